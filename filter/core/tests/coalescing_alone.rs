@@ -155,6 +155,45 @@ fn fill_that_ends_before_its_abort_is_shared() {
     assert!(resumes(&effects, Onward::Collapsed), "{effects:?}");
 }
 
+/// When the next request leads if the store has not the response of a leader that took the place of one that had left,
+/// in milliseconds after its end. `pause` passes between the abort and the response's headers.
+fn store_is_given_up_after(pause: u64) -> u64 {
+    const THIRD: StreamId = StreamId(9);
+    let data = FakeSharedData::default();
+    let mut coalescer = leader_that_left(&data);
+    let ((), effects) = turn(&data, 2, |turn| coalescer.fill_broken(LEADER, turn));
+    assert!(resumes(&effects, Onward::Lead), "{effects:?}");
+    let end = 2 + pause;
+    turn(&data, end, |turn| {
+        coalescer.fill_headers(FOLLOWER, FillVerdict::Store, turn);
+        coalescer.fill_ended(FOLLOWER, turn);
+    });
+    assert_eq!(request(&mut coalescer, &data, THIRD, end), None);
+    let leads = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Resume {
+                stream: THIRD,
+                onward: Onward::Lead,
+                ..
+            }
+        )
+    };
+    let given_up = (end..end + policy().max_wait).find(|now| {
+        let ((), effects) = turn(&data, *now, |turn| {
+            coalescer.probed(KEY, Probed::Missing, turn);
+        });
+        effects.iter().any(leads)
+    });
+    given_up.expect("another leads") - end
+}
+
+#[test]
+fn store_that_is_busy_with_an_aborted_fill_is_not_waited_for_as_if_it_were_slow() {
+    assert_eq!(store_is_given_up_after(0), 500);
+    assert_eq!(store_is_given_up_after(2_000), policy().max_wait / 2);
+}
+
 #[test]
 fn abort_without_an_answer_is_not_waited_for_any_longer_though_the_body_goes_on() {
     let data = FakeSharedData::default();

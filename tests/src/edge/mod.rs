@@ -201,6 +201,20 @@ impl Edge {
         process::resident_kib(self.envoy_pid()).expect("a running Envoy")
     }
 
+    /// Waits until the store has written so many bytes of a fill that is under way. While it writes, it takes no other
+    /// response to the key, however soon the fill is aborted.
+    pub async fn wait_for_written(&self, bytes: usize) {
+        let (envoy, cache) = (self.envoy_pid(), self.folders.cache());
+        eventually(
+            &format!("{bytes} bytes of a fill on the disk"),
+            async || {
+                let unnamed = process::unnamed_files(envoy, &cache);
+                unnamed.into_iter().any(|length| length >= bytes as u64)
+            },
+        )
+        .await;
+    }
+
     /// Sends a signal to the entry point.
     pub fn signal(&mut self, signal: i32) {
         self.process().signal(signal);

@@ -264,6 +264,19 @@ pub fn name_of(pid: u32) -> String {
         .to_owned()
 }
 
+/// The lengths of the files below `folder` that a process has open and that have no name.
+#[must_use]
+pub fn unnamed_files(pid: u32, folder: &Path) -> Vec<u64> {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    let unnamed = |file: &PathBuf| {
+        let target = std::fs::read_link(file).unwrap_or_default();
+        target.starts_with(folder) && target.to_string_lossy().ends_with(" (deleted)")
+    };
+    let files = open.into_iter().flatten().flatten().map(|file| file.path());
+    let lengths = files.filter(unnamed).map(std::fs::metadata);
+    lengths.flatten().map(|file| file.len()).collect()
+}
+
 /// The resident memory of a process, in KiB.
 #[must_use]
 pub fn resident_kib(pid: u32) -> Option<u64> {

@@ -18,6 +18,9 @@ const TICK_MILLIS: Millis = 50;
 pub(super) const LONGEST_TICK_MILLIS: Millis = 1_000;
 /// How long the store may take to write an object anew. As a rule it takes some milliseconds.
 const REWRITE_MILLIS: Millis = 250;
+/// How long the store may take with the response that follows an aborted one. While the store writes the last bytes of
+/// the aborted one, it drops the next response.
+const AFTER_ABORT_MILLIS: Millis = 500;
 /// Time between probes of the store that find nothing, once the first few have followed each other at once.
 pub(super) const PROBE_MILLIS: Millis = 10;
 
@@ -63,6 +66,11 @@ impl FlightPolicy {
         self.max_wait / 2
     }
 
+    /// How long it may take where the fill before was aborted a moment ago.
+    pub fn commit_after_abort(&self) -> Millis {
+        self.longest_commit().min(AFTER_ABORT_MILLIS)
+    }
+
     /// How often a follower's worker looks at the board, for progress and for news that was lost.
     pub fn rescan(&self) -> Millis {
         RESCAN_MILLIS.min(self.max_wait / 3)
@@ -94,6 +102,8 @@ pub struct Commit {
     pub probes: u32,
     /// When to probe next; `None` while a probe is under way.
     pub next_probe: Option<Millis>,
+    /// How long the store may take.
+    pub patience: Millis,
 }
 
 /// The leader of a flight, on its own worker.
@@ -238,15 +248,8 @@ impl LocalFlight {
                 since: now,
                 probes: 0,
                 next_probe: Some(now),
+                patience: REWRITE_MILLIS,
             });
-        }
-    }
-
-    /// How long the store may take to have what is waited for.
-    pub fn patience(&self) -> Millis {
-        match self.is_rewrite {
-            true => REWRITE_MILLIS,
-            false => self.policy.longest_commit(),
         }
     }
 

@@ -43,6 +43,9 @@ impl Coalescer {
         outcome: Outcome,
         turn: &mut Turn<'_>,
     ) {
+        if outcome == Outcome::LeaderLost {
+            self.note_abort(key, turn.now);
+        }
         match self.flights.get(&key).map(|flight| flight.role) {
             // This worker's lease ran out, so there are two leaders; each tells its own followers.
             Some(Role::Leading(_)) => {}

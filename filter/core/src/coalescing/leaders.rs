@@ -20,6 +20,8 @@ const OUTDATED_MILLIS: Millis = 1_000;
 /// How long the first probe waits where no follower does and the fill cannot be left unconfirmed. As a rule the store
 /// takes less to make an entry readable.
 const COMMIT_MILLIS: Millis = 50;
+/// How long the store may be busy with a fill that was aborted. It writes one part of the body at a time.
+const ABORT_MILLIS: Millis = 1_000;
 
 impl Coalescer {
     /// ORIGIN has seen the response headers of the fill that `stream` caused.
@@ -84,14 +86,21 @@ impl Coalescer {
 
     /// Has the store asked whether what has ended can be read, unless nobody waits for it.
     fn commit(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        let answered = self.leader(key).map_or(0, |leader| leader.answered);
+        let follows_abort = self.aborts.take(key, answered);
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
+        };
+        let patience = match follows_abort {
+            true => flight.policy.commit_after_abort(),
+            false => flight.policy.longest_commit(),
         };
         if let Some(leader) = flight.leader() {
             leader.phase = Phase::Committing(Commit {
                 since: turn.now,
                 probes: 0,
                 next_probe: Some(turn.now + COMMIT_MILLIS),
+                patience,
             });
         }
         if flight.is_awaited() {
@@ -212,13 +221,13 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        let (target, patience) = (Rc::clone(&flight.target), flight.patience());
+        let target = Rc::clone(&flight.target);
         let Some(commit) = flight.commit() else {
             return;
         };
         // The store drops a response silently while it is busy with an older fill of the key, for example an aborted one.
         // The followers have to wait for another response then.
-        if commit.since.saturating_add(patience) <= turn.now {
+        if commit.since.saturating_add(commit.patience) <= turn.now {
             self.give_up_store(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
             turn.probe(key, commit, target);
@@ -227,10 +236,20 @@ impl Coalescer {
 
     /// The store has not made readable what is waited for: another request leads.
     fn give_up_store(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
-        let flight = self.flights.get_mut(&key);
-        if let Some(flight) = flight.filter(|flight| flight.is_rewrite) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let longest = flight.policy.longest_commit();
+        if flight.is_rewrite {
             // It was not writing the object anew, but has lost it.
             (flight.is_rewrite, flight.was_unconfirmed) = (false, false);
+            self.finish(key, Outcome::LeaderLost, turn);
+        } else if flight
+            .commit()
+            .is_some_and(|commit| commit.patience < longest)
+        {
+            // It was busy with an aborted fill, and says nothing about the next response.
+            turn.count(Metric::Unshared);
             self.finish(key, Outcome::LeaderLost, turn);
         } else {
             self.not_stored(key, turn);
@@ -296,6 +315,11 @@ impl Coalescer {
         self.finish(key, outcome, turn);
     }
 
+    /// Remembers that a fill of `key` was aborted, with whose last bytes the store may be busy.
+    pub(super) fn note_abort(&mut self, key: KeyHash, now: Millis) {
+        let _ = self.aborts.note(key, now, now.saturating_add(ABORT_MILLIS));
+    }
+
     /// Ends the flight that this worker leads: tells the other workers, and releases the followers of this one.
     pub(super) fn finish(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
         self.restore(key, turn.now);
@@ -307,6 +331,9 @@ impl Coalescer {
         };
         let board_key = flight.key;
         self.streams.remove(&leader.stream);
+        if matches!(leader.phase, Phase::Aborting { .. }) {
+            self.note_abort(key, turn.now);
+        }
         if outcome.needs_heir() && self.promote(key, true, turn) {
             return;
         }

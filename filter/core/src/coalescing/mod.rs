@@ -281,6 +281,8 @@ pub struct Coalescer {
     failures: Doubts,
     /// Keys whose last response was not stored.
     unstored: Doubts,
+    /// Keys whose last fill was aborted.
+    aborts: Doubts,
     /// Keys whose followers go on without an heir.
     heirless: Heirless,
     /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
@@ -302,6 +304,7 @@ impl Coalescer {
             hints: Hints::new(hints),
             failures: Doubts::default(),
             unstored: Doubts::default(),
+            aborts: Doubts::default(),
             heirless: Heirless::default(),
             successors: Vec::new(),
             parked: 0,

@@ -38,10 +38,17 @@ impl Default for Doubts {
 
 impl Doubts {
     /// Remembers a response for `key` until then. Whether another is remembered.
-    fn note(&mut self, key: KeyHash, now: Millis, until: Millis) -> bool {
+    pub(super) fn note(&mut self, key: KeyHash, now: Millis, until: Millis) -> bool {
         let before = self.keys.peek(key).is_some_and(|until| *until > now);
         self.keys.insert(key, until);
         before
+    }
+
+    /// Forgets the response for `key` that is remembered. Whether there is one.
+    pub(super) fn take(&mut self, key: KeyHash, now: Millis) -> bool {
+        let known = self.keys.peek(key).is_some_and(|until| *until > now);
+        self.forget(key);
+        known
     }
 
     fn forget(&mut self, key: KeyHash) {

@@ -35,6 +35,7 @@ impl Scene {
         let follower = begin(&edge).await;
         edge.wait_for_value("sluice_parked_now", 2).await;
         origin.on("/a", reply.hold(&gate));
+        edge.wait_for_written(SIZE / 2).await;
         range.reset();
         gate.wait_reached(1).await;
         edge.wait_for_counter("sluice_followers_parked", 3).await;

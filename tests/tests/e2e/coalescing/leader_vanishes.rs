@@ -140,6 +140,7 @@ async fn leader_reset_mid_body_costs_at_most_one_more_request(workers: usize) {
     let flight = Crowd::connect(edge.address(), 20).await.fire("/a");
     gate.wait_reached(1).await;
     edge.wait_for_counter("sluice_parked_now", 20).await;
+    edge.wait_for_written(100_000).await;
     leader.reset();
     flight.land().await.same_object("/a");
     // The fill ends with its client, and one follower fetches anew.

@@ -51,6 +51,7 @@ impl Scene {
         leader.send(request("GET", "/a", headers)).await.unwrap();
         let (_, head) = leader.head().await.unwrap();
         let crowd = self.crowd(followers).await;
+        self.edge.wait_for_written(HELD_AFTER).await;
         leader.reset();
         (head.status, crowd)
     }
@@ -231,6 +232,7 @@ async fn a_conditional_follower_takes_over_from_a_leader_that_leaves(workers: us
     let crowd = Crowd::connect(scene.edge.address(), 10).await;
     let crowd = crowd.fire_each(|_| request("GET", "/a", &SAME));
     scene.edge.wait_for_value("sluice_parked_now", 10).await;
+    scene.edge.wait_for_written(HELD_AFTER).await;
     leader.reset();
     scene.origin.wait_for_requests("/a", 2).await;
     crowd.land().await.all(304);

@@ -39,6 +39,7 @@ impl Scene {
         let part = client.exchange(request("GET", "/a", &range)).await;
         let told = (part.status, part.header("etag"));
         assert_eq!(told, (206, "\"old\""), "{part}");
+        edge.wait_for_written(10_000).await;
         client.reset();
         // The range itself leads, and a fill takes its place.
         gate.wait_reached(2).await;
