@@ -118,6 +118,7 @@ fn range_waits_for_the_leader_of_another_worker_and_does_not_lead_unseen() {
     assert_eq!(admission(&envoy, range), None);
     envoy.abort(leader);
     envoy.deliver_all();
+    envoy.answer_probe(1);
     let asked = envoy.fetches.last().unwrap();
     assert_eq!(asked.purpose, Purpose::Size, "nobody is left to lead");
     envoy.answer(FetchId(1), Answer::Storable);

@@ -70,6 +70,7 @@ fn assert_served(envoy: &mut FakeEnvoy, client: Client, fetch: FetchId) {
 fn first_range_far_into_a_cold_object_goes_ahead_of_a_fill_that_leads_for_it() {
     let mut envoy = envoy(1);
     let range = envoy.far_range(0, KEY);
+    envoy.answer_probe(0);
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(envoy.stage(range), Stage::Parked);
     envoy.answer(FetchId(1), Answer::Storable);
@@ -97,6 +98,7 @@ fn first_range_leads_where_it_is_near_or_none_goes_ahead() {
     ] {
         let mut envoy = workers(1, range_ahead);
         let client = envoy.request(0, "GET", KEY, &[("range", range)]);
+        envoy.answer_probe(0);
         envoy.answer(FIRST, Answer::Storable);
         assert_eq!(release(&envoy, client), Some(Onward::Lead), "{range}");
         fill(&mut envoy, FetchId(1));
@@ -107,18 +109,18 @@ fn first_range_leads_where_it_is_near_or_none_goes_ahead() {
 }
 
 #[test]
-fn range_waits_for_what_the_store_has_though_the_worker_does_not_know_it() {
+fn range_of_what_the_store_has_asks_the_origin_nothing_though_the_worker_does_not_know_it() {
     let mut envoy = envoy(1);
     envoy.get(0, KEY);
     fill(&mut envoy, FIRST);
     envoy.kill(0);
     envoy.revive(0);
     let range = envoy.far_range(0, KEY);
-    envoy.answer(FetchId(1), Answer::Storable);
+    envoy.answer_probe(0);
     envoy.close_all();
     assert_eq!(envoy.clients[range.0].status(), 206);
     assert_eq!(envoy.clients[range.0].brought_by(), Some(FIRST));
-    assert_eq!(purposes(&envoy), [Purpose::Lead, Purpose::Size]);
+    assert_eq!(purposes(&envoy), [Purpose::Lead]);
 }
 
 #[test]
@@ -172,6 +174,7 @@ fn range_goes_ahead_of_another_workers_fill_once_the_origin_has_described_the_ob
 fn ranges_of_a_cold_object_on_two_workers_at_once_all_go_ahead_of_one_fill() {
     let mut envoy = envoy(2);
     let ranges = [envoy.far_range(0, KEY), envoy.far_range(1, KEY)];
+    [0, 1].into_iter().for_each(|seat| envoy.answer_probe(seat));
     for _ in 0..4 {
         for fetch in envoy.open_fetches() {
             if envoy.fetches[fetch.0].purpose == Purpose::Size {
@@ -348,6 +351,7 @@ fn range_of_what_the_edge_compresses_waits() {
 fn range_of_what_is_not_stored_goes_around_the_store_as_it_is() {
     let mut envoy = envoy(1);
     let range = envoy.far_range(0, KEY);
+    envoy.answer_probe(0);
     envoy.answer(FIRST, Answer::Storable);
     envoy.answer(FetchId(1), Answer::Uncacheable);
     assert_eq!(
@@ -421,6 +425,7 @@ fn error_for_a_range_ahead_is_its_own_clients() {
 fn fill_for_a_range_ahead_goes_on_when_its_client_leaves() {
     let mut envoy = envoy(1);
     let range = envoy.far_range(0, KEY);
+    envoy.answer_probe(0);
     envoy.answer(FIRST, Answer::Storable);
     envoy.answer(FetchId(1), Answer::Storable);
     assert_eq!(release(&envoy, range), Some(Onward::Ahead));

@@ -814,6 +814,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     let mut envoy = envoy(2);
     let first = envoy.range(0, KEY);
     assert_eq!(admission(&envoy, first), None);
+    envoy.answer_probe(0);
     assert_eq!(
         envoy.fetches[0].purpose,
         Purpose::Size,
@@ -837,6 +838,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     );
     assert_eq!(envoy.stage(range), Stage::Parked);
     envoy.abort(get);
+    envoy.answer_probe(0);
     let asked = envoy.fetches.last().unwrap();
     assert_eq!(asked.purpose, Purpose::Size, "nobody is left to lead");
 }

@@ -211,6 +211,16 @@ impl EdgeRequest {
         !self.head && demand.is_some_and(Demand::is_for_part)
     }
 
+    /// Whether it has the store looked at in front of any other call.
+    pub fn looks_first(&self) -> bool {
+        self.head || self.is_for_part()
+    }
+
+    /// Whether the origin is to be asked for the object's size, as the store has been looked at.
+    pub fn sizes_next(&self) -> bool {
+        self.is_for_part() && self.progress.prelude.get() == Prelude::Looked
+    }
+
     /// Whether its whole answer may be a 304 or a 412.
     pub fn may_be_bodiless(&self) -> bool {
         let demand = self.demand.as_ref();

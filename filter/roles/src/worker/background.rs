@@ -75,18 +75,21 @@ enum Preparation {
     Waits,
     /// The request needs no more, or there are too many calls.
     Done,
+    /// The bounds on fills that no client reads leave no room for it, and the store has nothing.
+    Refused,
 }
 
 /// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
 ///
-/// A range leads itself once the size is known, so that it need not wait for the object's end; a background fill
-/// goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
+/// Where this worker does not know of the object, the store may have it all the same, as after a restart. A range of
+/// what the store has not leads itself once the size is known, so that it need not wait for the object's end; a
+/// background fill goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
 /// revalidated. A conditional request needs one that goes on when its client has its 304.
 fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     let key = stream.key.key;
     let (prelude, call) = match stream.progress.prelude.get() {
-        Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
-        Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
+        Prelude::None if stream.looks_first() => (Prelude::Looked, CallKind::Look(key)),
+        _ if stream.sizes_next() => (Prelude::Sized, CallKind::Size(key)),
         Prelude::Done => return prepare_again(worker, stream),
         _ => (Prelude::Done, CallKind::Fill(key)),
     };
@@ -118,7 +121,7 @@ fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
 pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
     match wait_for(worker, stream, CallKind::Look(stream.key.key)) {
         Preparation::Waits => None,
-        Preparation::Done => Some(looks::unshared(stream)),
+        Preparation::Done | Preparation::Refused => Some(looks::unshared(stream)),
     }
 }
 
@@ -133,10 +136,10 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
     }
     if !unread::may_call(worker, stream, call) {
         worker.metrics.count(Metric::UnreadFillsRefused, 1);
-        return if stream.head {
-            Preparation::Done
-        } else {
-            look(worker, stream)
+        return match stream.looks_first() {
+            true if stream.head => Preparation::Done,
+            true => Preparation::Refused,
+            false => look(worker, stream),
         };
     }
     worker.calls.await_first(call, stream.id);
@@ -173,6 +176,7 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> Optio
     };
     match prepared {
         Preparation::Waits => None,
+        Preparation::Refused => Some(Onward::Unfilled),
         Preparation::Done if stream.head => Some(Onward::Alone),
         Preparation::Done if stream.is_for_part() => Some(Onward::UnsharedRange),
         Preparation::Done => Some(Onward::Unfilled),

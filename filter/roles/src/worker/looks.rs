@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Looks at the store: for HEADs, whether it has the object, or only the object's headers are shared; and for requests that
-//! go to the origin by themselves if it has not.
+//! Looks at the store: for HEADs, whether it has the object, or only the object's headers are shared; for ranges, in
+//! front of the question for the object's size; and for requests that go to the origin by themselves if it has not.
 
 use sluice_core::coalescing::{Onward, Probed};
 use sluice_core::key::CanonicalTarget;
@@ -63,8 +63,10 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
                 Onward::Fresh
             }
             _ if stream.authenticated => unshared(&stream),
+            Seen::Served { .. } if !stream.head && !purged => Onward::Fresh,
+            _ if stream.sizes_next() => Onward::Alone,
             // What was purged softly is validated by a request that may lead.
-            Seen::Served { .. } | Seen::Expired if !stream.head && !purged => Onward::Fresh,
+            Seen::Expired if !stream.head && !purged => Onward::Fresh,
             _ if !stream.head => Onward::Unfilled,
             Seen::Nothing => Onward::Varies,
             Seen::Served { .. } if !purged => {

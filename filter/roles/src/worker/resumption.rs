@@ -109,7 +109,7 @@ fn retarget(
     if stream.authenticated && worker.keys.varies_with_credentials(&target) {
         return Ok(Err(TooLong));
     }
-    if stream.progress.prelude.get() == Prelude::Looked {
+    if stream.head && stream.progress.prelude.get() == Prelude::Looked {
         target = target.for_headers();
     }
     let path = worker.identity.store_path(&target);
