@@ -45,8 +45,20 @@ fn resume(worker: &mut Worker, id: StreamId, onward: Onward) -> host::Result<()>
             end_unneeded(worker, &stream);
             Ok(())
         }
+        // While it waited for the look, another request may have begun to lead.
+        Onward::Alone if stream.sizes_next() => {
+            let onward = admit(worker, &stream);
+            go_on(worker, &stream, onward)
+        }
         onward => go_on(worker, &stream, Some(onward)),
     }
+}
+
+/// Has a request that was paused take part in coalescing; how it goes on, or `None` if it waits.
+fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
+    let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
+    let overtakes = admitted.is_none() && background::overtakes(worker, stream, stream.id.0);
+    admitted.or(overtakes.then_some(Onward::Ahead))
 }
 
 /// Lets a parked request go on, unless it waits for a call first.
@@ -65,12 +77,7 @@ fn go_on(worker: &mut Worker, stream: &EdgeRequest, onward: Option<Onward>) -> h
 fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<()> {
     let again = retarget(worker, stream);
     let (stream, onward) = match &again {
-        Ok(Ok(stream)) => {
-            let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
-            let overtakes =
-                admitted.is_none() && background::overtakes(worker, stream, stream.id.0);
-            (stream, admitted.or(overtakes.then_some(Onward::Ahead)))
-        }
+        Ok(Ok(stream)) => (stream, admit(worker, stream)),
         Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss(UncacheableReason::Vary))),
     };
     let ends = stream.for_others && onward.is_some_and(|onward| onward != Onward::Lead);
