@@ -377,7 +377,8 @@ impl Edge {
         }
         let id = self.id.0;
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
-        let overtakes = admitted.is_none() && background::overtakes(worker, &stream, id);
+        let overtakes = admitted.is_none() && background::overtakes(worker, &stream);
+        worker.roots.restore(id);
         let admitted = admitted.or(overtakes.then_some(Onward::Ahead));
         match admitted.and_then(|onward| background::ready(worker, &stream, onward)) {
             Some(onward) => {

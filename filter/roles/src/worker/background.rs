@@ -243,13 +243,10 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
 }
 
 /// Whether a range that has begun to wait goes to the origin at once, ahead of the fill. Where another worker fills, it
-/// waits at least until the origin has told what the object is like. `context` is that of this callback.
-pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest, context: u32) -> bool {
-    if ahead::asks(worker, stream) {
-        if keep_headers(worker, stream) {
-            call_for(worker, stream, CallKind::Size(stream.key.key));
-        }
-        worker.roots.restore(context);
+/// waits at least until the origin has told what the object is like. Host calls may be directed at the request then.
+pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    if ahead::asks(worker, stream) && keep_headers(worker, stream) {
+        call_for(worker, stream, CallKind::Size(stream.key.key));
     }
     ahead::overtakes(worker, stream)
 }

@@ -103,7 +103,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
             unread::leads_not(worker, &stream);
         }
         let onward = match admitted {
-            None if !asked && overtakes(worker, &stream, context) => Onward::Ahead,
+            None if !asked && overtakes(worker, &stream) => Onward::Ahead,
             None => continue,
             // It has waited for the call.
             Some(Onward::Fresh) => Onward::Collapsed,
@@ -112,6 +112,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
         may_lead &= onward != Onward::Lead;
         worker.due.resume(id, onward);
     }
+    worker.roots.restore(context);
     worker.roots.wake();
 }
 

@@ -57,7 +57,7 @@ fn resume(worker: &mut Worker, id: StreamId, onward: Onward) -> host::Result<()>
 /// Has a request that was paused take part in coalescing; how it goes on, or `None` if it waits.
 fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
     let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
-    let overtakes = admitted.is_none() && background::overtakes(worker, stream, stream.id.0);
+    let overtakes = admitted.is_none() && background::overtakes(worker, stream);
     admitted.or(overtakes.then_some(Onward::Ahead))
 }
 
