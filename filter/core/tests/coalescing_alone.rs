@@ -9,10 +9,9 @@ use std::rc::Rc;
 use sluice_core::coalescing::board::{FlightKey, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{
-    Coalescer, Effect, FillVerdict, LeaderResponse, Onward, Probed, Request, Turn,
-};
+use sluice_core::coalescing::{Coalescer, Effect, Onward, Probed, Request, Turn};
 use sluice_core::freshness::UncacheableReason;
+use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
@@ -113,11 +112,11 @@ fn followers_of_a_leader_that_the_store_serves_are_hits_too() {
     let (data, mut coalescer) = (FakeSharedData::default(), coalescer(1));
     request(&mut coalescer, &data, LEADER, 1);
     assert_eq!(request(&mut coalescer, &data, FOLLOWER, 1), None);
-    let stored = LeaderResponse::Readable {
+    let stored = FlightOutcome::Found {
         until: 1_000,
         small: true,
     };
-    let ((), effects) = turn(&data, 2, |turn| coalescer.response(LEADER, stored, turn));
+    let ((), effects) = turn(&data, 2, |turn| coalescer.end_flight(LEADER, stored, turn));
     assert!(resumes(&effects, Onward::Fresh), "{effects:?}");
     assert_eq!(coalescer.remembered(KEY, 999), Some(Onward::Fresh));
 }
@@ -127,7 +126,7 @@ fn leader_that_left(data: &FakeSharedData) -> Coalescer {
     let mut coalescer = coalescer(1);
     assert_eq!(request(&mut coalescer, data, LEADER, 1), Some(Onward::Lead));
     turn(data, 1, |turn| {
-        coalescer.fill_headers(LEADER, FillVerdict::Store, turn);
+        coalescer.fill_begins(LEADER, turn.now);
     });
     let effects = close(&mut coalescer, data, LEADER, 1);
     assert!(effects.contains(&Effect::Abort { stream: LEADER }));
@@ -165,7 +164,7 @@ fn store_is_given_up_after(pause: u64) -> u64 {
     assert!(resumes(&effects, Onward::Lead), "{effects:?}");
     let end = 2 + pause;
     turn(&data, end, |turn| {
-        coalescer.fill_headers(FOLLOWER, FillVerdict::Store, turn);
+        coalescer.fill_begins(FOLLOWER, turn.now);
         coalescer.fill_ended(FOLLOWER, turn);
     });
     assert_eq!(request(&mut coalescer, &data, THIRD, end), None);
@@ -214,7 +213,7 @@ fn probe_without_an_answer_keeps_nobody_for_ever() {
     request(&mut coalescer, &data, LEADER, 1);
     assert_eq!(request(&mut coalescer, &data, FOLLOWER, 1), None);
     turn(&data, 1, |turn| {
-        coalescer.fill_headers(LEADER, FillVerdict::Store, turn);
+        coalescer.fill_begins(LEADER, turn.now);
     });
     let ((), effects) = turn(&data, 1, |turn| coalescer.fill_ended(LEADER, turn));
     let probes = |effect: &Effect| matches!(effect, Effect::Probe { .. });

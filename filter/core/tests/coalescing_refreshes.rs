@@ -13,7 +13,7 @@ use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{CLAIM_MILLIS, Coalescer, Effect, Onward, Request, Turn};
 use sluice_core::key::CanonicalTarget;
-use sluice_core::workers::message::Event;
+use sluice_core::workers::message::{Event, FlightOutcome};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
 use support::{bucket, canonicalize_path};
@@ -152,7 +152,7 @@ fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
     assert_eq!(ask(&mut edge, 1, 1), None);
     let until = edge.now + 60_000;
     edge.turn(0, |coalescer, turn| {
-        coalescer.fill_kept(StreamId(1), until, turn);
+        coalescer.end_flight(StreamId(1), FlightOutcome::Kept { until }, turn);
     });
     let news = edge.effects.iter().find_map(|effect| match effect {
         Effect::Notify { message, .. } if message.event != Event::Awaited => Some(message.clone()),

@@ -7,9 +7,9 @@ mod support;
 
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::{Coalescer, Effect, LeaderResponse, Onward, Request, Turn};
+use sluice_core::coalescing::{Coalescer, Effect, Onward, Request, Turn};
 use sluice_core::key::CanonicalTarget;
-use sluice_core::workers::message::FlightMessage;
+use sluice_core::workers::message::{FlightMessage, FlightOutcome};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
 use std::collections::VecDeque;
@@ -80,12 +80,12 @@ impl Workers {
 
     /// The store has the response to a leader.
     fn end(&mut self, seat: usize, stream: StreamId) {
-        let response = LeaderResponse::Readable {
+        let stored = FlightOutcome::Found {
             until: 60_000,
             small: true,
         };
         self.turn(seat, |coalescer, turn| {
-            coalescer.response(stream, response, turn)
+            coalescer.end_flight(stream, stored, turn)
         });
     }
 

@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::metrics::Metric;
-use sluice_core::workers::message::{Event, Message, Outcome};
+use sluice_core::workers::message::{Event, FlightOutcome, Message};
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
 use support::{FIRST, KEY, assert_all_over, await_probe, document, envoy, live};
 
@@ -373,7 +373,10 @@ fn the_plain_key_is_not_shunned() {
     assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
     let shuns = |message: &Message| match message {
         Message::Flight(message) => {
-            matches!(message.event, Event::Ended(Outcome::HitForMiss { .. }))
+            matches!(
+                message.event,
+                Event::Ended(FlightOutcome::HitForMiss { .. })
+            )
         }
         _ => false,
     };

@@ -127,6 +127,15 @@ pub struct Leader {
     pub renewed: Millis,
 }
 
+impl Leader {
+    /// The response goes into the store.
+    pub(super) fn begin_to_fill(&mut self) {
+        if self.phase == Phase::Fetching {
+            self.phase = Phase::Filling;
+        }
+    }
+}
+
 /// What a worker has to do with a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

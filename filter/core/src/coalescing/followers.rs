@@ -5,7 +5,7 @@ use super::{Coalescer, Effect, Onward, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Role, Waiter};
 use crate::coalescing::hints::Hint;
-use crate::workers::message::{Event, FlightMessage, Outcome};
+use crate::workers::message::{Event, FlightMessage, FlightOutcome};
 use crate::workers::{FlightId, KeyHash, Millis};
 
 impl Coalescer {
@@ -40,10 +40,10 @@ impl Coalescer {
         &mut self,
         key: KeyHash,
         flight: FlightId,
-        outcome: Outcome,
+        outcome: FlightOutcome,
         turn: &mut Turn<'_>,
     ) {
-        if outcome == Outcome::LeaderLost {
+        if outcome == FlightOutcome::LeaderLost {
             self.note_abort(key, turn.now);
         }
         match self.flights.get(&key).map(|flight| flight.role) {
@@ -53,7 +53,7 @@ impl Coalescer {
             // taken the flight over.
             Some(Role::Following { leader, .. }) if leader != flight => self.rescan(key, turn),
             Some(_) if outcome.needs_heir() => {
-                if let Outcome::Own { doubt, own_headers } = outcome
+                if let FlightOutcome::Own { doubt, own_headers } = outcome
                     && let Some(flight) = self.flights.get_mut(&key)
                 {
                     flight.set_doubted(doubt, own_headers);
@@ -63,7 +63,10 @@ impl Coalescer {
                 }
             }
             Some(_) => {
-                let stored = matches!(outcome, Outcome::Stored { .. } | Outcome::Found { .. });
+                let stored = matches!(
+                    outcome,
+                    FlightOutcome::Stored { .. } | FlightOutcome::Found { .. }
+                );
                 if !(stored && self.follow_next(key, turn)) {
                     self.settle(key, outcome, turn);
                 }
@@ -90,26 +93,28 @@ impl Coalescer {
         }
     }
 
-    fn remember(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
+    fn remember(&mut self, key: KeyHash, outcome: &FlightOutcome, now: Millis) {
         match outcome {
-            Outcome::Stored { until, small } | Outcome::Found { until, small } => {
+            FlightOutcome::Stored { until, small } | FlightOutcome::Found { until, small } => {
                 self.hints.set(key, Hint::Fresh, *until);
                 self.hints.note_readable(key, *small, now);
             }
-            Outcome::HitForMiss { until, reason } => {
+            FlightOutcome::HitForMiss { until, reason } => {
                 self.hints.adopt_mark(key, *reason, *until, now);
             }
-            Outcome::Kept { until } => {
+            FlightOutcome::Kept { until } => {
                 self.hints.set(key, Hint::Fresh, *until);
                 // The claim of the worker that has asked says when to ask again.
                 self.hints.set_refresh(key, now);
                 self.hints.set_failing(key, true);
             }
-            Outcome::Varies { .. } | Outcome::Validated { .. } => self.hints.forget(key),
-            Outcome::Failed { .. }
-            | Outcome::Own { .. }
-            | Outcome::LeaderLost
-            | Outcome::NoRoom => {}
+            FlightOutcome::Varies { .. } | FlightOutcome::Validated { .. } => {
+                self.hints.forget(key)
+            }
+            FlightOutcome::Failed { .. }
+            | FlightOutcome::Own { .. }
+            | FlightOutcome::LeaderLost
+            | FlightOutcome::NoRoom => {}
         }
     }
 
@@ -133,7 +138,7 @@ impl Coalescer {
     }
 
     /// Ends the flight on this worker: all followers leave.
-    pub(super) fn settle(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
+    pub(super) fn settle(&mut self, key: KeyHash, outcome: FlightOutcome, turn: &mut Turn<'_>) {
         self.remember(key, &outcome, turn.now);
         let Some(flight) = self.flights.remove(&key) else {
             return;
@@ -141,7 +146,7 @@ impl Coalescer {
         if flight.waiting > 0 {
             self.note_heirless(key, &outcome, turn.now);
         }
-        if let Outcome::Varies { names } = &outcome {
+        if let FlightOutcome::Varies { names } = &outcome {
             turn.push(Effect::Learn {
                 target: flight.target,
                 names: names.clone(),
@@ -152,19 +157,19 @@ impl Coalescer {
         }
     }
 
-    pub(super) fn release(&mut self, waiter: Waiter, outcome: &Outcome, turn: &mut Turn<'_>) {
+    pub(super) fn release(&mut self, waiter: Waiter, outcome: &FlightOutcome, turn: &mut Turn<'_>) {
         let onward = match outcome {
-            Outcome::Varies { .. } => Onward::Varies,
+            FlightOutcome::Varies { .. } => Onward::Varies,
             _ if waiter.for_others => Onward::Unneeded,
             // RFC 9111, 5.2.2.4: its own request has to be validated. Within one millisecond nobody knows which was first.
-            Outcome::Validated { at } if waiter.since >= *at => Onward::Varies,
-            Outcome::Validated { .. } => Onward::Validated,
-            Outcome::Stored { .. } | Outcome::Kept { .. } => Onward::Collapsed,
-            Outcome::Found { .. } => Onward::Fresh,
-            Outcome::HitForMiss { reason, .. } => Onward::HitForMiss(*reason),
-            Outcome::NoRoom => Onward::NoRoom,
-            Outcome::LeaderLost | Outcome::Own { .. } => Onward::Alone,
-            Outcome::Failed { status } => return self.fail(waiter, *status, turn),
+            FlightOutcome::Validated { at } if waiter.since >= *at => Onward::Varies,
+            FlightOutcome::Validated { .. } => Onward::Validated,
+            FlightOutcome::Stored { .. } | FlightOutcome::Kept { .. } => Onward::Collapsed,
+            FlightOutcome::Found { .. } => Onward::Fresh,
+            FlightOutcome::HitForMiss { reason, .. } => Onward::HitForMiss(*reason),
+            FlightOutcome::NoRoom => Onward::NoRoom,
+            FlightOutcome::LeaderLost | FlightOutcome::Own { .. } => Onward::Alone,
+            FlightOutcome::Failed { status } => return self.fail(waiter, *status, turn),
         };
         self.release_as(waiter, onward, turn);
     }
@@ -217,7 +222,7 @@ impl Coalescer {
     /// Waits on if another worker leads, else leads.
     pub(super) fn rescan(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         if !self.promote(key, false, turn) {
-            self.settle(key, Outcome::LeaderLost, turn);
+            self.settle(key, FlightOutcome::LeaderLost, turn);
         }
     }
 }

@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
+use super::{Coalescer, Effect, Probed, Turn};
 use crate::coalescing::flight::{Commit, Leader, LocalFlight, PROBE_MILLIS, Phase};
 use crate::freshness::UncacheableReason;
 use crate::metrics::Metric;
-use crate::workers::message::{Doubt, Event, FlightMessage, Outcome};
+use crate::workers::message::{Doubt, Event, FlightMessage, FlightOutcome};
 use crate::workers::{KeyHash, Millis, StreamId};
 
 /// The status of followers whose leader's response broke off.
@@ -24,31 +24,57 @@ const COMMIT_MILLIS: Millis = 50;
 const ABORT_MILLIS: Millis = 1_000;
 
 impl Coalescer {
-    /// ORIGIN has seen the response headers of the fill that `stream` caused.
-    pub fn fill_headers(&mut self, stream: StreamId, verdict: FillVerdict, turn: &mut Turn<'_>) {
-        if let FillVerdict::NotStored(response) = verdict {
-            return self.response_is_not_stored(stream, response, turn);
+    /// ORIGIN has seen that the response to `stream` goes into the store.
+    pub fn fill_begins(&mut self, stream: StreamId, now: Millis) {
+        if let Some((_, leader)) = self.leader_of(stream) {
+            leader.progress = now;
+            leader.answered = now;
+            leader.begin_to_fill();
         }
-        let Some((key, leader)) = self.leader_of(stream) else {
-            return;
-        };
-        leader.progress = turn.now;
-        match verdict {
-            FillVerdict::NotStored(_) => {}
-            FillVerdict::Store => {
-                leader.answered = turn.now;
-                if leader.phase == Phase::Fetching {
-                    leader.phase = Phase::Filling;
-                }
-            }
-            FillVerdict::HitForMiss { until, reason } => {
-                self.finish(key, Outcome::HitForMiss { until, reason }, turn);
-            }
-            FillVerdict::NoRoom => self.finish(key, Outcome::NoRoom, turn),
-            FillVerdict::Failed { status } => self.finish(key, Outcome::Failed { status }, turn),
-            FillVerdict::RequestError => self.pass_over(key, turn),
-            FillVerdict::OwnFailure => self.pass_on(key, Doubt::Failed, turn),
-            FillVerdict::Varies { names } => self.finish(key, Outcome::Varies { names }, turn),
+    }
+
+    /// EDGE has seen that the response to `stream` goes into the store, which will serve it unasked until then; 0 if each
+    /// use validates it.
+    pub fn store_fills(&mut self, stream: StreamId, until: Millis, now: Millis) {
+        if let Some((_, leader)) = self.leader_of(stream) {
+            leader.progress = now;
+            leader.fresh_until = until;
+            leader.begin_to_fill();
+        }
+    }
+
+    /// Ends the flight that `stream` leads, if it leads one.
+    pub fn end_flight(&mut self, stream: StreamId, outcome: FlightOutcome, turn: &mut Turn<'_>) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.finish(key, outcome, turn);
+        }
+    }
+
+    /// The response to `stream` is an error that the request itself may have caused: another request leads.
+    pub fn request_failed(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.pass_over(key, turn);
+        }
+    }
+
+    /// The origin has failed `stream`, which is its own failure ([`Coalescer::is_own_failure`]): another request leads.
+    pub fn own_failure(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.pass_on(key, Doubt::Failed, turn);
+        }
+    }
+
+    /// The origin cannot be reached for `stream`, or did not answer in time: its client gets that status.
+    pub fn origin_failed(&mut self, stream: StreamId, status: u16, turn: &mut Turn<'_>) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.failed(key, status, turn);
+        }
+    }
+
+    /// The response to `stream` should have been stored and was not.
+    pub fn store_refused(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.not_stored(key, turn);
         }
     }
 
@@ -66,22 +92,6 @@ impl Coalescer {
         };
         leader.progress = turn.now;
         self.commit(key, turn);
-    }
-
-    /// The store has no room for the response of `stream`, and the followers on this worker have got a copy
-    /// ([`Coalescer::answer_waiting`]): on each other worker one of them asks the origin.
-    pub fn fill_copied(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
-        if let Some((key, _)) = self.leader_of(stream) {
-            self.finish(key, Outcome::LeaderLost, turn);
-        }
-    }
-
-    /// The origin has failed the fill that `stream` caused, and the store serves what it has until
-    /// then, without a change to it.
-    pub fn fill_kept(&mut self, stream: StreamId, until: Millis, turn: &mut Turn<'_>) {
-        if let Some((key, _)) = self.leader_of(stream) {
-            self.finish(key, Outcome::Kept { until }, turn);
-        }
     }
 
     /// Has the store asked whether what has ended can be read, unless nobody waits for it.
@@ -133,30 +143,7 @@ impl Coalescer {
         if phase == Phase::Filling {
             self.failed(key, BAD_GATEWAY, turn);
         } else {
-            self.finish(key, Outcome::LeaderLost, turn);
-        }
-    }
-
-    /// EDGE has seen the response headers of `stream`.
-    pub fn response(&mut self, stream: StreamId, response: LeaderResponse, turn: &mut Turn<'_>) {
-        let Some((key, leader)) = self.leader_of(stream) else {
-            return;
-        };
-        leader.progress = turn.now;
-        match response {
-            // Nobody has asked the origin: the followers are served by a hit, as the leader is.
-            LeaderResponse::Readable { until, small } => {
-                self.finish(key, Outcome::Found { until, small }, turn);
-            }
-            LeaderResponse::Filling { until } => {
-                leader.fresh_until = until;
-                if leader.phase == Phase::Fetching {
-                    leader.phase = Phase::Filling;
-                }
-            }
-            LeaderResponse::Unshared => self.not_stored(key, turn),
-            LeaderResponse::RequestError => self.pass_over(key, turn),
-            LeaderResponse::Failed { status } => self.failed(key, status, turn),
+            self.finish(key, FlightOutcome::LeaderLost, turn);
         }
     }
 
@@ -172,21 +159,21 @@ impl Coalescer {
         let eager = commit.probes < EAGER_PROBES;
         match probed {
             Probed::Readable { until, small } if was_unconfirmed => {
-                self.finish(key, Outcome::Found { until, small }, turn);
+                self.finish(key, FlightOutcome::Found { until, small }, turn);
             }
             Probed::Readable { until, small } => {
-                self.finish(key, Outcome::Stored { until, small }, turn);
+                self.finish(key, FlightOutcome::Stored { until, small }, turn);
             }
             Probed::Validated => {
                 let at = flight.leader().map_or(0, |leader| leader.answered);
-                self.finish(key, Outcome::Validated { at }, turn);
+                self.finish(key, FlightOutcome::Validated { at }, turn);
             }
             Probed::Outdated if commit.since.saturating_add(OUTDATED_MILLIS) <= turn.now => {
                 self.not_stored(key, turn);
             }
             Probed::NoRoom => {
                 turn.count(Metric::Unshared);
-                self.finish(key, Outcome::LeaderLost, turn);
+                self.finish(key, FlightOutcome::LeaderLost, turn);
             }
             Probed::Outdated | Probed::Missing => {
                 let pause = if eager { 0 } else { PROBE_MILLIS };
@@ -211,7 +198,7 @@ impl Coalescer {
     pub(super) fn pass_on_expired(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let flight = self.flights.get(&key);
         if flight.is_some_and(|flight| flight.has_expired(turn.now)) {
-            self.finish(key, Outcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::LeaderLost, turn);
         }
     }
 
@@ -243,14 +230,14 @@ impl Coalescer {
         if flight.is_rewrite {
             // It was not writing the object anew, but has lost it.
             (flight.is_rewrite, flight.was_unconfirmed) = (false, false);
-            self.finish(key, Outcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::LeaderLost, turn);
         } else if flight
             .commit()
             .is_some_and(|commit| commit.patience < longest)
         {
             // It was busy with an aborted fill, and says nothing about the next response.
             turn.count(Metric::Unshared);
-            self.finish(key, Outcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::LeaderLost, turn);
         } else {
             self.not_stored(key, turn);
         }
@@ -271,7 +258,7 @@ impl Coalescer {
             return;
         };
         if since.saturating_add(max_wait) <= turn.now {
-            self.finish(key, Outcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::LeaderLost, turn);
         }
     }
 
@@ -292,9 +279,9 @@ impl Coalescer {
         }
         flight.leaving = flight.leaving.saturating_mul(2).saturating_add(1);
         for waiter in leaving {
-            self.release(waiter, &Outcome::LeaderLost, turn);
+            self.release(waiter, &FlightOutcome::LeaderLost, turn);
         }
-        self.finish(key, Outcome::LeaderLost, turn);
+        self.finish(key, FlightOutcome::LeaderLost, turn);
     }
 
     /// The store has not taken a response that it should have taken: another request tries once more. After the second
@@ -308,9 +295,9 @@ impl Coalescer {
         let outcome = if std::mem::replace(&mut flight.unshared, true) {
             let reason = UncacheableReason::NotTaken;
             let until = self.hints.mark(key, reason, most, turn.now);
-            Outcome::HitForMiss { until, reason }
+            FlightOutcome::HitForMiss { until, reason }
         } else {
-            Outcome::LeaderLost
+            FlightOutcome::LeaderLost
         };
         self.finish(key, outcome, turn);
     }
@@ -321,7 +308,7 @@ impl Coalescer {
     }
 
     /// Ends the flight that this worker leads: tells the other workers, and releases the followers of this one.
-    pub(super) fn finish(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
+    pub(super) fn finish(&mut self, key: KeyHash, outcome: FlightOutcome, turn: &mut Turn<'_>) {
         self.restore(key, turn.now);
         let Some(flight) = self.flights.get_mut(&key) else {
             return;

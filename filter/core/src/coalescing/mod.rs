@@ -8,7 +8,7 @@
 //! ([`Coalescer::closed`]), or where the caller has an answer for it or another way
 //! ([`Coalescer::answer_waiting`]).
 //!
-//! How a flight goes, by [`Phase`](crate::coalescing::flight::Phase) and [`Outcome`](crate::workers::message::Outcome):
+//! How a flight goes, by [`Phase`](crate::coalescing::flight::Phase) and [`FlightOutcome`](crate::workers::message::FlightOutcome):
 //!
 //! ```text
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Found
@@ -175,38 +175,6 @@ pub enum Effect {
     Count(Metric, u32),
 }
 
-/// What ORIGIN makes of the response headers of a fill.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FillVerdict {
-    /// It goes into the store.
-    Store,
-    /// It does not: see [`NotStored`].
-    NotStored(NotStored),
-    /// It does not; no request should wait for this key until then.
-    HitForMiss {
-        /// The end of that time.
-        until: Millis,
-        /// The reason for which it is not stored.
-        reason: UncacheableReason,
-    },
-    /// It would, but the store has no room now.
-    NoRoom,
-    /// The origin is in trouble.
-    Failed {
-        /// Its status.
-        status: u16,
-    },
-    /// The origin has refused it, perhaps for what other requests for the key do not have.
-    RequestError,
-    /// The origin has failed, and perhaps only because of the request's own headers: see [`Coalescer::is_own_failure`].
-    OwnFailure,
-    /// It does not, but would under a key that has the values of these request headers.
-    Varies {
-        /// Their names.
-        names: VaryNames,
-    },
-}
-
 /// A response that is not stored, and says something about the next one for its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotStored {
@@ -218,33 +186,6 @@ pub struct NotStored {
     pub reason: UncacheableReason,
     /// For how long requests for the key do not wait for each other at most, where such responses follow each other.
     pub most: Millis,
-}
-
-/// What EDGE sees of the response headers of a leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaderResponse {
-    /// The store had it, so no follower can miss any more. It may come from a fill that a purge has overtaken, and then it
-    /// is not fresh any longer.
-    Readable {
-        /// Until when it is fresh.
-        until: Millis,
-        /// Whether a call can bring it.
-        small: bool,
-    },
-    /// It is being stored and cannot be read yet.
-    Filling {
-        /// Until when the store will serve it unasked; 0 if each use validates it.
-        until: Millis,
-    },
-    /// It should have been stored but was not.
-    Unshared,
-    /// It is an error that the request itself may have caused.
-    RequestError,
-    /// The origin cannot be reached or did not answer in time.
-    Failed {
-        /// The status that the client gets.
-        status: u16,
-    },
 }
 
 /// What a probe of the store has found.

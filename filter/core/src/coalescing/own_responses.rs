@@ -11,7 +11,7 @@
 
 use super::{Coalescer, NotStored, Turn};
 use crate::metrics::Metric;
-use crate::workers::message::{Doubt, Outcome};
+use crate::workers::message::{Doubt, FlightOutcome};
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis, OwnHeaders, StreamId};
 
@@ -105,8 +105,8 @@ impl Coalescer {
     }
 
     /// Remembers a flight of `key` that ends so while requests wait for it that may not lead.
-    pub(super) fn note_heirless(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
-        if let Outcome::Own { doubt, own_headers } = *outcome {
+    pub(super) fn note_heirless(&mut self, key: KeyHash, outcome: &FlightOutcome, now: Millis) {
+        if let FlightOutcome::Own { doubt, own_headers } = *outcome {
             let response = OwnResponse {
                 doubt,
                 own_headers,
@@ -164,13 +164,13 @@ impl Coalescer {
         if self.is_own_failure(key, leader.stream, leader.own_headers, turn.now) {
             self.pass_on(key, Doubt::Failed, turn);
         } else {
-            self.finish(key, Outcome::Failed { status }, turn);
+            self.finish(key, FlightOutcome::Failed { status }, turn);
         }
     }
 
     /// ORIGIN has seen a response to `stream` that is not stored. Requests for its key do not wait for each other for a
     /// while, unless that may be the doing of its own headers.
-    pub(super) fn response_is_not_stored(
+    pub fn response_is_not_stored(
         &mut self,
         stream: StreamId,
         response: NotStored,
@@ -195,7 +195,7 @@ impl Coalescer {
         turn.count(Metric::HitForMissMarked);
         let until = self.hints.mark(key, reason, most, turn.now);
         if let Some(led) = led {
-            self.finish(led, Outcome::HitForMiss { until, reason }, turn);
+            self.finish(led, FlightOutcome::HitForMiss { until, reason }, turn);
         }
     }
 
@@ -215,7 +215,7 @@ impl Coalescer {
         };
         let own_headers = leader.own_headers;
         flight.set_doubted(doubt, own_headers);
-        self.finish(key, Outcome::Own { doubt, own_headers }, turn);
+        self.finish(key, FlightOutcome::Own { doubt, own_headers }, turn);
     }
 }
 

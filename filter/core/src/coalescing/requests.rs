@@ -8,7 +8,7 @@ use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Leader, LocalFlight, Phase, Role, Waiter};
 use crate::coalescing::hints::Hint;
 use crate::metrics::Metric;
-use crate::workers::message::Outcome;
+use crate::workers::message::FlightOutcome;
 use crate::workers::{FlightId, KeyHash, Millis, StreamId};
 
 /// Places that a waiting list may keep for requests that have gone away, beside one for each request that waits.
@@ -248,7 +248,7 @@ impl Coalescer {
                     leader.phase = Phase::Aborting { since: turn.now };
                     turn.push(Effect::Abort { stream });
                 }
-                Phase::Fetching => self.finish(key, Outcome::LeaderLost, turn),
+                Phase::Fetching => self.finish(key, FlightOutcome::LeaderLost, turn),
                 // The store has all that it needs, or ORIGIN tells of the end of the fill.
                 Phase::Committing(_) | Phase::Aborting { .. } => {}
             }

@@ -9,7 +9,7 @@ use crate::policy::purge::Record;
 
 /// How a flight ended, as its followers are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FlightOutcome {
     /// The store has the response: ask it.
     Stored {
         /// Until when it is fresh.
@@ -73,7 +73,7 @@ pub enum Doubt {
     NotStored,
 }
 
-impl Outcome {
+impl FlightOutcome {
     /// Whether one of the waiting requests leads next.
     pub const fn needs_heir(&self) -> bool {
         matches!(self, Self::LeaderLost | Self::Own { .. })
@@ -84,7 +84,7 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It has ended.
-    Ended(Outcome),
+    Ended(FlightOutcome),
     /// Requests of another worker wait for it.
     Awaited,
 }
@@ -263,31 +263,35 @@ impl FlightMessage {
         let nothing: &[u8] = &[];
         let byte;
         let (tag, argument, rest) = match &self.event {
-            Event::Ended(Outcome::Stored { until, small }) => {
+            Event::Ended(FlightOutcome::Stored { until, small }) => {
                 byte = [u8::from(*small)];
                 (tag::STORED, *until, byte.as_slice())
             }
-            Event::Ended(Outcome::Found { until, small }) => {
+            Event::Ended(FlightOutcome::Found { until, small }) => {
                 byte = [u8::from(*small)];
                 (tag::FOUND, *until, byte.as_slice())
             }
-            Event::Ended(Outcome::HitForMiss { until, reason }) => {
+            Event::Ended(FlightOutcome::HitForMiss { until, reason }) => {
                 byte = [reason.code()];
                 (tag::HIT_FOR_MISS, *until, byte.as_slice())
             }
-            Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), nothing),
-            Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, nothing),
-            Event::Ended(Outcome::Own { doubt, own_headers }) => {
+            Event::Ended(FlightOutcome::Failed { status }) => {
+                (tag::FAILED, u64::from(*status), nothing)
+            }
+            Event::Ended(FlightOutcome::LeaderLost) => (tag::LEADER_LOST, 0, nothing),
+            Event::Ended(FlightOutcome::Own { doubt, own_headers }) => {
                 let tag = match doubt {
                     Doubt::Failed => tag::OWN_FAILURE,
                     Doubt::NotStored => tag::OWN_RESPONSE,
                 };
                 (tag, own_headers.0, nothing)
             }
-            Event::Ended(Outcome::Kept { until }) => (tag::KEPT, *until, nothing),
-            Event::Ended(Outcome::Validated { at }) => (tag::VALIDATED, *at, nothing),
-            Event::Ended(Outcome::Varies { names }) => (tag::VARIES, 0, names.as_str().as_bytes()),
-            Event::Ended(Outcome::NoRoom) => (tag::NO_ROOM, 0, nothing),
+            Event::Ended(FlightOutcome::Kept { until }) => (tag::KEPT, *until, nothing),
+            Event::Ended(FlightOutcome::Validated { at }) => (tag::VALIDATED, *at, nothing),
+            Event::Ended(FlightOutcome::Varies { names }) => {
+                (tag::VARIES, 0, names.as_str().as_bytes())
+            }
+            Event::Ended(FlightOutcome::NoRoom) => (tag::NO_ROOM, 0, nothing),
             Event::Awaited => (tag::AWAITED, 0, nothing),
         };
         bytes.push(tag);
@@ -306,36 +310,36 @@ impl FlightMessage {
         };
         let argument = reader.u64()?;
         let outcome = match tag {
-            tag::STORED => Outcome::Stored {
+            tag::STORED => FlightOutcome::Stored {
                 until: argument,
                 small: reader.u8()? != 0,
             },
-            tag::FOUND => Outcome::Found {
+            tag::FOUND => FlightOutcome::Found {
                 until: argument,
                 small: reader.u8()? != 0,
             },
-            tag::HIT_FOR_MISS => Outcome::HitForMiss {
+            tag::HIT_FOR_MISS => FlightOutcome::HitForMiss {
                 until: argument,
                 reason: UncacheableReason::of_code(reader.u8()?)?,
             },
-            tag::FAILED => Outcome::Failed {
+            tag::FAILED => FlightOutcome::Failed {
                 status: u16::try_from(argument).ok()?,
             },
-            tag::LEADER_LOST => Outcome::LeaderLost,
-            tag::OWN_FAILURE => Outcome::Own {
+            tag::LEADER_LOST => FlightOutcome::LeaderLost,
+            tag::OWN_FAILURE => FlightOutcome::Own {
                 doubt: Doubt::Failed,
                 own_headers: OwnHeaders(argument),
             },
-            tag::OWN_RESPONSE => Outcome::Own {
+            tag::OWN_RESPONSE => FlightOutcome::Own {
                 doubt: Doubt::NotStored,
                 own_headers: OwnHeaders(argument),
             },
-            tag::KEPT => Outcome::Kept { until: argument },
-            tag::VALIDATED => Outcome::Validated { at: argument },
-            tag::VARIES => Outcome::Varies {
+            tag::KEPT => FlightOutcome::Kept { until: argument },
+            tag::VALIDATED => FlightOutcome::Validated { at: argument },
+            tag::VARIES => FlightOutcome::Varies {
                 names: VaryNames::parse(std::str::from_utf8(reader.rest()).ok()?),
             },
-            tag::NO_ROOM => Outcome::NoRoom,
+            tag::NO_ROOM => FlightOutcome::NoRoom,
             tag::AWAITED => {
                 let event = Event::Awaited;
                 return Some(Self { key, flight, event });
@@ -354,32 +358,32 @@ mod tests {
 
     fn flights() -> impl Iterator<Item = Message> {
         let outcomes = [
-            Outcome::Stored {
+            FlightOutcome::Stored {
                 until: u64::MAX,
                 small: true,
             },
-            Outcome::Found {
+            FlightOutcome::Found {
                 until: 4,
                 small: false,
             },
-            Outcome::HitForMiss {
+            FlightOutcome::HitForMiss {
                 until: 3,
                 reason: UncacheableReason::Vary,
             },
-            Outcome::Failed { status: 503 },
-            Outcome::LeaderLost,
-            Outcome::Own {
+            FlightOutcome::Failed { status: 503 },
+            FlightOutcome::LeaderLost,
+            FlightOutcome::Own {
                 doubt: Doubt::Failed,
                 own_headers: OwnHeaders(u64::MAX),
             },
-            Outcome::Own {
+            FlightOutcome::Own {
                 doubt: Doubt::NotStored,
                 own_headers: OwnHeaders::NONE,
             },
-            Outcome::Kept { until: 9 },
-            Outcome::Validated { at: 8 },
-            Outcome::NoRoom,
-            Outcome::Varies {
+            FlightOutcome::Kept { until: 9 },
+            FlightOutcome::Validated { at: 8 },
+            FlightOutcome::NoRoom,
+            FlightOutcome::Varies {
                 names: VaryNames::parse("accept,x-plan"),
             },
         ];

@@ -3,13 +3,14 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::{FillVerdict, NotStored};
+use sluice_core::coalescing::NotStored;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
 use sluice_core::metrics::Metric;
 use sluice_core::website::cors::CORS_PREFIX;
+use sluice_core::workers::message::FlightOutcome;
 
 use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Host, Map};
@@ -212,26 +213,24 @@ fn share_copy(
         }
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
-    worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.fill_copied(stream.id, turn);
-    });
+    // On each other worker one of the followers asks the origin.
+    worker.end_flight(stream.id.0, stream.id, FlightOutcome::LeaderLost);
     Some(sharing)
 }
 
 /// Lets the followers of `stream` go to the origin, as the store does not get its response: it has no room for it, or
 /// nobody says for how long the response is fresh. Then there is nothing to wait for later either.
 pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
-    let verdict = if once {
-        FillVerdict::NotStored(NotStored {
-            key: stream.key.key,
-            own_headers: stream.own_headers,
-            reason: UncacheableReason::NoLifetime,
-            most: stream.policy.flights.hit_for_miss,
-        })
-    } else {
-        FillVerdict::NoRoom
+    if !once {
+        return worker.end_flight(stream.id.0, stream.id, FlightOutcome::NoRoom);
+    }
+    let response = NotStored {
+        key: stream.key.key,
+        own_headers: stream.own_headers,
+        reason: UncacheableReason::NoLifetime,
+        most: stream.policy.flights.hit_for_miss,
     };
     worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.fill_headers(stream.id, verdict, turn);
+        coalescer.response_is_not_stored(stream.id, response, turn);
     });
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses that EDGE does not let through: what the client gets in their place.
 
-use sluice_core::coalescing::LeaderResponse;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
+use sluice_core::workers::message::FlightOutcome;
 
 use crate::host::{self, Action};
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
@@ -67,13 +67,13 @@ pub fn refuse_variant(
     stream: &EdgeRequest,
     wanted: Option<CanonicalTarget>,
 ) -> host::Result<Action> {
-    worker.turn(stream.id.0, |coalescer, turn| {
-        let response = LeaderResponse::Readable {
-            until: turn.now,
-            small: false,
-        };
-        coalescer.response(stream.id, response, turn);
-    });
+    let until = worker.host.monotonic_millis();
+    let small = false;
+    worker.end_flight(
+        stream.id.0,
+        stream.id,
+        FlightOutcome::Found { until, small },
+    );
     if stream.progress.purpose.get() == Purpose::StoreOnly {
         return refuse_not_stored(worker, stream);
     }
@@ -99,7 +99,7 @@ pub fn refuse_expired(
     status: u16,
 ) -> host::Result<Action> {
     worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
+        coalescer.origin_failed(stream.id, status, turn);
     });
     stream.progress.answered.set(true);
     stream.progress.account.results_in(account::FAILED);

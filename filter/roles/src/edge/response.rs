@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
+use sluice_core::coalescing::Onward;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{LeaderResponse, Onward};
 use sluice_core::freshness::{UncacheableReason, is_request_error};
 use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::CanonicalTarget;
@@ -17,6 +17,7 @@ use sluice_core::served::{Arrival, NO_ROOM, Served};
 use sluice_core::store::entry::Entry;
 use sluice_core::store::store_edits::restored;
 use sluice_core::store::stored_fields::StoredFields;
+use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{BodyId, Millis};
 
 use super::dress::{add_headers, dress};
@@ -317,19 +318,19 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
         }
         if filled {
             let until = if validated { 0 } else { until };
-            coalescer.response(stream.id, LeaderResponse::Filling { until }, turn);
+            coalescer.store_fills(stream.id, until, turn.now);
         } else if entry.stored && (stream.progress.forced.get() || served.predates_purge) {
             // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
             // that too, and one of all has it refreshed.
             coalescer.hints().forget(stream.key.key);
             let until = turn.now;
-            coalescer.response(stream.id, LeaderResponse::Readable { until, small }, turn);
+            coalescer.end_flight(stream.id, FlightOutcome::Found { until, small }, turn);
         } else if entry.stored {
             coalescer.hints().set(stream.key.key, Hint::Fresh, until);
             coalescer
                 .hints()
                 .note_readable(stream.key.key, small, turn.now);
-            coalescer.response(stream.id, LeaderResponse::Readable { until, small }, turn);
+            coalescer.end_flight(stream.id, FlightOutcome::Found { until, small }, turn);
         }
         // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
     });
@@ -372,14 +373,13 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
             _ => result_of(Metric::RequestsMiss),
         });
     worker.turn(stream.id.0, |coalescer, turn| {
-        let response = if is_request_error(&stream.policy.policy, status) {
-            LeaderResponse::RequestError
+        if is_request_error(&stream.policy.policy, status) {
+            coalescer.request_failed(stream.id, turn);
         } else if status >= 400 {
-            LeaderResponse::Failed { status }
+            coalescer.origin_failed(stream.id, status, turn);
         } else {
-            LeaderResponse::Unshared
-        };
-        coalescer.response(stream.id, response, turn);
+            coalescer.store_refused(stream.id, turn);
+        }
     });
     let description = without_entry(stream, status);
     dress(

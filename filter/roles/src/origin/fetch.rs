@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::cache_control::CacheControl;
@@ -15,6 +14,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::BodyId;
+use sluice_core::workers::message::FlightOutcome;
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, revalidation_of, stored_key, written};
@@ -206,11 +206,12 @@ impl Fetch {
     /// Lets nobody share the response, for this reason: the next request leads.
     pub fn share_nothing(&self, worker: &mut Worker, reason: UncacheableReason) {
         let stream = self.link.stream;
-        worker.turn(self.context, |coalescer, turn| {
-            let until = turn.now;
-            let verdict = FillVerdict::HitForMiss { until, reason };
-            coalescer.fill_headers(stream, verdict, turn);
-        });
+        let until = worker.host.monotonic_millis();
+        worker.end_flight(
+            self.context,
+            stream,
+            FlightOutcome::HitForMiss { until, reason },
+        );
     }
 
     /// Tells the worker that the origin has failed with `status` and the store serves its stale response.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::store::header_edit::HeaderEdit;
+use sluice_core::workers::message::FlightOutcome;
 
 use super::fetch::Fetch;
 use crate::host::headers::Headers;
@@ -68,8 +69,6 @@ pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> 
     if let Some(stream) = stream {
         stream.progress.asks_again.set(true);
     }
-    worker.turn(fetch.context, |coalescer, turn| {
-        coalescer.fill_copied(fetch.link.stream, turn);
-    });
+    worker.end_flight(fetch.context, fetch.link.stream, FlightOutcome::LeaderLost);
     Ok(())
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the worker learns of a response's headers, and what its followers are told.
 
-use sluice_core::coalescing::{FillVerdict, NotStored};
+use sluice_core::coalescing::NotStored;
 use sluice_core::freshness::{UncacheableReason, Verdict};
+use sluice_core::key::vary::VaryNames;
 use sluice_core::metrics::Metric;
+use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, OwnHeaders};
 
 use super::fetch::{Fetch, millis};
@@ -27,14 +29,7 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
     if judged.is_stored() {
         teach(worker, fetch, judged);
     }
-    match fill_verdict(worker, fetch, judged) {
-        Some(verdict) => tell_headers(worker, fetch, verdict, end_of_stream),
-        None => {
-            if let Verdict::Passing(reason) = judged.verdict {
-                fetch.share_nothing(worker, reason);
-            }
-        }
-    }
+    tell_followers(worker, fetch, judged, end_of_stream);
 }
 
 /// Lets the worker know how the URL of a response that is stored varies.
@@ -78,57 +73,79 @@ fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
     worker.keys.note_audience(key, audience);
 }
 
-/// What the verdict on a response means for its followers. `None`: EDGE sees whether they get a copy.
-fn fill_verdict(worker: &Worker, fetch: &Fetch, judged: &Judged<'_>) -> Option<FillVerdict> {
-    Some(match (&judged.verdict, judged.variance.lesson()) {
-        (Verdict::Store(_), _) => FillVerdict::Store,
+/// Tells the followers of `fetch` what the verdict on its response means for them.
+fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stream: bool) {
+    let (stream, context) = (fetch.link.stream, fetch.context);
+    match (&judged.verdict, judged.variance.lesson()) {
+        (Verdict::Store(_), _) => begin_fill(worker, fetch, end_of_stream),
         // A copy would be used without validation by those who come later.
         (Verdict::NoRoom(storage), _) if storage.lifetime.must_be_validated() => {
-            FillVerdict::NoRoom
+            worker.end_flight(context, stream, FlightOutcome::NoRoom);
         }
-        (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => return None,
-        (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
-        (Verdict::Passing(UncacheableReason::RequestHeaders), _) => FillVerdict::RequestError,
-        (Verdict::RequestError, _) if fetch.response.own_failure => FillVerdict::OwnFailure,
-        (Verdict::RequestError | Verdict::ForCredentials, _) => FillVerdict::RequestError,
+        // EDGE sees whether they get a copy.
+        (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => {}
+        (Verdict::Share(status), _) => {
+            let status = *status;
+            worker.end_flight(context, stream, FlightOutcome::Failed { status });
+        }
+        (Verdict::RequestError, _) if fetch.response.own_failure => {
+            worker.turn(context, |coalescer, turn| {
+                coalescer.own_failure(stream, turn);
+            });
+        }
+        (
+            Verdict::RequestError
+            | Verdict::ForCredentials
+            | Verdict::Passing(UncacheableReason::RequestHeaders),
+            _,
+        ) => worker.turn(context, |coalescer, turn| {
+            coalescer.request_failed(stream, turn);
+        }),
         (
             Verdict::Uncacheable(UncacheableReason::Vary)
             | Verdict::Passing(UncacheableReason::Vary),
             Some(names),
-        ) => FillVerdict::Varies {
-            names: names.clone(),
-        },
-        (Verdict::Passing(_), _) => return None,
-        (Verdict::Uncacheable(reason), _) => FillVerdict::NotStored(NotStored {
-            key: worker.keys.key_hash(&fetch.cache_key),
-            own_headers: fetch
-                .stream(worker)
-                .map_or(OwnHeaders::NONE, |stream| stream.own_headers),
-            reason: *reason,
-            most: millis(fetch.policy.policy.cache.hit_for_miss),
-        }),
-    })
+        ) => end_varying(worker, fetch, names),
+        (Verdict::Passing(reason), _) => fetch.share_nothing(worker, *reason),
+        (Verdict::Uncacheable(reason), _) => refuse_to_store(worker, fetch, *reason),
+    }
 }
 
-fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
-    let stream = fetch.link.stream;
-    let key = worker.keys.key_hash(&fetch.cache_key);
-    let ended = end_of_stream && verdict == FillVerdict::Store;
-    if let FillVerdict::Varies { names } = &verdict {
-        worker.metrics.count(Metric::VaryingLearnt, 1);
-        if let Some(stream) = worker.stream(stream) {
-            worker.keys.learn(&stream.target, names.clone());
-        }
-    }
+fn begin_fill(worker: &mut Worker, fetch: &Fetch, end_of_stream: bool) {
+    let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
     worker.turn(fetch.context, |coalescer, turn| {
-        match verdict {
-            FillVerdict::Store => coalescer.response_is_stored(key),
-            FillVerdict::Varies { .. } => coalescer.hints().forget(key),
-            _ => {}
-        }
-        coalescer.fill_headers(stream, verdict, turn);
-        if ended {
+        coalescer.response_is_stored(key);
+        coalescer.fill_begins(stream, turn.now);
+        if end_of_stream {
             coalescer.fill_ended(stream, turn);
         }
+    });
+}
+
+/// Has each follower go on under the key of its own variant.
+fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
+    let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
+    worker.metrics.count(Metric::VaryingLearnt, 1);
+    if let Some(stream) = worker.stream(stream) {
+        worker.keys.learn(&stream.target, names.clone());
+    }
+    worker.turn(fetch.context, |coalescer, turn| {
+        coalescer.hints().forget(key);
+        let names = names.clone();
+        coalescer.end_flight(stream, FlightOutcome::Varies { names }, turn);
+    });
+}
+
+/// Makes the key hit-for-miss, unless the request's own headers may be why the response is not stored.
+fn refuse_to_store(worker: &mut Worker, fetch: &Fetch, reason: UncacheableReason) {
+    let own_headers = fetch.stream(worker).map(|stream| stream.own_headers);
+    let response = NotStored {
+        key: worker.keys.key_hash(&fetch.cache_key),
+        own_headers: own_headers.unwrap_or(OwnHeaders::NONE),
+        reason,
+        most: millis(fetch.policy.policy.cache.hit_for_miss),
+    };
+    worker.turn(fetch.context, |coalescer, turn| {
+        coalescer.response_is_not_stored(fetch.link.stream, response, turn);
     });
 }

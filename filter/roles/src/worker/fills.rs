@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::store::revalidation::Revalidation;
+use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
 
 use super::Worker;
@@ -218,7 +218,7 @@ pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, conte
         stream.progress.own_failure.set(true);
     }
     worker.turn(context, |coalescer, turn| {
-        coalescer.fill_headers(stream, FillVerdict::OwnFailure, turn);
+        coalescer.own_failure(stream, turn);
     });
 }
 
@@ -249,9 +249,8 @@ pub fn keep_unwritten(
     context: u32,
 ) {
     let left = revalidation.left().saturating_mul(1_000);
-    worker.turn(context, |coalescer, turn| {
-        coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
-    });
+    let until = worker.host.monotonic_millis().saturating_add(left);
+    worker.end_flight(context, stream, FlightOutcome::Kept { until });
 }
 
 /// `size` more bytes of a fill's body have come.

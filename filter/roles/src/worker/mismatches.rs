@@ -6,9 +6,9 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::FillVerdict;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
+use sluice_core::workers::message::FlightOutcome;
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
@@ -23,10 +23,11 @@ pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
         .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     let until = worker.mark_mismatch(stream.key.key, &stream.policy);
     let reason = UncacheableReason::KeyMismatch;
-    worker.turn(stream.id.0, |coalescer, turn| {
-        let verdict = FillVerdict::HitForMiss { until, reason };
-        coalescer.fill_headers(stream.id, verdict, turn);
-    });
+    worker.end_flight(
+        stream.id.0,
+        stream.id,
+        FlightOutcome::HitForMiss { until, reason },
+    );
 }
 
 /// Has a request wait for a call that fetches its object around the store. False if no call fits.

@@ -3,7 +3,7 @@
 
 use sluice_core::coalescing::{Coalescer, Effect, Turn};
 use sluice_core::metrics::Metric;
-use sluice_core::workers::message::Message;
+use sluice_core::workers::message::{FlightOutcome, Message};
 use sluice_core::workers::{Millis, StreamId};
 
 use super::Worker;
@@ -22,6 +22,13 @@ impl Worker {
         let result = self.event(event);
         self.end_turn(context);
         result
+    }
+
+    /// Ends the flight that `stream` leads, if it leads one.
+    pub fn end_flight(&mut self, context: u32, stream: StreamId, outcome: FlightOutcome) {
+        self.turn(context, |coalescer, turn| {
+            coalescer.end_flight(stream, outcome, turn);
+        });
     }
 
     /// Resumes requests, and directs host calls at `context` again.
