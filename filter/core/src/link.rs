@@ -79,7 +79,7 @@ pub enum Purpose {
     /// It goes around the store for a range of what is being stored.
     Ahead = b'h',
     /// It goes through the store by itself, and the store revalidates what does not satisfy it.
-    Checked = b'k',
+    Unshared = b'k',
     /// It takes what the store has, and never goes on to the origin.
     StoreOnly = b's',
     /// It only asks whether the store has it, and never goes on to the origin.
@@ -105,7 +105,7 @@ impl Purpose {
         Self::Alone,
         Self::Bypass,
         Self::Ahead,
-        Self::Checked,
+        Self::Unshared,
         Self::StoreOnly,
         Self::Probe,
         Self::Refresh,

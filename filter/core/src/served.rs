@@ -187,7 +187,7 @@ impl<'a> Served<'a> {
         let entry = &self.entry;
         let (forward, status) = match purpose {
             _ if !entry.revalidated => (Forward::UriMiss, entry.status),
-            Purpose::Checked => (Forward::Request, 304),
+            Purpose::Unshared => (Forward::Request, 304),
             _ => (Forward::Stale, 304),
         };
         let mut said = CacheStatus::forwarded(forward).forward_status(status);

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::board::{FlightKey, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{Coalescer, Effect, Onward, Probed, Request, Turn};
+use sluice_core::coalescing::{Coalescer, Effect, NextStep, Probed, Request, Turn};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::shared_table::SharedRecord as _;
@@ -53,7 +53,7 @@ fn request(
     data: &FakeSharedData,
     stream: StreamId,
     now: Millis,
-) -> Option<Onward> {
+) -> Option<NextStep> {
     let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
     let request = Request {
         stream,
@@ -82,7 +82,7 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
     let (stored, barred) = (KeyHash(8), KeyHash(9));
     assert_eq!(
         request(&mut coalescer, &data, LEADER, 1),
-        Some(Onward::Lead)
+        Some(NextStep::Lead)
     );
     coalescer.hints().set(stored, Hint::Fresh, 1_000);
     coalescer
@@ -90,10 +90,10 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
         .set(barred, Hint::HitForMiss(UncacheableReason::Private), 1_000);
     for (key, remembered, known) in [
         (KEY, None, true),
-        (stored, Some(Onward::Fresh), true),
+        (stored, Some(NextStep::Fresh), true),
         (
             barred,
-            Some(Onward::HitForMiss(UncacheableReason::Private)),
+            Some(NextStep::HitForMiss(UncacheableReason::Private)),
             true,
         ),
         (KeyHash(10), None, false),
@@ -117,14 +117,17 @@ fn followers_of_a_leader_that_the_store_serves_are_hits_too() {
         small: true,
     };
     let ((), effects) = turn(&data, 2, |turn| coalescer.end_flight(LEADER, stored, turn));
-    assert!(resumes(&effects, Onward::Fresh), "{effects:?}");
-    assert_eq!(coalescer.remembered(KEY, 999), Some(Onward::Fresh));
+    assert!(resumes(&effects, NextStep::Fresh), "{effects:?}");
+    assert_eq!(coalescer.remembered(KEY, 999), Some(NextStep::Fresh));
 }
 
 /// A leader that left amid its body, with an abort that has not been carried out, and a follower.
 fn leader_that_left(data: &FakeSharedData) -> Coalescer {
     let mut coalescer = coalescer(1);
-    assert_eq!(request(&mut coalescer, data, LEADER, 1), Some(Onward::Lead));
+    assert_eq!(
+        request(&mut coalescer, data, LEADER, 1),
+        Some(NextStep::Lead)
+    );
     turn(data, 1, |turn| {
         coalescer.fill_begins(LEADER, turn.now);
     });
@@ -134,8 +137,8 @@ fn leader_that_left(data: &FakeSharedData) -> Coalescer {
     coalescer
 }
 
-fn resumes(effects: &[Effect], wanted: Onward) -> bool {
-    let resumes = |effect: &Effect| matches!(effect, Effect::Resume { stream: FOLLOWER, onward, .. } if *onward == wanted);
+fn resumes(effects: &[Effect], wanted: NextStep) -> bool {
+    let resumes = |effect: &Effect| matches!(effect, Effect::Resume { stream: FOLLOWER, next_step, .. } if *next_step == wanted);
     effects.iter().any(resumes)
 }
 
@@ -151,7 +154,7 @@ fn fill_that_ends_before_its_abort_is_shared() {
         small: true,
     };
     let ((), effects) = turn(&data, 3, |turn| coalescer.probed(KEY, found, turn));
-    assert!(resumes(&effects, Onward::Collapsed), "{effects:?}");
+    assert!(resumes(&effects, NextStep::Collapsed), "{effects:?}");
 }
 
 /// When the next request leads if the store has not the response of a leader that took the place of one that had left,
@@ -161,7 +164,7 @@ fn store_is_given_up_after(pause: u64) -> u64 {
     let data = FakeSharedData::default();
     let mut coalescer = leader_that_left(&data);
     let ((), effects) = turn(&data, 2, |turn| coalescer.fill_broken(LEADER, turn));
-    assert!(resumes(&effects, Onward::Lead), "{effects:?}");
+    assert!(resumes(&effects, NextStep::Lead), "{effects:?}");
     let end = 2 + pause;
     turn(&data, end, |turn| {
         coalescer.fill_begins(FOLLOWER, turn.now);
@@ -173,7 +176,7 @@ fn store_is_given_up_after(pause: u64) -> u64 {
             effect,
             Effect::Resume {
                 stream: THIRD,
-                onward: Onward::Lead,
+                next_step: NextStep::Lead,
                 ..
             }
         )
@@ -204,7 +207,7 @@ fn abort_without_an_answer_is_not_waited_for_any_longer_though_the_body_goes_on(
         assert_eq!(coalescer.parked(), 1, "{now}: {effects:?}");
     }
     let ((), effects) = turn(&data, max_wait + 1, |turn| coalescer.tick(turn));
-    assert!(resumes(&effects, Onward::Lead), "{effects:?}");
+    assert!(resumes(&effects, NextStep::Lead), "{effects:?}");
 }
 
 #[test]
@@ -241,7 +244,7 @@ mod race {
             }
             data.before_next_set(move |data| {
                 let admission = request(&mut second, data, FOLLOWER, 1);
-                assert_eq!(admission, Some(Onward::Lead));
+                assert_eq!(admission, Some(NextStep::Lead));
             });
             let first = request(&mut coalescer(1), &data, LEADER, 1);
             assert_eq!(first, None, "slot occupied before: {occupied}");
@@ -258,7 +261,7 @@ mod race {
             assert_eq!(leader.flights(), 0);
         });
         let admission = request(&mut coalescer(2), &data, FOLLOWER, 1);
-        assert_eq!(admission, Some(Onward::Lead));
+        assert_eq!(admission, Some(NextStep::Lead));
     }
 
     #[test]
@@ -282,7 +285,7 @@ mod race {
         request(&mut leader, &data, LEADER, 1);
         data.before_next_set(|data| {
             let admission = request(&mut coalescer(2), data, FOLLOWER, 5_000);
-            assert_eq!(admission, Some(Onward::Lead));
+            assert_eq!(admission, Some(NextStep::Lead));
         });
         close(&mut leader, &data, LEADER, 5_000);
         let slot = Slot::decode(&data.values()[0].1).unwrap_or_default();
@@ -313,7 +316,7 @@ fn a_hit_from_before_a_rewrite_does_not_send_others_into_the_gap() {
         small: true,
     };
     let (_, effects) = turn(&data, 2, |turn| coalescer.probed(KEY, found, turn));
-    assert!(resumes(&effects, Onward::Fresh), "{effects:?}");
+    assert!(resumes(&effects, NextStep::Fresh), "{effects:?}");
     let after = request(&mut coalescer, &data, StreamId(3), 3);
-    assert_eq!(after, Some(Onward::Fresh));
+    assert_eq!(after, Some(NextStep::Fresh));
 }

@@ -7,7 +7,7 @@ mod support;
 
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::{Coalescer, Effect, Onward, Request, Turn};
+use sluice_core::coalescing::{Coalescer, Effect, NextStep, Request, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::{FlightMessage, FlightOutcome};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
@@ -27,7 +27,7 @@ struct Workers {
     data: FakeSharedData,
     coalescers: [Coalescer; 2],
     messages: VecDeque<(WorkerId, FlightMessage)>,
-    resumed: Vec<(StreamId, Onward)>,
+    resumed: Vec<(StreamId, NextStep)>,
     now: Millis,
 }
 
@@ -57,14 +57,16 @@ impl Workers {
         for effect in effects {
             match effect {
                 Effect::Notify { worker, message } => self.messages.push_back((worker, message)),
-                Effect::Resume { stream, onward, .. } => self.resumed.push((stream, onward)),
+                Effect::Resume {
+                    stream, next_step, ..
+                } => self.resumed.push((stream, next_step)),
                 _ => {}
             }
         }
         result
     }
 
-    fn request(&mut self, seat: usize, stream: StreamId, key: KeyHash) -> Option<Onward> {
+    fn request(&mut self, seat: usize, stream: StreamId, key: KeyHash) -> Option<NextStep> {
         let target = target();
         let request = Request {
             stream,
@@ -111,7 +113,7 @@ fn target() -> Rc<CanonicalTarget> {
 fn requests_after_a_soft_purge_lead_after_the_older_fill_and_share_nothing_of_it() {
     for after in [0, 1] {
         let mut workers = Workers::new();
-        assert_eq!(workers.request(0, BEFORE, ENTRY), Some(Onward::Lead));
+        assert_eq!(workers.request(0, BEFORE, ENTRY), Some(NextStep::Lead));
         let admitted = workers.request(after, AFTER, PURGED);
         assert_eq!(admitted, None, "on worker {after}");
         assert_eq!(workers.request(after, WAITING, PURGED), None);
@@ -119,10 +121,10 @@ fn requests_after_a_soft_purge_lead_after_the_older_fill_and_share_nothing_of_it
         assert_eq!(workers.resumed, []);
         workers.end(0, BEFORE);
         workers.deliver_all();
-        assert_eq!(workers.resumed, [(AFTER, Onward::Lead)]);
+        assert_eq!(workers.resumed, [(AFTER, NextStep::Lead)]);
         workers.end(after, AFTER);
         workers.deliver_all();
-        assert_eq!(workers.resumed[1..], [(WAITING, Onward::Fresh)]);
+        assert_eq!(workers.resumed[1..], [(WAITING, NextStep::Fresh)]);
     }
 }
 
@@ -135,7 +137,7 @@ fn a_request_after_a_soft_purge_leads_though_the_news_of_the_older_fill_is_lost(
     workers.messages.clear();
     workers.now += FlightPolicy::of(&bucket()).rescan();
     workers.tick_all();
-    assert_eq!(workers.resumed, [(AFTER, Onward::Lead)]);
+    assert_eq!(workers.resumed, [(AFTER, NextStep::Lead)]);
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn a_request_after_a_soft_purge_leads_when_the_client_of_the_older_fill_has_gone
     workers.request(1, AFTER, PURGED);
     workers.turn(0, |coalescer, turn| coalescer.closed(BEFORE, turn));
     workers.deliver_all();
-    assert_eq!(workers.resumed, [(AFTER, Onward::Lead)]);
+    assert_eq!(workers.resumed, [(AFTER, NextStep::Lead)]);
 }
 
 #[test]
@@ -157,6 +159,6 @@ fn followers_of_the_older_fill_are_released_by_it_and_not_by_the_newer() {
     workers.end(0, BEFORE);
     workers.deliver_all();
     workers.resumed.sort_by_key(|(stream, _)| *stream);
-    let expected = [(AFTER, Onward::Lead), (WAITING, Onward::Fresh)];
+    let expected = [(AFTER, NextStep::Lead), (WAITING, NextStep::Fresh)];
     assert_eq!(workers.resumed, expected);
 }

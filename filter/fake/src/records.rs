@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::link::Purpose;
 use sluice_core::workers::{FlightId, Millis};
@@ -136,7 +136,7 @@ pub struct ClientRecord {
     /// For what purpose EDGE let it go on at once; `None` if it waited.
     pub admission: Option<Purpose>,
     /// How it left the waiting list.
-    pub release: Option<Onward>,
+    pub release: Option<NextStep>,
     /// For what purpose EDGE let it go on in the end.
     pub purpose: Option<Purpose>,
     /// Where it is.

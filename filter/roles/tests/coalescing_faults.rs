@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, SLOTS};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
@@ -34,7 +34,7 @@ fn lease_of_a_dead_worker_is_taken_over_when_it_has_run_out() {
     live(&mut envoy, lease - 10);
     assert_eq!(envoy.stage(follower), Stage::Parked);
     live(&mut envoy, 600);
-    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.stage(follower), Stage::Over(Ending::Served));
     assert_eq!(envoy.board(), []);
@@ -49,7 +49,7 @@ fn worker_that_comes_back_waits_for_its_former_lease_like_others() {
     let client = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, client), None);
     live(&mut envoy, 3_600);
-    assert_eq!(release(&envoy, client), Some(Onward::Lead));
+    assert_eq!(release(&envoy, client), Some(NextStep::Lead));
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
     envoy.abort(old);
     assert_eq!(envoy.stage(near), Stage::Parked, "waits for the new leader");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, near), Some(Onward::Collapsed));
-    assert_eq!(release(&envoy, far), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, near), Some(NextStep::Collapsed));
+    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
 }
 
 /// The fake Envoy refuses to do more after a callback than fits on the stack of a real one.
@@ -99,7 +99,7 @@ fn lost_message_is_made_up_for_by_a_rescan() {
     assert_eq!(envoy.messages(1), 1);
     envoy.lose(1);
     live(&mut envoy, 510);
-    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
     assert_eq!(envoy.fetches.len(), 1, "it finds the store filled");
     envoy.close_all();
     assert_eq!(envoy.board(), []);
@@ -133,7 +133,7 @@ fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
     let next = envoy.get(2, KEY);
     assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, follower), Some(Onward::Fresh));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 2, "it finds the store filled");
     assert_eq!(envoy.board(), []);
 }
@@ -231,8 +231,8 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
     };
     assert_eq!(
         (
-            released(Onward::Lead),
-            released(Onward::HitForMiss(UncacheableReason::NotTaken))
+            released(NextStep::Lead),
+            released(NextStep::HitForMiss(UncacheableReason::NotTaken))
         ),
         (1, 19)
     );
@@ -249,7 +249,7 @@ fn policy_update_asks_the_store_anew() {
     envoy.lose_probe(0);
     envoy.update_policy(0);
     envoy.answer_probe(0);
-    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
 }
 
 /// A worker with that limit.
@@ -368,7 +368,7 @@ fn rescan_that_cannot_use_the_board_makes_no_second_leader() {
         envoy.tick(0);
         fill(&mut envoy, FIRST);
         assert_eq!(envoy.fetches.len(), 1);
-        assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+        assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
     }
 }
 
@@ -381,7 +381,7 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         fault(&envoy.data, ATTEMPTS);
         envoy.abort(leader);
         fault(&envoy.data, 0);
-        assert_eq!(release(&envoy, heir), Some(Onward::Lead));
+        assert_eq!(release(&envoy, heir), Some(NextStep::Lead));
         envoy.answer(FetchId(1), Answer::Storable);
         for _ in 0..100 {
             live(&mut envoy, 100);
@@ -391,7 +391,7 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         fill(&mut envoy, FetchId(1));
         assert_eq!(
             release(&envoy, far),
-            Some(Onward::Collapsed),
+            Some(NextStep::Collapsed),
             "and the news told"
         );
         assert_eq!(envoy.board(), []);
@@ -416,7 +416,7 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
         "nobody could tell whom to tell"
     );
     live(&mut envoy, 3_600);
-    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
     assert_eq!(envoy.fetches.len(), 1, "it finds the store filled");
     assert_eq!(envoy.board(), []);
 }

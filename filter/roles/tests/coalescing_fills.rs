@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
@@ -34,9 +34,9 @@ fn leader_that_leaves_amid_its_body_has_its_fill_aborted_before_another_leads() 
     assert_eq!(aborts(&envoy), 1);
     assert_eq!(envoy.parked(), 2, "the store has not let go of the key");
     envoy.carry_out_aborts();
-    assert_eq!(release(&envoy, near), Some(Onward::Lead));
+    assert_eq!(release(&envoy, near), Some(NextStep::Lead));
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, far), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -49,10 +49,10 @@ fn key_of_an_aborted_fill_goes_to_another_worker_where_nobody_waits_on_the_first
     assert_eq!(envoy.parked(), 2);
     envoy.carry_out_aborts();
     envoy.deliver_all();
-    assert_eq!(release(&envoy, second), Some(Onward::Lead));
+    assert_eq!(release(&envoy, second), Some(NextStep::Lead));
     assert_eq!(envoy.stage(third), Stage::Parked, "one leads");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, third), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, third), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -62,10 +62,10 @@ fn fill_that_ends_before_its_abort_is_aborted_at_its_end() {
     leader_that_left(&mut envoy);
     let (near, far) = (envoy.get(0, KEY), envoy.get(1, KEY));
     envoy.end(FIRST);
-    assert_eq!(release(&envoy, near), Some(Onward::Lead));
+    assert_eq!(release(&envoy, near), Some(NextStep::Lead));
     envoy.carry_out_aborts();
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, far), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -82,7 +82,7 @@ fn abort_without_an_answer_holds_the_key_for_max_wait_only() {
         live(&mut envoy, 200);
         envoy.deliver_all();
         if let Some(client) = late {
-            assert_eq!(release(&envoy, client), Some(Onward::WaitTimeout));
+            assert_eq!(release(&envoy, client), Some(NextStep::WaitTimeout));
         }
         envoy.progress(FIRST);
         let next = envoy.get(1, KEY);
@@ -102,11 +102,11 @@ fn late_news_of_a_fill_that_was_given_up_disturbs_nobody() {
     live(&mut envoy, max_wait - 100);
     let (heir, follower) = (envoy.get(0, KEY), envoy.get(0, KEY));
     live(&mut envoy, 200);
-    assert_eq!(release(&envoy, heir), Some(Onward::Lead));
+    assert_eq!(release(&envoy, heir), Some(NextStep::Lead));
     envoy.carry_out_aborts();
     assert_eq!(envoy.stage(follower), Stage::Parked);
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -127,7 +127,7 @@ fn range_waits_for_the_leader_of_another_worker_and_does_not_lead_unseen() {
     envoy.get(0, KEY + 1);
     let range = envoy.range(1, KEY + 1);
     fill(&mut envoy, FetchId(3));
-    assert_eq!(release(&envoy, range), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, range), Some(NextStep::Collapsed));
     assert_eq!(envoy.fetches.len(), 4);
     assert_all_over(&mut envoy);
 }
@@ -161,7 +161,7 @@ fn fill_in_the_background_that_waits_ends_when_there_is_nothing_to_lead_for() {
             let asks = answer == Answer::Uncacheable;
             assert_eq!(envoy.fetches.len(), if asks { 2 } else { 1 }, "{answer:?}");
             assert_eq!(
-                release(&envoy, other) == Some(Onward::HitForMiss(UncacheableReason::Private)),
+                release(&envoy, other) == Some(NextStep::HitForMiss(UncacheableReason::Private)),
                 asks
             );
         }
@@ -176,7 +176,7 @@ fn fill_in_the_background_leaves_a_stalled_leader_for_nowhere() {
         live(&mut envoy, max_wait + 20);
         assert_eq!(envoy.stage(waiting), Stage::Over(Ending::Unneeded));
         // It takes nobody's place among those who leave first.
-        assert_eq!(release(&envoy, other), Some(Onward::WaitTimeout));
+        assert_eq!(release(&envoy, other), Some(NextStep::WaitTimeout));
         assert_eq!(envoy.counter(Metric::WaitTimeouts), 1);
         assert_eq!(envoy.fetches.len(), 2);
     }
@@ -188,9 +188,9 @@ fn fill_in_the_background_that_waits_leads_when_the_leader_is_lost() {
         let (mut envoy, waiting, other) = fill_that_waits(workers);
         envoy.abort(Client(1));
         envoy.deliver_all();
-        assert_eq!(release(&envoy, waiting), Some(Onward::Lead));
+        assert_eq!(release(&envoy, waiting), Some(NextStep::Lead));
         fill(&mut envoy, FetchId(1));
-        assert_eq!(release(&envoy, other), Some(Onward::Collapsed));
+        assert_eq!(release(&envoy, other), Some(NextStep::Collapsed));
         assert_eq!(envoy.fetches.len(), 2);
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_fake::{Answer, Client, Ending, Stage};
 use support::steps::{
     KEYS, Step, anything, anything_and_board_faults, leaving, ordinary, policy, ttl,
@@ -163,7 +163,7 @@ fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again(
     world.run(&lost);
     world.finish(20_000);
     let follower = &world.host.clients[1];
-    assert_eq!(follower.release, Some(Onward::Collapsed), "{follower:?}");
+    assert_eq!(follower.release, Some(NextStep::Collapsed), "{follower:?}");
     assert_eq!(world.host.fetches.len(), 2);
 }
 

@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
@@ -74,7 +74,7 @@ fn first_range_far_into_a_cold_object_goes_ahead_of_a_fill_that_leads_for_it() {
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(envoy.stage(range), Stage::Parked);
     envoy.answer(FetchId(1), Answer::Storable);
-    assert_eq!(release(&envoy, range), Some(Onward::Ahead));
+    assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
     let expected = [Purpose::Size, Purpose::Lead, Purpose::Ahead];
     assert_eq!(purposes(&envoy), expected);
     let ahead = assert_asked(&envoy, range);
@@ -100,7 +100,7 @@ fn first_range_leads_where_it_is_near_or_none_goes_ahead() {
         let client = envoy.request(0, "GET", KEY, &[("range", range)]);
         envoy.answer_probe(0);
         envoy.answer(FIRST, Answer::Storable);
-        assert_eq!(release(&envoy, client), Some(Onward::Lead), "{range}");
+        assert_eq!(release(&envoy, client), Some(NextStep::Lead), "{range}");
         fill(&mut envoy, FetchId(1));
         assert_eq!(purposes(&envoy), [Purpose::Size, Purpose::Lead]);
         assert_eq!(envoy.counter(Metric::RangesAhead), 0);
@@ -130,7 +130,7 @@ fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soo
     let early = far_range(&mut envoy, 0, 1);
     assert_eq!(envoy.stage(early), Stage::Parked, "no headers have come");
     envoy.answer(FIRST, Answer::Storable);
-    assert_eq!(release(&envoy, early), Some(Onward::Ahead));
+    assert_eq!(release(&envoy, early), Some(NextStep::Ahead));
     let late = far_range(&mut envoy, 0, 2);
     assert_eq!(admission(&envoy, late), Some(Purpose::Ahead));
     let near = envoy.range(0, KEY);
@@ -146,7 +146,7 @@ fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soo
     }
     fill(&mut envoy, FIRST);
     for client in [near, reached] {
-        assert_eq!(release(&envoy, client), Some(Onward::Collapsed));
+        assert_eq!(release(&envoy, client), Some(NextStep::Collapsed));
     }
     assert_all_over(&mut envoy);
 }
@@ -160,13 +160,13 @@ fn range_goes_ahead_of_another_workers_fill_once_the_origin_has_described_the_ob
     assert_eq!(purposes(&envoy), [Purpose::Lead, Purpose::Size]);
     envoy.answer(FetchId(1), Answer::Storable);
     for range in ranges {
-        assert_eq!(release(&envoy, range), Some(Onward::Ahead));
+        assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
         let ahead = assert_asked(&envoy, range);
         assert_served(&mut envoy, range, ahead);
     }
     assert_eq!(envoy.stage(near), Stage::Parked);
     fill(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, near), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, near), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -211,7 +211,7 @@ fn at_most_eight_ranges_of_an_object_go_ahead_on_one_worker() {
     assert_eq!(admission(&envoy, other), Some(Purpose::Ahead), "its own");
     // One client leaves, one is served: there is room for the one that waits, and for another.
     envoy.abort(ranges[0]);
-    assert_eq!(release(&envoy, ranges[8]), Some(Onward::Ahead));
+    assert_eq!(release(&envoy, ranges[8]), Some(NextStep::Ahead));
     let ahead = assert_asked(&envoy, ranges[1]);
     assert_served(&mut envoy, ranges[1], ahead);
     for (length, expected) in [(11, Some(Purpose::Ahead)), (12, None)] {
@@ -272,7 +272,7 @@ fn equal_range_asks_for_itself_where_the_first_has_nothing_to_share() {
         envoy.answer_with(ahead, status, &headers, b"0123456789");
         assert_eq!(
             release(&envoy, ranges[1]),
-            Some(Onward::Ahead),
+            Some(NextStep::Ahead),
             "{headers:?}"
         );
     }
@@ -291,7 +291,7 @@ fn equal_range_asks_for_itself_when_the_client_of_the_first_leaves() {
             envoy.progress(ahead);
         }
         envoy.abort(ranges[0]);
-        assert_eq!(release(&envoy, ranges[1]), Some(Onward::Ahead));
+        assert_eq!(release(&envoy, ranges[1]), Some(NextStep::Ahead));
         let ahead = assert_asked(&envoy, ranges[1]);
         assert_served(&mut envoy, ranges[1], ahead);
         fill(&mut envoy, FIRST);
@@ -356,7 +356,7 @@ fn range_of_what_is_not_stored_goes_around_the_store_as_it_is() {
     envoy.answer(FetchId(1), Answer::Uncacheable);
     assert_eq!(
         release(&envoy, range),
-        Some(Onward::HitForMiss(UncacheableReason::Private))
+        Some(NextStep::HitForMiss(UncacheableReason::Private))
     );
     let fetch = envoy.fetches.last().unwrap();
     assert_eq!(fetch.headers.get("range"), Some(FAR.1));
@@ -417,7 +417,7 @@ fn error_for_a_range_ahead_is_its_own_clients() {
     envoy.end(fetch);
     assert_eq!(envoy.clients[range.0].status(), 503);
     fill(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -428,7 +428,7 @@ fn fill_for_a_range_ahead_goes_on_when_its_client_leaves() {
     envoy.answer_probe(0);
     envoy.answer(FIRST, Answer::Storable);
     envoy.answer(FetchId(1), Answer::Storable);
-    assert_eq!(release(&envoy, range), Some(Onward::Ahead));
+    assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
     envoy.abort(range);
     let leader = envoy.fetches[1].client;
     assert_eq!(envoy.clients[leader.0].kind, Kind::Background);

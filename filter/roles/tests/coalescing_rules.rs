@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::SLOTS;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
@@ -32,7 +32,7 @@ fn first_request_leads_and_others_wait_on_every_worker() {
     assert_eq!(envoy.counter(Metric::FollowersParked), 30);
 
     fill(&mut envoy, FIRST);
-    assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 30);
+    assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 30);
     assert_eq!(envoy.fetches.len(), 1);
     assert_all_over(&mut envoy);
 }
@@ -69,7 +69,7 @@ fn followers_are_released_only_when_a_probe_has_found_the_object() {
     live(&mut envoy, 20);
     envoy.answer_probe(0);
     envoy.deliver_all();
-    assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 2);
+    assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
     assert_eq!(envoy.fetches.len(), 1);
     assert_eq!(envoy.counter(Metric::UnexpectedMisses), 0);
     envoy.close_all();
@@ -96,15 +96,15 @@ fn a_store_that_keeps_what_was_purged_makes_another_lead_after_a_second() {
     // As if another fill from before the purge had been under way.
     envoy.drop_commits(KEY);
     for _ in 0..90 {
-        assert_eq!(releases(&envoy, &followers, Onward::Lead), 0);
+        assert_eq!(releases(&envoy, &followers, NextStep::Lead), 0);
         envoy.answer_probe(0);
         live(&mut envoy, 10);
     }
     live(&mut envoy, 200);
     envoy.answer_probe(0);
-    assert_eq!(releases(&envoy, &followers, Onward::Lead), 1);
+    assert_eq!(releases(&envoy, &followers, NextStep::Lead), 1);
     fill(&mut envoy, FetchId(2));
-    assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 2);
+    assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
     assert_eq!(envoy.fetches.len(), 3);
 }
 
@@ -182,7 +182,7 @@ fn the_next_request_after_such_a_fill_asks_once() {
     envoy.commit(KEY);
     envoy.answer_probe(0);
     for client in clients {
-        assert_eq!(release(&envoy, client), Some(Onward::Fresh), "a hit");
+        assert_eq!(release(&envoy, client), Some(NextStep::Fresh), "a hit");
     }
     assert_eq!(envoy.counter(Metric::StoreProbes), 1);
     assert_eq!(envoy.fetches.len(), 1);
@@ -204,7 +204,7 @@ fn a_slow_store_still_sees_one_fetch() {
     envoy.commit(KEY);
     envoy.answer_probe(0);
     envoy.deliver_all();
-    assert_eq!(releases(&envoy, &clients, Onward::Fresh), 2);
+    assert_eq!(releases(&envoy, &clients, NextStep::Fresh), 2);
     assert_eq!(envoy.fetches.len(), 1);
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -226,7 +226,7 @@ fn a_fill_that_nobody_waits_for_is_led_for_as_long_as_the_store_may_take() {
     envoy.commit(KEY);
     envoy.answer_probe(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, late), Some(Onward::Fresh));
+    assert_eq!(release(&envoy, late), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -240,7 +240,7 @@ fn a_store_that_has_dropped_what_nobody_waited_for_makes_the_next_request_lead()
         envoy.answer_probe(0);
         live(&mut envoy, 10);
     }
-    assert_eq!(release(&envoy, next), Some(Onward::Lead));
+    assert_eq!(release(&envoy, next), Some(NextStep::Lead));
     assert_eq!(envoy.counter(Metric::Unshared), 1);
     fill(&mut envoy, FetchId(1));
     assert_all_over(&mut envoy);
@@ -319,7 +319,7 @@ fn whoever_comes_to_another_worker_has_the_store_asked_as_soon_as_the_leader_hea
     envoy.deliver(0);
     envoy.answer_probe(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(Onward::Fresh));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -336,7 +336,7 @@ fn whoever_waits_unheard_of_waits_a_little_longer() {
     envoy.deliver_all();
     envoy.answer_probe(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(Onward::Fresh));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -409,12 +409,12 @@ fn leader_that_leaves_before_the_headers_hands_over_to_its_own_worker() {
     let leader = envoy.get(0, KEY);
     let (heir, far) = (envoy.get(0, KEY), envoy.get(1, KEY));
     envoy.abort(leader);
-    assert_eq!(release(&envoy, heir), Some(Onward::Lead));
+    assert_eq!(release(&envoy, heir), Some(NextStep::Lead));
     assert_eq!(envoy.counter(Metric::Handovers), 1);
     envoy.deliver_all();
     assert_eq!(envoy.stage(far), Stage::Parked, "the flight goes on");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, far), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
     assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
 }
@@ -426,10 +426,10 @@ fn leader_that_leaves_hands_over_to_another_worker_without_waiting_for_the_lease
     let (second, third) = (envoy.get(1, KEY), envoy.get(2, KEY));
     envoy.abort(leader);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, second), Some(Onward::Lead));
+    assert_eq!(release(&envoy, second), Some(NextStep::Lead));
     assert_eq!(envoy.stage(third), Stage::Parked, "one leads");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, third), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, third), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -442,7 +442,7 @@ fn leader_that_leaves_amid_its_body_hands_over() {
     envoy.progress(FIRST);
     envoy.abort(leader);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
     fill(&mut envoy, FetchId(1));
     assert_all_over(&mut envoy);
 }
@@ -459,7 +459,7 @@ fn leader_that_leaves_after_the_end_takes_nobody_with_it() {
     envoy.commit(KEY);
     envoy.answer_probe(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
     assert_eq!(envoy.fetches.len(), 1);
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -473,7 +473,7 @@ fn heir_is_whoever_is_still_there() {
     envoy.abort(waiting[0]);
     envoy.abort(waiting[1]);
     envoy.abort(leader);
-    assert_eq!(release(&envoy, waiting[2]), Some(Onward::Lead));
+    assert_eq!(release(&envoy, waiting[2]), Some(NextStep::Lead));
     assert_eq!(envoy.parked(), 2);
 }
 
@@ -488,7 +488,7 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
         releases(
             &envoy,
             &followers,
-            Onward::HitForMiss(UncacheableReason::Private)
+            NextStep::HitForMiss(UncacheableReason::Private)
         ),
         10
     );
@@ -516,7 +516,7 @@ fn without_room_a_large_response_releases_all_at_once_and_nothing_is_remembered(
     let followers: Vec<_> = (0..10).map(|number| envoy.get(number % 2, KEY)).collect();
     envoy.answer(FIRST, Answer::Storable);
     envoy.deliver_all();
-    assert_eq!(releases(&envoy, &followers, Onward::NoRoom), 10);
+    assert_eq!(releases(&envoy, &followers, NextStep::NoRoom), 10);
     let next = envoy.get(0, KEY);
     assert_eq!(
         admission(&envoy, next),
@@ -557,7 +557,7 @@ fn without_room_a_response_that_is_not_found_is_not_waited_for() {
     await_probe(&mut envoy, 0);
     envoy.refuse_probe(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, followers[0]), Some(Onward::Lead));
+    assert_eq!(release(&envoy, followers[0]), Some(NextStep::Lead));
     assert_eq!(envoy.stage(followers[1]), Stage::Parked);
     assert_eq!(envoy.counter(Metric::Unshared), 1);
 }
@@ -578,7 +578,7 @@ fn without_room_a_copy_serves_a_worker_and_one_request_asks_for_each_other_worke
     share_copy(&mut envoy, FIRST);
     envoy.deliver_all();
     assert!(near.map(|client| envoy.stage(client)) == [Stage::Over(Ending::Served); 2]);
-    assert_eq!(releases(&envoy, &far, Onward::Lead), 1);
+    assert_eq!(releases(&envoy, &far, NextStep::Lead), 1);
     share_copy(&mut envoy, FetchId(1));
     assert_eq!(envoy.stage(far[1]), Stage::Over(Ending::Served));
     assert_eq!(envoy.fetches.len(), 2);
@@ -603,7 +603,7 @@ fn what_says_nothing_of_caching_is_shared_once_with_those_who_wait() {
         let near = [envoy.get(0, KEY), envoy.get(0, KEY)];
         let far = [envoy.get(1, KEY), envoy.get(1, KEY)];
         answer_silently(&mut envoy, FIRST, status);
-        assert_eq!(releases(&envoy, &far, Onward::Lead), 1);
+        assert_eq!(releases(&envoy, &far, NextStep::Lead), 1);
         answer_silently(&mut envoy, FetchId(1), status);
         for client in [leader, near[0], near[1], far[0], far[1]] {
             assert_eq!(envoy.clients[client.0].status(), status);
@@ -637,7 +637,7 @@ fn what_says_nothing_of_caching_and_cannot_be_copied_is_not_waited_for() {
             releases(
                 &envoy,
                 &followers,
-                Onward::HitForMiss(UncacheableReason::NoLifetime)
+                NextStep::HitForMiss(UncacheableReason::NoLifetime)
             ),
             2
         );
@@ -656,7 +656,7 @@ fn what_says_nothing_of_caching_is_not_waited_for_longer_than_headers() {
         envoy.progress(FIRST);
         live(&mut envoy, 1_000);
     }
-    assert_eq!(release(&envoy, follower), Some(Onward::WaitTimeout));
+    assert_eq!(release(&envoy, follower), Some(NextStep::WaitTimeout));
 }
 
 #[test]
@@ -723,7 +723,7 @@ fn followers_leave_a_stalled_leader_in_growing_batches() {
         }
     }
     assert_eq!(batches, [1, 2, 4, 8, 16, 32, 37]);
-    assert_eq!(releases(&envoy, &followers, Onward::WaitTimeout), 100);
+    assert_eq!(releases(&envoy, &followers, NextStep::WaitTimeout), 100);
     assert_eq!(envoy.counter(Metric::WaitTimeouts), 100);
 }
 
@@ -736,7 +736,7 @@ fn followers_of_another_worker_leave_a_stalled_leader_too() {
     live(&mut envoy, max_wait - 10);
     assert_eq!(envoy.stage(follower), Stage::Parked);
     live(&mut envoy, 100);
-    assert_eq!(release(&envoy, follower), Some(Onward::WaitTimeout));
+    assert_eq!(release(&envoy, follower), Some(NextStep::WaitTimeout));
     assert_eq!(
         envoy.coalescer(1).unwrap().flights(),
         0,
@@ -764,7 +764,7 @@ fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
             "a long download is progress, max_wait {max_wait}"
         );
         fill(&mut envoy, FIRST);
-        assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 2);
+        assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
         assert_eq!(envoy.fetches.len(), 1);
         assert_all_over(&mut envoy);
     }
@@ -821,7 +821,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
         "nobody to wait for"
     );
     envoy.answer(FIRST, Answer::Storable);
-    assert_eq!(release(&envoy, first), Some(Onward::Lead));
+    assert_eq!(release(&envoy, first), Some(NextStep::Lead));
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[first.0].status(), 206);
     assert_eq!(envoy.clients[first.0].body().len(), 10);
@@ -833,7 +833,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     envoy.abort(leader);
     assert_eq!(
         release(&envoy, get),
-        Some(Onward::Lead),
+        Some(NextStep::Lead),
         "though the range came first"
     );
     assert_eq!(envoy.stage(range), Stage::Parked);
@@ -860,7 +860,7 @@ fn range_waits_on_when_the_gets_of_its_worker_have_left() {
         "another worker's request leads all the time"
     );
     fill(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, range), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, range), Some(NextStep::Collapsed));
     assert_all_over(&mut envoy);
 }
 
@@ -896,7 +896,7 @@ fn unexpected_miss_is_counted_and_others_wait_for_it() {
     let next = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, next), None);
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, next), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, next), Some(NextStep::Collapsed));
     assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
 }
@@ -976,7 +976,7 @@ fn an_error_that_a_request_may_have_caused_is_its_own() {
     refuse(&mut envoy, FIRST);
     envoy.close_all();
     assert_eq!(envoy.clients[leader.0].status(), 400);
-    assert_eq!(release(&envoy, near), Some(Onward::Lead));
+    assert_eq!(release(&envoy, near), Some(NextStep::Lead));
     assert_eq!(envoy.stage(far), Stage::Parked);
     fill(&mut envoy, FetchId(1));
     for client in [near, far] {
@@ -1050,7 +1050,7 @@ fn waiting_ends_for_ever_more_where_every_leader_is_refused() {
     }
     envoy.close_all();
     assert_eq!(envoy.clients[leader.0].status(), 400);
-    assert_eq!(releases(&envoy, &followers, Onward::Lead), rounds - 1);
+    assert_eq!(releases(&envoy, &followers, NextStep::Lead), rounds - 1);
     for client in followers {
         assert_eq!(envoy.clients[client.0].status(), 400);
     }

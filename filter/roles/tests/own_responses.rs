@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
@@ -186,7 +186,7 @@ fn who_waits_for_such_a_response_leads_in_its_place() {
     from_elsewhere(&mut envoy);
     let others = [envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(1, KEY)];
     set_cookie(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, others[0]), Some(Onward::Lead));
+    assert_eq!(release(&envoy, others[0]), Some(NextStep::Lead));
     assert_eq!(envoy.parked(), 2);
     fill(&mut envoy, FetchId(1));
     for client in others {

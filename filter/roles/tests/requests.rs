@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
@@ -231,9 +231,9 @@ fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
 
 #[test]
 fn a_true_link_from_outside_is_worth_nothing() {
-    use Purpose::{Bypass, Checked, Fill, Lead, Probe, Refresh, Size, Substitute};
+    use Purpose::{Bypass, Fill, Lead, Probe, Refresh, Size, Substitute, Unshared};
     for purpose in [
-        Bypass, Checked, Fill, Lead, Probe, Refresh, Size, Substitute,
+        Bypass, Unshared, Fill, Lead, Probe, Refresh, Size, Substitute,
     ] {
         let mut envoy = envoy(1);
         envoy.get(0, KEY);
@@ -342,10 +342,10 @@ fn a_request_with_many_headers_beside_its_key_never_leads() {
     let follower = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, long), None, "it waits as others do");
     envoy.abort(next);
-    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
     assert_eq!(envoy.stage(long), Stage::Parked);
     fill(&mut envoy, FetchId(2));
-    assert_eq!(release(&envoy, long), Some(Onward::Collapsed));
+    assert_eq!(release(&envoy, long), Some(NextStep::Collapsed));
 }
 
 #[test]

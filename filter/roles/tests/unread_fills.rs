@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
@@ -34,7 +34,7 @@ fn range_that_leads(envoy: &mut FakeEnvoy, key: u64) -> FetchId {
     let range = envoy.range(0, key);
     envoy.answer_probe(0);
     envoy.answer(FetchId(envoy.fetches.len() - 1), Answer::Storable);
-    assert_eq!(release(envoy, range), Some(Onward::Lead));
+    assert_eq!(release(envoy, range), Some(NextStep::Lead));
     let fetch = FetchId(envoy.fetches.len() - 1);
     envoy.answer(fetch, Answer::Storable);
     envoy.progress(fetch);
@@ -103,7 +103,7 @@ fn what_the_store_has_is_served_from_it_beyond_the_bounds_too() {
         fill(&mut envoy, FIRST);
         let client = envoy.arrive(1, KEY, kind);
         envoy.answer_probe(1);
-        assert_eq!(release(&envoy, client), Some(Onward::Fresh));
+        assert_eq!(release(&envoy, client), Some(NextStep::Fresh));
         assert_eq!(envoy.fetches.len(), 1);
         assert_eq!(refused(&envoy), refusals);
     }
@@ -129,13 +129,13 @@ fn a_range_that_is_most_of_its_object_is_not_bounded() {
     let range = envoy.request(0, "GET", KEY, &[("range", "bytes=400-")]);
     envoy.answer_probe(0);
     envoy.answer(FIRST, Answer::Storable);
-    assert_eq!(release(&envoy, range), Some(Onward::Lead));
+    assert_eq!(release(&envoy, range), Some(NextStep::Lead));
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[range.0].status(), 206);
     let last = envoy.request(0, "GET", KEY + 1, &[("range", "bytes=1023-")]);
     envoy.answer_probe(0);
     envoy.answer(FetchId(2), Answer::Storable);
-    assert_eq!(release(&envoy, last), Some(Onward::Unfilled));
+    assert_eq!(release(&envoy, last), Some(NextStep::Unfilled));
     assert_eq!(envoy.fetches[3].headers.get("range"), Some("bytes=1023-"));
     assert_eq!(refused(&envoy), 1);
 }
@@ -231,7 +231,7 @@ fn asks_after_a_soft_purge(fills: usize, padding: usize) {
     let headers = [("if-none-match", "\"v0\""), ("x-long", padding.as_str())];
     let client = envoy.request(0, "GET", KEY, &headers);
     envoy.answer_probe(0);
-    assert_eq!(release(&envoy, client), Some(Onward::Unfilled));
+    assert_eq!(release(&envoy, client), Some(NextStep::Unfilled));
     assert_eq!(envoy.fetches[1].purpose, Purpose::Bypass);
     assert!(envoy.fetches[1].headers.has("if-none-match"));
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::link::Purpose;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, releases};
@@ -100,7 +100,7 @@ fn those_who_wait_share_one_validation_on_every_worker() {
     let clients: Vec<_> = (0..20).map(|number| envoy.get(number % 2, KEY)).collect();
     confirm(&mut envoy, SECOND);
     fill(&mut envoy, SECOND);
-    assert_eq!(releases(&envoy, &clients, Onward::Validated), 19);
+    assert_eq!(releases(&envoy, &clients, NextStep::Validated), 19);
     for client in clients {
         assert_served(&envoy, client, FIRST);
     }

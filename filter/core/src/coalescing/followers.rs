@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Followers: what a message about a flight means for the requests that wait for it.
 
-use super::{Coalescer, Effect, Onward, Turn};
+use super::{Coalescer, Effect, NextStep, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Role, Waiter};
 use crate::coalescing::hints::Hint;
@@ -158,20 +158,20 @@ impl Coalescer {
     }
 
     pub(super) fn release(&mut self, waiter: Waiter, outcome: &FlightOutcome, turn: &mut Turn<'_>) {
-        let onward = match outcome {
-            FlightOutcome::Varies { .. } => Onward::Varies,
-            _ if waiter.for_others => Onward::Unneeded,
+        let next_step = match outcome {
+            FlightOutcome::Varies { .. } => NextStep::Varies,
+            _ if waiter.for_others => NextStep::Unneeded,
             // RFC 9111, 5.2.2.4: its own request has to be validated. Within one millisecond nobody knows which was first.
-            FlightOutcome::Validated { at } if waiter.since >= *at => Onward::Varies,
-            FlightOutcome::Validated { .. } => Onward::Validated,
-            FlightOutcome::Stored { .. } | FlightOutcome::Kept { .. } => Onward::Collapsed,
-            FlightOutcome::Found { .. } => Onward::Fresh,
-            FlightOutcome::HitForMiss { reason, .. } => Onward::HitForMiss(*reason),
-            FlightOutcome::NoRoom => Onward::NoRoom,
-            FlightOutcome::LeaderLost | FlightOutcome::Own { .. } => Onward::Alone,
+            FlightOutcome::Validated { at } if waiter.since >= *at => NextStep::Varies,
+            FlightOutcome::Validated { .. } => NextStep::Validated,
+            FlightOutcome::Stored { .. } | FlightOutcome::Kept { .. } => NextStep::Collapsed,
+            FlightOutcome::Found { .. } => NextStep::Fresh,
+            FlightOutcome::HitForMiss { reason, .. } => NextStep::HitForMiss(*reason),
+            FlightOutcome::NoRoom => NextStep::NoRoom,
+            FlightOutcome::LeaderLost | FlightOutcome::Own { .. } => NextStep::Alone,
             FlightOutcome::Failed { status } => return self.fail(waiter, *status, turn),
         };
-        self.release_as(waiter, onward, turn);
+        self.release_as(waiter, next_step, turn);
     }
 
     fn fail(&mut self, waiter: Waiter, status: u16, turn: &mut Turn<'_>) {
@@ -197,16 +197,16 @@ impl Coalescer {
             self.flights.remove(&key);
         }
         for waiter in waiters {
-            self.release_as(waiter, Onward::Varies, turn);
+            self.release_as(waiter, NextStep::Varies, turn);
         }
     }
 
-    fn release_as(&mut self, waiter: Waiter, onward: Onward, turn: &mut Turn<'_>) {
+    fn release_as(&mut self, waiter: Waiter, next_step: NextStep, turn: &mut Turn<'_>) {
         let stream = waiter.stream;
         if let Some(waited) = self.leave(waiter, turn.now) {
             turn.push(Effect::Resume {
                 stream,
-                onward,
+                next_step,
                 waited,
             });
         }

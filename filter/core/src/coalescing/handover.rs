@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handover: who leads next.
 
-use super::{Coalescer, Effect, Onward, Turn};
+use super::{Coalescer, Effect, NextStep, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Leader, Phase, Role, Rush};
 use crate::metrics::Metric;
@@ -95,7 +95,7 @@ impl Coalescer {
         turn.count(Metric::FlightsLed);
         turn.push(Effect::Resume {
             stream: waiter.stream,
-            onward: Onward::Lead,
+            next_step: NextStep::Lead,
             waited: now.saturating_sub(waiter.since),
         });
         true

@@ -66,7 +66,7 @@ mod followers;
 mod handover;
 pub mod hints;
 mod leaders;
-mod onward;
+mod next_step;
 mod own_responses;
 mod refreshes;
 mod requests;
@@ -94,7 +94,7 @@ use crate::workers::message::{Event, FlightMessage};
 use crate::workers::shared_value::SharedError;
 use crate::workers::{FlightId, KeyHash, Millis, NumberMap, OwnHeaders, StreamId, WorkerId};
 
-pub use onward::Onward;
+pub use next_step::NextStep;
 pub use refreshes::CLAIM_MILLIS;
 
 /// A request that would take part.
@@ -124,7 +124,7 @@ pub enum Effect {
         /// The request.
         stream: StreamId,
         /// How it goes on.
-        onward: Onward,
+        next_step: NextStep,
         /// How long it waited.
         waited: Millis,
     },

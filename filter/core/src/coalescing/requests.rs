@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Coalescer, Effect, Onward, Request, Turn};
+use super::{Coalescer, Effect, NextStep, Request, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Leader, LocalFlight, Phase, Role, Waiter};
 use crate::coalescing::hints::Hint;
@@ -16,15 +16,15 @@ const GONE_WAITERS: usize = 32;
 
 impl Coalescer {
     /// How a request goes on that neither leads nor waits; `None` if nothing is remembered of its key.
-    pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<Onward> {
+    pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<NextStep> {
         // A hit from before may be on its way to its client still, and has made a hint.
         let flight = self.flights.get(&key);
         if flight.is_some_and(|flight| flight.is_rewrite) {
             return None;
         }
         Some(match self.hints.get(key, now)? {
-            Hint::Fresh => Onward::Fresh,
-            Hint::HitForMiss(reason) => Onward::HitForMiss(reason),
+            Hint::Fresh => NextStep::Fresh,
+            Hint::HitForMiss(reason) => NextStep::HitForMiss(reason),
         })
     }
 
@@ -41,7 +41,7 @@ impl Coalescer {
     }
 
     /// A request has come. How it goes on, or `None` if it waits.
-    pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Onward> {
+    pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<NextStep> {
         if let Some(remembered) = self.remembered(request.key.key, turn.now) {
             return Some(self.check_mark(request, remembered, turn));
         }
@@ -51,7 +51,7 @@ impl Coalescer {
         }
         if self.flights.len() >= request.policy.keys_in_flight {
             turn.count(Metric::LimitsReached);
-            return Some(Onward::Alone);
+            return Some(NextStep::Alone);
         }
         let acquired = if request.may_lead {
             self.acquire(request, turn)
@@ -63,7 +63,7 @@ impl Coalescer {
         match acquired {
             Some(Acquired::Lead) => {
                 self.lead(request, turn);
-                Some(Onward::Lead)
+                Some(NextStep::Lead)
             }
             Some(Acquired::Follow {
                 key,
@@ -82,9 +82,9 @@ impl Coalescer {
             }
             Some(Acquired::Full) => {
                 turn.count(Metric::LimitsReached);
-                Some(Onward::Alone)
+                Some(NextStep::Alone)
             }
-            None => Some(Onward::Alone),
+            None => Some(NextStep::Alone),
         }
     }
 
@@ -93,21 +93,21 @@ impl Coalescer {
     fn check_mark(
         &mut self,
         request: &Request<'_>,
-        remembered: Onward,
+        remembered: NextStep,
         turn: &mut Turn<'_>,
-    ) -> Onward {
+    ) -> NextStep {
         let key = request.key.key;
         let free = self.flights.len() < request.policy.keys_in_flight
             && !self.flights.contains_key(&key)
             && !self.unconfirmed.contains(key);
-        if matches!(remembered, Onward::HitForMiss(_))
+        if matches!(remembered, NextStep::HitForMiss(_))
             && request.may_lead
             && free
             && self.hints.take_check(key, turn.now)
             && let Some(Acquired::Lead) = self.acquire(request, turn)
         {
             self.lead(request, turn);
-            return Onward::Lead;
+            return NextStep::Lead;
         }
         remembered
     }
@@ -201,13 +201,13 @@ impl Coalescer {
         self.hasten(request.key.key);
     }
 
-    fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Onward> {
+    fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<NextStep> {
         let Some(flight) = self.flights.get_mut(&request.key.key) else {
-            return Some(Onward::Alone);
+            return Some(NextStep::Alone);
         };
         if flight.waiting >= request.policy.waiters_per_key {
             turn.count(Metric::LimitsReached);
-            return Some(Onward::Alone);
+            return Some(NextStep::Alone);
         }
         flight.waiters.push_back(Waiter {
             stream: request.stream,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time: leases are renewed, lost news is looked for, stalled leaders are left.
 
-use super::{Coalescer, Effect, Onward, Turn};
+use super::{Coalescer, Effect, NextStep, Turn};
 use crate::coalescing::flight::{LONGEST_TICK_MILLIS, Leader, LocalFlight, Role, Rush};
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
@@ -111,16 +111,16 @@ impl Coalescer {
             }
             flight.waiting -= 1;
             self.parked -= 1;
-            let onward = if waiter.for_others {
-                Onward::Unneeded
+            let next_step = if waiter.for_others {
+                NextStep::Unneeded
             } else {
                 left -= 1;
                 turn.count(Metric::WaitTimeouts);
-                Onward::WaitTimeout
+                NextStep::WaitTimeout
             };
             turn.push(Effect::Resume {
                 stream: waiter.stream,
-                onward,
+                next_step,
                 waited: now.saturating_sub(waiter.since),
             });
         }

@@ -273,7 +273,7 @@ fn cache_status_tells_how_the_response_came() {
         ),
         (
             revalidated,
-            Purpose::Checked,
+            Purpose::Unshared,
             "sluice; fwd=request; fwd-status=304; ttl=9",
         ),
         (

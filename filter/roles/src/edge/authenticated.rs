@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests with `Authorization` (RFC 9111, 3.5): they use the store only for what the origin lets all of them share.
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::client_control::Way;
 use sluice_core::http::field_value::FieldValue;
@@ -38,9 +38,11 @@ pub fn hide(host: &dyn Host, credentials: FieldValue<'_>) -> host::Result<()> {
 }
 
 /// How a request goes on that looks for a response which it may share; `None` if it waits for the look.
-pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
+pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     match worker.keys.audience(stream.key.key) {
-        Some(Audience::Client { .. }) => Some(Onward::HitForMiss(UncacheableReason::Authorization)),
+        Some(Audience::Client { .. }) => {
+            Some(NextStep::HitForMiss(UncacheableReason::Authorization))
+        }
         _ => background::look_for_authenticated(worker, stream),
     }
 }

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, Purpose};
@@ -77,7 +77,7 @@ impl Edge {
         });
         call_ends::prepared(worker, call.kind, &Told::default(), id.0);
         let action = match admission {
-            Some(Onward::Lead) => {
+            Some(NextStep::Lead) => {
                 resumption::send(worker, &stream, Purpose::Lead)?;
                 Action::Continue
             }
@@ -168,7 +168,7 @@ impl Edge {
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.open(&stream);
-        resumption::send_on(worker, &stream, Onward::HitForMiss(reason))?;
+        resumption::send_on(worker, &stream, NextStep::HitForMiss(reason))?;
         self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);
         Ok(Action::Continue)

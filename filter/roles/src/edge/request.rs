@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::host::HostError;
 use sluice_core::hot::Wanted;
@@ -379,10 +379,10 @@ impl Edge {
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
         let overtakes = admitted.is_none() && background::overtakes(worker, &stream);
         worker.roots.restore(id);
-        let admitted = admitted.or(overtakes.then_some(Onward::Ahead));
-        match admitted.and_then(|onward| background::ready(worker, &stream, onward)) {
-            Some(onward) => {
-                resumption::send_on(worker, &stream, onward)?;
+        let admitted = admitted.or(overtakes.then_some(NextStep::Ahead));
+        match admitted.and_then(|next_step| background::ready(worker, &stream, next_step)) {
+            Some(next_step) => {
+                resumption::send_on(worker, &stream, next_step)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),
@@ -392,8 +392,8 @@ impl Edge {
     /// Has a request with credentials look whether the store has a response that it may share.
     fn look(&mut self, worker: &mut Worker, stream: &Rc<EdgeRequest>) -> Result<Action, Refusal> {
         match authenticated::look(worker, stream) {
-            Some(onward) => {
-                resumption::send_on(worker, stream, onward)?;
+            Some(next_step) => {
+                resumption::send_on(worker, stream, next_step)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),

@@ -79,7 +79,7 @@ pub fn own_link(
 /// A HEAD is not worth a validation.
 pub fn ask_the_store(host: &dyn Host, way: &Way, head: bool) -> Result<Option<Purpose>, HostError> {
     let (purpose, directives) = match way {
-        Way::Checked(directives) if !head => (Purpose::Checked, directives),
+        Way::Checked(directives) if !head => (Purpose::Unshared, directives),
         Way::StoreOnly(directives) => (Purpose::StoreOnly, directives),
         Way::Shared | Way::Around | Way::Checked(_) => return Ok(None),
     };

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::{UncacheableReason, is_request_error};
 use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
@@ -186,8 +186,8 @@ fn restore(
         entry.stored,
     )?;
     let collapsed = matches!(
-        stream.progress.onward.get(),
-        Some(Onward::Collapsed | Onward::Validated)
+        stream.progress.next_step.get(),
+        Some(NextStep::Collapsed | NextStep::Validated)
     );
     let status = if stream.authenticated && served.is_its_clients_alone() {
         CacheStatus::forwarded(Forward::Bypass)
@@ -368,8 +368,8 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     stream
         .progress
         .account
-        .results_at_least_in(match stream.progress.onward.get() {
-            Some(Onward::WaitTimeout) => account::WAIT_TIMEOUT,
+        .results_at_least_in(match stream.progress.next_step.get() {
+            Some(NextStep::WaitTimeout) => account::WAIT_TIMEOUT,
             _ => result_of(Metric::RequestsMiss),
         });
     worker.turn(stream.id.0, |coalescer, turn| {
@@ -404,12 +404,12 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
     match stream.progress.purpose.get() {
         Purpose::Bypass => CacheStatus::forwarded(Forward::Bypass)
             .forward_status(status)
-            .detail(match stream.progress.onward.get() {
-                Some(Onward::WaitTimeout) => "wait-timeout",
-                Some(Onward::UnsharedRange) => "range",
-                Some(Onward::Unfilled) => "unfilled",
-                Some(Onward::NoRoom) => NO_ROOM,
-                Some(Onward::HitForMiss(reason)) => reason.hit_for_miss(),
+            .detail(match stream.progress.next_step.get() {
+                Some(NextStep::WaitTimeout) => "wait-timeout",
+                Some(NextStep::UnsharedRange) => "range",
+                Some(NextStep::Unfilled) => "unfilled",
+                Some(NextStep::NoRoom) => NO_ROOM,
+                Some(NextStep::HitForMiss(reason)) => reason.hit_for_miss(),
                 _ => "hit-for-miss",
             }),
         Purpose::Ahead => CacheStatus::forwarded(Forward::UriMiss)

@@ -111,7 +111,7 @@ impl Fetch {
         let authenticated = headers.has(AUTHORIZATION_HEADER);
         // Asking for the headers costs no more than asking whether they have changed, and what is stored may not be for
         // these credentials.
-        let alone = authenticated && link.purpose == Purpose::Checked;
+        let alone = authenticated && link.purpose == Purpose::Unshared;
         let asks = cacheable && !for_headers && !alone;
         let revalidation = asks.then(|| revalidation_of(&*worker.host, headers));
         let stream = link.purpose.names_a_request();

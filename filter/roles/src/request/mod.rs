@@ -16,7 +16,7 @@ use body::PassingBody;
 use policy::NumberedPolicy;
 use sluice_core::coalescing::ahead::Representation;
 use sluice_core::coalescing::board::FlightKey;
-use sluice_core::coalescing::{Coalescer, Onward, Request, Turn};
+use sluice_core::coalescing::{Coalescer, NextStep, Request, Turn};
 use sluice_core::http::client_control::RequestControl;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
@@ -93,7 +93,7 @@ pub struct Progress {
     /// Its purpose, as its link says.
     pub purpose: Cell<Purpose>,
     /// How it goes on, unless it asks the store or the origin in a way of its own.
-    pub onward: Cell<Option<Onward>>,
+    pub next_step: Cell<Option<NextStep>>,
     /// Which background calls it has had.
     pub prelude: Cell<Prelude>,
     /// Its client's headers, for background calls on its behalf.
@@ -128,7 +128,7 @@ impl Progress {
         Self {
             account,
             purpose: Cell::new(Purpose::Alone),
-            onward: Cell::new(None),
+            next_step: Cell::new(None),
             prelude: Cell::new(Prelude::None),
             headers: RefCell::default(),
             variant: RefCell::default(),
@@ -283,16 +283,17 @@ impl EdgeRequest {
     }
 
     /// Asks the coalescer how it goes on; `None` if it waits.
-    pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<Onward> {
+    pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<NextStep> {
         let remembered = coalescer.remembered(self.key.key, turn.now);
         if !self.policy.policy.coalesce.enabled {
-            let avoids = remembered.filter(|onward| matches!(onward, Onward::HitForMiss(_)));
+            let avoids =
+                remembered.filter(|next_step| matches!(next_step, NextStep::HitForMiss(_)));
             let avoids = avoids.filter(|_| !coalescer.hints().take_check(self.key.key, turn.now));
-            return avoids.or(Some(Onward::Alone));
+            return avoids.or(Some(NextStep::Alone));
         }
         let waits = !self.shares_headers_only() || coalescer.is_committing(self.key.key);
-        if remembered == Some(Onward::Fresh) || !waits {
-            return remembered.or(Some(Onward::Alone));
+        if remembered == Some(NextStep::Fresh) || !waits {
+            return remembered.or(Some(NextStep::Alone));
         }
         let mut request = self.request();
         request.may_lead &= !self.needs_background_leader();

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::ahead::{Described, FillProgress, Representation, may_begin_beyond};
 use sluice_core::coalescing::flight::Role;
 use sluice_core::http::demand::Demand;
@@ -163,7 +163,7 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
     });
     for (id, waited, ()) in released {
         worker.has_waited(id, waited);
-        worker.due.resume(id, Onward::Ahead);
+        worker.due.resume(id, NextStep::Ahead);
     }
     worker.roots.wake();
 }

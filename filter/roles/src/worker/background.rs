@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::{CLAIM_MILLIS, Onward};
+use sluice_core::coalescing::{CLAIM_MILLIS, NextStep};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{KeyHash, Millis};
 
@@ -118,7 +118,7 @@ fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
 }
 
 /// Has a request with credentials look whether the store has a response that they share; how it goes on if it cannot.
-pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
+pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     match wait_for(worker, stream, CallKind::Look(stream.key.key)) {
         Preparation::Waits => None,
         Preparation::Done | Preparation::Refused => Some(looks::unshared(stream)),
@@ -150,21 +150,21 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
     Preparation::Waits
 }
 
-/// How a request really goes on, where the coalescer has said `onward`; `None` if it waits for a call first. A range or
+/// How a request really goes on, where the coalescer has said `next_step`; `None` if it waits for a call first. A range or
 /// a conditional request is not worth a fill that nobody shares: after its calls it goes around the store.
-pub fn ready(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> Option<Onward> {
-    if onward == Onward::Lead {
+pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> Option<NextStep> {
+    if next_step == NextStep::Lead {
         unread::lead(worker, stream);
     }
     let waits = stream.is_for_part()
         || stream.shares_headers_only()
         || stream.needs_background_leader()
         || (stream.may_be_bodiless() && !stream.may_lead);
-    let prepares = onward == Onward::Alone && waits && stream.policy.policy.coalesce.enabled;
-    let fills = matches!(onward, Onward::Lead | Onward::Alone);
+    let prepares = next_step == NextStep::Alone && waits && stream.policy.policy.coalesce.enabled;
+    let fills = matches!(next_step, NextStep::Lead | NextStep::Alone);
     let calls = prepares || (fills && stream.may_finish_early());
     if (calls && !keep_headers(worker, stream)) || !prepares {
-        return Some(onward);
+        return Some(next_step);
     }
     // Its fill in the background would have its headers.
     let prepared = if stream.may_lead {
@@ -176,10 +176,10 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> Optio
     };
     match prepared {
         Preparation::Waits => None,
-        Preparation::Refused => Some(Onward::Unfilled),
-        Preparation::Done if stream.head => Some(Onward::Alone),
-        Preparation::Done if stream.is_for_part() => Some(Onward::UnsharedRange),
-        Preparation::Done => Some(Onward::Unfilled),
+        Preparation::Refused => Some(NextStep::Unfilled),
+        Preparation::Done if stream.head => Some(NextStep::Alone),
+        Preparation::Done if stream.is_for_part() => Some(NextStep::UnsharedRange),
+        Preparation::Done => Some(NextStep::Unfilled),
     }
 }
 

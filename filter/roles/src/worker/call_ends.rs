@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::ahead::Representation;
 use sluice_core::coalescing::flight::Leader;
 use sluice_core::coalescing::unread::UnreadFill;
-use sluice_core::coalescing::{Onward, Probed};
+use sluice_core::coalescing::{NextStep, Probed};
 use sluice_core::http::date;
 use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::vary::{Fit, fit};
@@ -99,18 +99,18 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
         let leads = may_lead && stream.may_lead && !far;
         request.may_lead |= leads && unread::may_lead(worker, &stream, told.length);
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
-        if admitted != Some(Onward::Lead) {
+        if admitted != Some(NextStep::Lead) {
             unread::leads_not(worker, &stream);
         }
-        let onward = match admitted {
-            None if !asked && overtakes(worker, &stream) => Onward::Ahead,
+        let next_step = match admitted {
+            None if !asked && overtakes(worker, &stream) => NextStep::Ahead,
             None => continue,
             // It has waited for the call.
-            Some(Onward::Fresh) => Onward::Collapsed,
-            Some(onward) => onward,
+            Some(NextStep::Fresh) => NextStep::Collapsed,
+            Some(next_step) => next_step,
         };
-        may_lead &= onward != Onward::Lead;
-        worker.due.resume(id, onward);
+        may_lead &= next_step != NextStep::Lead;
+        worker.due.resume(id, next_step);
     }
     worker.roots.restore(context);
     worker.roots.wake();

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::workers::StreamId;
 
 use crate::reply::DueReply;
@@ -17,7 +17,7 @@ pub const BATCH: usize = 16;
 pub struct Due {
     /// By the context of the request that is answered.
     replies: VecDeque<(u32, DueReply)>,
-    resumes: VecDeque<(StreamId, Onward)>,
+    resumes: VecDeque<(StreamId, NextStep)>,
 }
 
 impl Due {
@@ -48,12 +48,12 @@ impl Due {
     }
 
     /// A request is due to go on.
-    pub fn resume(&mut self, stream: StreamId, onward: Onward) {
-        self.resumes.push_back((stream, onward));
+    pub fn resume(&mut self, stream: StreamId, next_step: NextStep) {
+        self.resumes.push_back((stream, next_step));
     }
 
     /// Takes the next request that is due to go on.
-    pub fn next_resume(&mut self) -> Option<(StreamId, Onward)> {
+    pub fn next_resume(&mut self) -> Option<(StreamId, NextStep)> {
         self.resumes.pop_front()
     }
 

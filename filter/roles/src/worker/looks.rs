@@ -2,7 +2,7 @@
 //! Looks at the store: for HEADs, whether it has the object, or only the object's headers are shared; for ranges, in
 //! front of the question for the object's size; and for requests that go to the origin by themselves if it has not.
 
-use sluice_core::coalescing::{Onward, Probed};
+use sluice_core::coalescing::{NextStep, Probed};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
 
@@ -55,36 +55,36 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
         let purged = worker
             .keys
             .must_revalidate(stream.target.cache_key(), stream.key.key);
-        let onward = match seen {
+        let next_step = match seen {
             Seen::Served {
                 allows_authenticated: true,
             } if stream.authenticated && !purged => {
                 worker.keys.note_audience(key, Some(Audience::All));
-                Onward::Fresh
+                NextStep::Fresh
             }
             _ if stream.authenticated => unshared(&stream),
-            Seen::Served { .. } if !stream.head && !purged => Onward::Fresh,
-            _ if stream.sizes_next() => Onward::Alone,
+            Seen::Served { .. } if !stream.head && !purged => NextStep::Fresh,
+            _ if stream.sizes_next() => NextStep::Alone,
             // What was purged softly is validated by a request that may lead.
-            Seen::Expired if !stream.head && !purged => Onward::Fresh,
-            _ if !stream.head => Onward::Unfilled,
-            Seen::Nothing => Onward::Varies,
+            Seen::Expired if !stream.head && !purged => NextStep::Fresh,
+            _ if !stream.head => NextStep::Unfilled,
+            Seen::Nothing => NextStep::Varies,
             Seen::Served { .. } if !purged => {
                 stream.progress.prelude.set(Prelude::Done);
-                Onward::Alone
+                NextStep::Alone
             }
-            Seen::Served { .. } | Seen::Expired => Onward::Alone,
+            Seen::Served { .. } | Seen::Expired => NextStep::Alone,
         };
-        worker.due.resume(id, onward);
+        worker.due.resume(id, next_step);
     }
     worker.roots.wake();
 }
 
 /// How a request with credentials goes on that shares nothing.
-pub fn unshared(stream: &EdgeRequest) -> Onward {
+pub fn unshared(stream: &EdgeRequest) -> NextStep {
     match stream.demand {
-        Some(_) => Onward::Unfilled,
-        None => Onward::Authenticated,
+        Some(_) => NextStep::Unfilled,
+        None => NextStep::Unshared,
     }
 }
 

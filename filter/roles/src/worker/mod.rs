@@ -43,7 +43,7 @@ use room::Room;
 use roots::Roots;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFills;
-use sluice_core::coalescing::{Coalescer, Onward};
+use sluice_core::coalescing::{Coalescer, NextStep};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
@@ -189,7 +189,7 @@ impl Worker {
     /// Whether it believes that the store serves a key as it is, so that requests for it neither lead nor wait.
     pub fn believes_fresh(&mut self, key: KeyHash) -> bool {
         let now = self.host.monotonic_millis();
-        self.coalescer.remembered(key, now) == Some(Onward::Fresh)
+        self.coalescer.remembered(key, now) == Some(NextStep::Fresh)
     }
 
     /// Makes a request known to ORIGIN and to the waiting lists.

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::vary::TooLong;
@@ -24,10 +24,10 @@ use crate::request::{EdgeRequest, Prelude};
 /// batch, so that the first responses go out before the last requests go on.
 pub fn resume_some(worker: &mut Worker) {
     for _ in 0..BATCH {
-        let Some((stream, onward)) = worker.due.next_resume() else {
+        let Some((stream, next_step)) = worker.due.next_resume() else {
             return;
         };
-        let resumed = resume(worker, stream, onward);
+        let resumed = resume(worker, stream, next_step);
         worker.metrics.check(resumed);
     }
     if worker.due.resumes() {
@@ -35,39 +35,45 @@ pub fn resume_some(worker: &mut Worker) {
     }
 }
 
-fn resume(worker: &mut Worker, id: StreamId, onward: Onward) -> host::Result<()> {
+fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Result<()> {
     let Some(stream) = worker.stream(id) else {
         return Ok(());
     };
-    match onward {
-        Onward::Varies => admit_as_variant(worker, &stream),
-        Onward::Unneeded => {
+    match next_step {
+        NextStep::Varies => admit_as_variant(worker, &stream),
+        NextStep::Unneeded => {
             end_unneeded(worker, &stream);
             Ok(())
         }
         // While it waited for the look, another request may have begun to lead.
-        Onward::Alone if stream.sizes_next() => {
-            let onward = admit(worker, &stream);
-            go_on(worker, &stream, onward)
+        NextStep::Alone if stream.sizes_next() => {
+            let next_step = admit(worker, &stream);
+            go_on(worker, &stream, next_step)
         }
-        onward => go_on(worker, &stream, Some(onward)),
+        next_step => go_on(worker, &stream, Some(next_step)),
     }
 }
 
 /// Has a request that was paused take part in coalescing; how it goes on, or `None` if it waits.
-fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
+fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
     let overtakes = admitted.is_none() && background::overtakes(worker, stream);
-    admitted.or(overtakes.then_some(Onward::Ahead))
+    admitted.or(overtakes.then_some(NextStep::Ahead))
 }
 
 /// Lets a parked request go on, unless it waits for a call first.
-fn go_on(worker: &mut Worker, stream: &EdgeRequest, onward: Option<Onward>) -> host::Result<()> {
-    let Some(onward) = onward.and_then(|onward| background::ready(worker, stream, onward)) else {
+fn go_on(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    next_step: Option<NextStep>,
+) -> host::Result<()> {
+    let Some(next_step) =
+        next_step.and_then(|next_step| background::ready(worker, stream, next_step))
+    else {
         return Ok(());
     };
     worker.roots.act_as(stream.id.0)?;
-    let sent = send_on(worker, stream, onward);
+    let sent = send_on(worker, stream, next_step);
     // Whatever went wrong, a request must not stay parked.
     let resumed = worker.host.resume(Half::Request);
     sent.and(resumed)
@@ -76,16 +82,16 @@ fn go_on(worker: &mut Worker, stream: &EdgeRequest, onward: Option<Onward>) -> h
 /// Admits a request again under the key of its variant, once its URL has proved to vary.
 fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<()> {
     let again = retarget(worker, stream);
-    let (stream, onward) = match &again {
+    let (stream, next_step) = match &again {
         Ok(Ok(stream)) => (stream, admit(worker, stream)),
-        Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss(UncacheableReason::Vary))),
+        Ok(Err(TooLong)) | Err(_) => (stream, Some(NextStep::HitForMiss(UncacheableReason::Vary))),
     };
-    let ends = stream.for_others && onward.is_some_and(|onward| onward != Onward::Lead);
+    let ends = stream.for_others && next_step.is_some_and(|next_step| next_step != NextStep::Lead);
     let gone_on = if ends {
         end_unneeded(worker, stream);
         Ok(())
     } else {
-        go_on(worker, stream, onward)
+        go_on(worker, stream, next_step)
     };
     again.and(gone_on)
 }
@@ -135,9 +141,9 @@ fn retarget(
 }
 
 /// Gives the effective context's request the headers with which it goes on.
-pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> host::Result<()> {
-    stream.progress.onward.set(Some(onward));
-    let purpose = onward.purpose();
+pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
+    stream.progress.next_step.set(Some(next_step));
+    let purpose = next_step.purpose();
     purpose.map_or(Ok(()), |purpose| send(worker, stream, purpose))
 }
 
@@ -151,7 +157,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     let site = &stream.policy.policy.site.name;
     let link = worker.identity.encode_link(stream.link(), site);
     worker.host.add_header(Map::Request, LINK_HEADER, &link)?;
-    if matches!(purpose, Purpose::Lead | Purpose::Alone | Purpose::Checked)
+    if matches!(purpose, Purpose::Lead | Purpose::Alone | Purpose::Unshared)
         && worker
             .keys
             .must_revalidate(stream.target.cache_key(), stream.key.key)
@@ -169,15 +175,15 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     }
     match purpose {
         Purpose::Bypass => {
-            let result = match stream.progress.onward.get() {
-                Some(Onward::HitForMiss(reason)) => {
+            let result = match stream.progress.next_step.get() {
+                Some(NextStep::HitForMiss(reason)) => {
                     worker
                         .metrics
                         .count_uncacheable(&stream.policy, Some(reason));
                     stream.progress.account.is_not_stored(reason);
                     Some(Metric::RequestsHitForMiss)
                 }
-                Some(Onward::NoRoom) => Some(Metric::RequestsMiss),
+                Some(NextStep::NoRoom) => Some(Metric::RequestsMiss),
                 _ => None,
             };
             if let Some(result) = result {
@@ -194,7 +200,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
         }
         Purpose::Ahead => ask_ahead(worker, stream),
         // Neither what the store has nor a validation of it answers these credentials.
-        Purpose::Checked if stream.authenticated => {
+        Purpose::Unshared if stream.authenticated => {
             worker
                 .host
                 .set_header(Map::Request, "cache-control", "no-cache")

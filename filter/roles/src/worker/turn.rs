@@ -62,11 +62,11 @@ impl Worker {
             Effect::Count(metric, amount) => self.metrics.count(metric, amount),
             Effect::Resume {
                 stream,
-                onward,
+                next_step,
                 waited,
             } => {
                 self.has_waited(stream, waited);
-                self.due.resume(stream, onward);
+                self.due.resume(stream, next_step);
             }
             Effect::Fail {
                 stream,

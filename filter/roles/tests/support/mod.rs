@@ -11,7 +11,7 @@ pub mod steps;
 pub mod world;
 
 use proptest::test_runner::{Config, RngAlgorithm};
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::link::Purpose;
 use sluice_core::workers::Millis;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, FetchPhase};
@@ -107,12 +107,12 @@ pub fn admission(envoy: &FakeEnvoy, client: Client) -> Option<Purpose> {
 }
 
 /// How that request left the waiting list.
-pub fn release(envoy: &FakeEnvoy, client: Client) -> Option<Onward> {
+pub fn release(envoy: &FakeEnvoy, client: Client) -> Option<NextStep> {
     envoy.clients[client.0].release
 }
 
 /// How many of them left the waiting list so.
-pub fn releases(envoy: &FakeEnvoy, clients: &[Client], wanted: Onward) -> usize {
+pub fn releases(envoy: &FakeEnvoy, clients: &[Client], wanted: NextStep) -> usize {
     let left = |client: &&Client| release(envoy, **client) == Some(wanted);
     clients.iter().filter(left).count()
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::workers::{KeyHash, Millis};
 use sluice_fake::{
@@ -394,7 +394,7 @@ impl World {
             assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
             let shared = matches!(
                 client.release,
-                None | Some(Onward::Collapsed | Onward::Fresh | Onward::Lead)
+                None | Some(NextStep::Collapsed | NextStep::Fresh | NextStep::Lead)
             );
             assert!(shared, "{client:?}");
         }

@@ -6,7 +6,7 @@ use crate::link::Purpose;
 
 /// How a request goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Onward {
+pub enum NextStep {
     /// To the store, which is believed to have a fresh response.
     Fresh,
     /// To the store, to fetch on behalf of all who wait.
@@ -20,7 +20,7 @@ pub enum Onward {
     Alone,
     /// To the store, which asks the origin for its client alone: nothing is known that requests with its credentials
     /// share.
-    Authenticated,
+    Unshared,
     /// Around the store: its key is known to be uncacheable, for this reason.
     HitForMiss(UncacheableReason),
     /// Around the store: it waited too long.
@@ -39,7 +39,7 @@ pub enum Onward {
     Unneeded,
 }
 
-impl Onward {
+impl NextStep {
     /// What ORIGIN is told of a request that goes on so; `None` for one that does not go to the store or around it.
     pub const fn purpose(self) -> Option<Purpose> {
         Some(match self {
@@ -48,7 +48,7 @@ impl Onward {
             Self::Collapsed => Purpose::Collapsed,
             Self::Validated => Purpose::Validated,
             Self::Alone => Purpose::Alone,
-            Self::Authenticated => Purpose::Checked,
+            Self::Unshared => Purpose::Unshared,
             Self::HitForMiss(_)
             | Self::WaitTimeout
             | Self::NoRoom
