@@ -2,7 +2,7 @@
 //! What EDGE judges of a response that has come through the store: its age, whether it is stale or too old, what the
 //! request counts as, and what `Cache-Status` says.
 
-use crate::hot::Sighting;
+use crate::hot::StoreCheck;
 use crate::http::cache_status::{CacheStatus, Forward};
 use crate::http::client_control::RequestControl;
 use crate::http::date;
@@ -84,13 +84,13 @@ impl<'a> Served<'a> {
     }
 
     /// What is seen of the stored response now. Envoy counted its `Age` a moment ago, maybe in another second.
-    pub fn sighting(&self) -> Sighting {
+    pub fn sighting(&self) -> StoreCheck {
         let age = if self.has_age {
             self.age.max(age_by_date(self.date, self.seen))
         } else {
             self.age
         };
-        Sighting {
+        StoreCheck {
             lifetime: self.entry.lifetime,
             age,
             seen: self.seen,
@@ -99,9 +99,9 @@ impl<'a> Served<'a> {
     }
 
     /// The same of a response that the store does not have: it is good for as long as it is fresh.
-    pub fn sighting_without_room(&self) -> Sighting {
+    pub fn sighting_without_room(&self) -> StoreCheck {
         let left = self.entry.lifetime.ttl.saturating_sub(self.age);
-        Sighting {
+        StoreCheck {
             left: left.saturating_mul(1_000),
             ..self.sighting()
         }

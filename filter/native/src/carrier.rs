@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::abi;
 use crate::clock::STACK_BYTES;
 use crate::inbox::Wakes;
-use crate::seat::Seat;
+use crate::native_worker::NativeWorker;
 use crate::stream::Stream;
 
 /// After which time a connection is tried again.
@@ -49,37 +49,39 @@ fn hold(socket: &PathBuf) -> std::io::Result<()> {
 }
 
 /// Makes a stream the carrier of its worker. False if that has one.
-pub fn begin(seat: &Seat, stream: &Rc<Stream>) -> bool {
-    if seat.carrier.borrow().is_some() {
+pub fn begin(native_worker: &NativeWorker, stream: &Rc<Stream>) -> bool {
+    if native_worker.carrier.borrow().is_some() {
         return false;
     }
-    seat.carrier.replace(Some(Rc::clone(stream)));
-    seat.inbox.attach(stream.filter.scheduler());
+    native_worker.carrier.replace(Some(Rc::clone(stream)));
+    native_worker.inbox.attach(stream.filter.scheduler());
     true
 }
 
 /// The carrier has been woken.
-pub fn serve(seat: &'static Seat, stream: &Stream) {
-    let wakes = seat.inbox.take();
+pub fn serve(native_worker: &'static NativeWorker, stream: &Stream) {
+    let wakes = native_worker.inbox.take();
     if wakes.has(Wakes::CONFIGURATIONS) {
-        seat.configure_all(stream.filter);
-        seat.do_tasks();
-        seat.drop_roots();
+        native_worker.configure_all(stream.filter);
+        native_worker.do_tasks();
+        native_worker.drop_roots();
     }
     // Messages first: by the timer a worker makes up for those that have not come.
     if wakes.has(Wakes::MESSAGES) {
-        seat.call_root(seat.receiver.get(), |root, worker| {
+        native_worker.call_root(native_worker.receiver.get(), |root, worker| {
             root.on_queue_ready(worker)
         });
     }
     if wakes.has(Wakes::TICK) {
-        seat.call_root(seat.ticking.get(), |root, worker| root.on_tick(worker));
+        native_worker.call_root(native_worker.ticking.get(), |root, worker| {
+            root.on_tick(worker)
+        });
     }
 }
 
 /// The carrier goes; the answers to its calls are lost.
-pub fn end(seat: &'static Seat, stream: &Rc<Stream>) {
-    if !seat
+pub fn end(native_worker: &'static NativeWorker, stream: &Rc<Stream>) {
+    if !native_worker
         .carrier
         .borrow()
         .as_ref()
@@ -87,13 +89,13 @@ pub fn end(seat: &'static Seat, stream: &Rc<Stream>) {
     {
         return;
     }
-    seat.inbox.detach();
-    for (call, root) in seat.take_calls() {
+    native_worker.inbox.detach();
+    for (call, root) in native_worker.take_calls() {
         if let Ok(call) = u32::try_from(call) {
-            seat.call_root(root, |root, worker| {
+            native_worker.call_root(root, |root, worker| {
                 root.on_call_response(worker, call, false, 0)
             });
         }
     }
-    seat.carrier.replace(None);
+    native_worker.carrier.replace(None);
 }

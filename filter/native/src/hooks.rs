@@ -5,8 +5,9 @@ use std::panic::{self, AssertUnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sluice_roles::callbacks::{Lent, StreamContext};
+use sluice_roles::callbacks::StreamContext;
 use sluice_roles::host::{Action, Half, Host};
+use sluice_roles::worker::Worker;
 
 use crate::abi::{
     self, CallAnswer, DataStatus, Filter, FilterConfig, HeadersStatus, Hooks, LogLevel,
@@ -16,36 +17,36 @@ use crate::carrier;
 use crate::configuration::Configuration;
 use crate::host::NativeHost;
 use crate::metrics;
+use crate::native_worker::NativeWorker;
 use crate::process::PROCESS;
-use crate::seat::Seat;
 use crate::stream::{Part, Stream};
 
 /// The module.
 pub enum Module {}
 
 /// Runs a hook of a stream; `ended` is what becomes of a stream whose worker is lost.
-fn guarded<R>(stream: &Rc<Stream>, ended: R, hook: impl FnOnce(&'static Seat) -> R) -> R {
+fn guarded<R>(stream: &Rc<Stream>, ended: R, hook: impl FnOnce(&'static NativeWorker) -> R) -> R {
     // Another thread clears up what a worker has left when Envoy ends.
-    let seat = Seat::of_this_thread().filter(|_| !stream.lost.get());
-    let Some(seat) = seat else {
+    let native_worker = NativeWorker::of_this_thread().filter(|_| !stream.lost.get());
+    let Some(native_worker) = native_worker else {
         return ended;
     };
-    panic::catch_unwind(AssertUnwindSafe(|| hook(seat))).unwrap_or_else(|_| {
-        seat.lose_worker(stream.filter);
+    panic::catch_unwind(AssertUnwindSafe(|| hook(native_worker))).unwrap_or_else(|_| {
+        native_worker.lose_worker(stream.filter);
         ended
     })
 }
 
 /// Calls the role about a half of its stream, does what it asks for, and says how that half goes on.
 fn handle(
-    seat: &'static Seat,
+    native_worker: &'static NativeWorker,
     stream: &Rc<Stream>,
     half: Half,
-    call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Lent<'_>) -> Action,
+    call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Option<&mut Worker>) -> Action,
 ) -> Action {
     stream.handling.set(Some(half));
-    let action = seat.call(stream, call);
-    seat.do_tasks();
+    let action = native_worker.call(stream, call);
+    native_worker.do_tasks();
     stream.handling.set(None);
     match action {
         // The role is in use, which cannot be: nothing passes unseen.
@@ -56,16 +57,16 @@ fn handle(
 }
 
 /// Tells the role that its stream is over, once. Where Envoy ends it within a callback, the role hears of it after that.
-fn end(seat: &'static Seat, stream: &Rc<Stream>) {
+fn end(native_worker: &'static NativeWorker, stream: &Rc<Stream>) {
     if stream.ended.get() {
         return;
     }
-    if seat.is_busy() {
-        seat.end_later(stream);
+    if native_worker.is_busy() {
+        native_worker.end_later(stream);
     } else {
-        seat.call(stream, |role, _, worker| role.on_done(worker));
-        seat.forget(stream);
-        seat.do_tasks();
+        native_worker.call(stream, |role, _, worker| role.on_done(worker));
+        native_worker.forget(stream);
+        native_worker.do_tasks();
     }
 }
 
@@ -135,15 +136,15 @@ impl Hooks for Module {
         if let Some(aid) = configuration.aid() {
             return Some(Rc::new(Stream::new(0, filter, Part::Aid(aid), true)));
         }
-        let seat = Seat::take(|seat| Rc::new(NativeHost(seat)));
+        let native_worker = NativeWorker::take(|native_worker| Rc::new(NativeHost(native_worker)));
         let opened = panic::catch_unwind(AssertUnwindSafe(|| {
             if configuration.is_carrier() {
                 return Some(Rc::new(Stream::new(0, filter, Part::Carrier, false)));
             }
-            seat.open(configuration, filter)
+            native_worker.open(configuration, filter)
         }));
         opened.unwrap_or_else(|_| {
-            seat.lose_worker(filter);
+            native_worker.lose_worker(filter);
             None
         })
     }
@@ -152,18 +153,23 @@ impl Hooks for Module {
         if let Part::Aid(aid) = &stream.part {
             return aid.on_request_headers(stream.filter, ends);
         }
-        guarded(stream, HeadersStatus::StopIteration, |seat| {
+        guarded(stream, HeadersStatus::StopIteration, |native_worker| {
             if let Part::Carrier = stream.part {
-                if !carrier::begin(seat, stream) {
+                if !carrier::begin(native_worker, stream) {
                     stream.filter.reset();
                 }
                 return HeadersStatus::StopIteration;
             }
-            let action = handle(seat, stream, Half::Request, |role, host, worker| {
-                #[cfg(feature = "trap")]
-                crate::trap::on_demand(host, stream.upstream);
-                role.on_request_headers(host, worker, ends)
-            });
+            let action = handle(
+                native_worker,
+                stream,
+                Half::Request,
+                |role, host, worker| {
+                    #[cfg(feature = "trap")]
+                    crate::trap::on_demand(host, stream.upstream);
+                    role.on_request_headers(host, worker, ends)
+                },
+            );
             headers_status(stream, action)
         })
     }
@@ -172,23 +178,33 @@ impl Hooks for Module {
         if let Part::Aid(_) = stream.part {
             return DataStatus::Continue;
         }
-        guarded(stream, DataStatus::StopIterationAndBuffer, |seat| {
-            let size = stream.request_body_size();
-            let action = handle(seat, stream, Half::Request, |role, host, worker| {
-                role.on_request_body(host, worker, size, ends)
-            });
-            data_status(action)
-        })
+        guarded(
+            stream,
+            DataStatus::StopIterationAndBuffer,
+            |native_worker| {
+                let size = stream.request_body_size();
+                let action = handle(
+                    native_worker,
+                    stream,
+                    Half::Request,
+                    |role, host, worker| role.on_request_body(host, worker, size, ends),
+                );
+                data_status(action)
+            },
+        )
     }
 
     fn on_request_trailers(stream: &Rc<Stream>) -> TrailersStatus {
         if let Part::Aid(_) = stream.part {
             return TrailersStatus::Continue;
         }
-        guarded(stream, TrailersStatus::StopIteration, |seat| {
-            let action = handle(seat, stream, Half::Request, |role, host, worker| {
-                role.on_request_trailers(host, worker)
-            });
+        guarded(stream, TrailersStatus::StopIteration, |native_worker| {
+            let action = handle(
+                native_worker,
+                stream,
+                Half::Request,
+                |role, host, worker| role.on_request_trailers(host, worker),
+            );
             trailers_status(action)
         })
     }
@@ -200,11 +216,14 @@ impl Hooks for Module {
         if stream.passes() {
             return HeadersStatus::Continue;
         }
-        guarded(stream, HeadersStatus::StopIteration, |seat| {
+        guarded(stream, HeadersStatus::StopIteration, |native_worker| {
             stream.responds.set(true);
-            let action = handle(seat, stream, Half::Response, |role, host, worker| {
-                role.on_response_headers(host, worker, ends)
-            });
+            let action = handle(
+                native_worker,
+                stream,
+                Half::Response,
+                |role, host, worker| role.on_response_headers(host, worker, ends),
+            );
             headers_status(stream, action)
         })
     }
@@ -213,23 +232,33 @@ impl Hooks for Module {
         if stream.passes() {
             return DataStatus::Continue;
         }
-        guarded(stream, DataStatus::StopIterationAndBuffer, |seat| {
-            let size = stream.response_body_size();
-            let action = handle(seat, stream, Half::Response, |role, host, worker| {
-                role.on_response_body(host, worker, size, ends)
-            });
-            data_status(action)
-        })
+        guarded(
+            stream,
+            DataStatus::StopIterationAndBuffer,
+            |native_worker| {
+                let size = stream.response_body_size();
+                let action = handle(
+                    native_worker,
+                    stream,
+                    Half::Response,
+                    |role, host, worker| role.on_response_body(host, worker, size, ends),
+                );
+                data_status(action)
+            },
+        )
     }
 
     fn on_response_trailers(stream: &Rc<Stream>) -> TrailersStatus {
         if stream.passes() {
             return TrailersStatus::Continue;
         }
-        guarded(stream, TrailersStatus::StopIteration, |seat| {
-            let action = handle(seat, stream, Half::Response, |role, host, worker| {
-                role.on_response_trailers(host, worker)
-            });
+        guarded(stream, TrailersStatus::StopIteration, |native_worker| {
+            let action = handle(
+                native_worker,
+                stream,
+                Half::Response,
+                |role, host, worker| role.on_response_trailers(host, worker),
+            );
             trailers_status(action)
         })
     }
@@ -238,12 +267,12 @@ impl Hooks for Module {
         if let Part::Aid(_) = stream.part {
             return;
         }
-        guarded(stream, (), |seat| {
-            if !seat.is_busy() {
-                seat.call(stream, |role, host, worker| role.on_log(host, worker));
+        guarded(stream, (), |native_worker| {
+            if !native_worker.is_busy() {
+                native_worker.call(stream, |role, host, worker| role.on_log(host, worker));
             }
             // Envoy may destroy it in a later turn, and has nothing of its request any more.
-            end(seat, stream);
+            end(native_worker, stream);
         });
     }
 
@@ -251,40 +280,42 @@ impl Hooks for Module {
         if let Part::Aid(_) = stream.part {
             return;
         }
-        guarded(&stream, (), |seat| match stream.part {
-            Part::Carrier => carrier::end(seat, &stream),
+        guarded(&stream, (), |native_worker| match stream.part {
+            Part::Carrier => carrier::end(native_worker, &stream),
             Part::Aid(_) => {}
-            Part::Role(_) => end(seat, &stream),
+            Part::Role(_) => end(native_worker, &stream),
         });
         stream.ended.set(true);
-        if Seat::of_this_thread().is_none() {
+        if NativeWorker::of_this_thread().is_none() {
             // What it has may not be destroyed on another thread than its worker's.
             std::mem::forget(stream);
         }
     }
 
     fn on_call_answered(stream: &Rc<Stream>, call: u64, answer: Option<CallAnswer>) {
-        guarded(stream, (), |seat| {
+        guarded(stream, (), |native_worker| {
             let answered = answer.is_some();
             let size = answer.as_ref().map_or(0, |answer| answer.body.len());
-            seat.answer.replace(answer);
+            native_worker.answer.replace(answer);
             match stream.part {
                 Part::Carrier => {
-                    if let (Some(root), Ok(call)) = (seat.take_call(call), u32::try_from(call)) {
-                        seat.call_root(root, |root, worker| {
+                    if let (Some(root), Ok(call)) =
+                        (native_worker.take_call(call), u32::try_from(call))
+                    {
+                        native_worker.call_root(root, |root, worker| {
                             root.on_call_response(worker, call, answered, size);
                         });
                     }
                 }
                 Part::Aid(_) => {}
                 Part::Role(_) => {
-                    seat.call(stream, |role, host, worker| {
+                    native_worker.call(stream, |role, host, worker| {
                         role.on_call_response(host, worker, answered, size);
                     });
-                    seat.do_tasks();
+                    native_worker.do_tasks();
                 }
             }
-            seat.answer.replace(None);
+            native_worker.answer.replace(None);
         });
     }
 
@@ -295,6 +326,8 @@ impl Hooks for Module {
         if stream.lost.get() {
             return stream.end_lost();
         }
-        guarded(stream, (), |seat| carrier::serve(seat, stream));
+        guarded(stream, (), |native_worker| {
+            carrier::serve(native_worker, stream)
+        });
     }
 }

@@ -15,9 +15,9 @@ use sluice_roles::host::{Half, Host, Level, Map, Queue, Result};
 
 use crate::abi::{self, Attribute, HeaderMapType, LogLevel};
 use crate::metrics::DefinedMetric;
+use crate::native_worker::{Effective, NativeWorker, Task};
 use crate::process::{PROCESS, Process};
 use crate::reply::Reply;
-use crate::seat::{Effective, Seat, Task};
 use crate::stream::Stream;
 
 /// There is no such thing.
@@ -32,7 +32,7 @@ const FILTER_STATE: &str = "wasm.";
 
 /// The Envoy of a worker.
 #[derive(Clone, Copy)]
-pub struct NativeHost(pub &'static Seat);
+pub struct NativeHost(pub &'static NativeWorker);
 
 impl std::fmt::Debug for NativeHost {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -260,17 +260,17 @@ impl Host for NativeHost {
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<u32> {
-        let (seat, body) = (self.0, body.unwrap_or_default());
+        let (native_worker, body) = (self.0, body.unwrap_or_default());
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let effective = seat.effective.borrow().clone();
+        let effective = native_worker.effective.borrow().clone();
         let call = match effective {
             Effective::Nobody => return Err(BAD_ARGUMENT),
             Effective::Stream(stream) => stream.filter.call(cluster, headers, body, millis),
             Effective::Root(context) => {
                 // It outlives every other stream of the worker.
-                let carrier = seat.carrier.borrow().clone().ok_or(NOT_FOUND)?;
+                let carrier = native_worker.carrier.borrow().clone().ok_or(NOT_FOUND)?;
                 let call = carrier.filter.call(cluster, headers, body, millis);
-                call.inspect(|call| seat.note_call(*call, context))
+                call.inspect(|call| native_worker.note_call(*call, context))
             }
         };
         // Envoy counts the calls of a stream from 1.

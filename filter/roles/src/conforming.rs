@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A context that checks its host on demand, for tests of hosts (feature `conformance`). Not in the modules that are shipped.
 
-use crate::callbacks::{Lent, StreamContext};
+use crate::callbacks::StreamContext;
 use crate::host::conformance::{
     FINDINGS, Findings, check_body, check_map, check_received, check_request, give_up, reply,
 };
 use crate::host::{Action, Host, Map};
+use crate::worker::Worker;
 
 /// What a request asks to be checked, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,12 @@ impl Conforming {
 }
 
 impl StreamContext for Conforming {
-    fn on_request_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+    fn on_request_headers(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        ends: bool,
+    ) -> Action {
         let asked = host.header(Map::Request, FINDINGS).ok().flatten();
         self.asked = match asked.as_deref() {
             None => Asked::Nothing,
@@ -74,18 +80,23 @@ impl StreamContext for Conforming {
     fn on_request_body(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         size: usize,
         ends: bool,
     ) -> Action {
         self.role.on_request_body(host, worker, size, ends)
     }
 
-    fn on_request_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+    fn on_request_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
         self.role.on_request_trailers(host, worker)
     }
 
-    fn on_response_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+    fn on_response_headers(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        ends: bool,
+    ) -> Action {
         if self.asked == Asked::Nothing {
             return self.role.on_response_headers(host, worker, ends);
         }
@@ -106,7 +117,7 @@ impl StreamContext for Conforming {
     fn on_response_body(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         size: usize,
         ends: bool,
     ) -> Action {
@@ -121,19 +132,25 @@ impl StreamContext for Conforming {
         action
     }
 
-    fn on_response_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+    fn on_response_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
         self.role.on_response_trailers(host, worker)
     }
 
-    fn on_call_response(&mut self, host: &dyn Host, worker: Lent<'_>, answered: bool, size: usize) {
+    fn on_call_response(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        answered: bool,
+        size: usize,
+    ) {
         self.role.on_call_response(host, worker, answered, size);
     }
 
-    fn on_log(&mut self, host: &dyn Host, worker: Lent<'_>) {
+    fn on_log(&mut self, host: &dyn Host, worker: Option<&mut Worker>) {
         self.role.on_log(host, worker);
     }
 
-    fn on_done(&mut self, worker: Lent<'_>) {
+    fn on_done(&mut self, worker: Option<&mut Worker>) {
         self.role.on_done(worker);
     }
 }

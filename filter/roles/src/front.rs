@@ -12,7 +12,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::KEY_HEADER;
 use sluice_core::metrics::Metric;
 
-use crate::callbacks::{Lent, StreamContext};
+use crate::callbacks::StreamContext;
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::reply::answer_rejection;
@@ -60,7 +60,7 @@ impl Front {
 }
 
 impl StreamContext for Front {
-    fn on_request_headers(&mut self, _: &dyn Host, worker: Lent<'_>, _: bool) -> Action {
+    fn on_request_headers(&mut self, _: &dyn Host, worker: Option<&mut Worker>, _: bool) -> Action {
         let received = worker.and_then(|worker| {
             let received = self.receive(worker);
             let fault = |error| {

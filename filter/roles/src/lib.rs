@@ -10,7 +10,7 @@
 //! Where do I change ...
 //!
 //! - how a client's request is read, keyed and admitted: `edge/request`; its headers: `edge/request_headers`
-//! - what a client sees of a response: `edge/response`, and `edge/{dress,cors,variants,website}` for its parts
+//! - what a client sees of a response: `edge/response`, and `edge/{client_headers,cors,variants,website}` for its parts
 //! - what is copied for the hot tier, and answered out of it: `edge/hot`
 //! - what an unsafe method invalidates: `edge/invalidation`
 //! - what the origin is asked: `origin/request` and `origin/variance`

@@ -9,7 +9,7 @@ use sluice_core::policy::purge::{Kind, TokenHash};
 use sluice_core::purge::{Caller, Notification, Order, OrderError, What};
 use sluice_core::sites::{SiteIndex, Sites};
 
-use crate::callbacks::{Lent, StreamContext};
+use crate::callbacks::StreamContext;
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::request::policy::Generation;
@@ -266,14 +266,19 @@ fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Pur
 }
 
 impl StreamContext for PurgeCall {
-    fn on_request_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+    fn on_request_headers(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        ends: bool,
+    ) -> Action {
         self.proceed(host, worker, |call, worker| call.receive(worker, ends))
     }
 
     fn on_request_body(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         size: usize,
         ends: bool,
     ) -> Action {
@@ -287,12 +292,18 @@ impl StreamContext for PurgeCall {
         self.proceed(host, worker, |call, worker| call.carry_out(worker, &body))
     }
 
-    fn on_call_response(&mut self, host: &dyn Host, worker: Lent<'_>, answered: bool, size: usize) {
+    fn on_call_response(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        answered: bool,
+        size: usize,
+    ) {
         let verification = sns::verification(host, answered, size);
         self.proceed(host, worker, |call, worker| call.obey(worker, verification));
     }
 
-    fn on_done(&mut self, worker: Lent<'_>) {
+    fn on_done(&mut self, worker: Option<&mut Worker>) {
         if let Some(worker) = worker {
             worker.purge_calls.forget(self.context);
         }
@@ -304,7 +315,7 @@ impl PurgeCall {
     fn proceed(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         step: impl FnOnce(&mut Self, &mut Worker) -> Result<(), PurgeRefusal>,
     ) -> Action {
         let taken = match worker {

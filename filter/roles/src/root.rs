@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::callbacks::{Lent, StreamContext};
+use crate::callbacks::StreamContext;
 use crate::edge::Edge;
 use crate::front::Front;
 use crate::host::{Host, Level};
@@ -123,24 +123,30 @@ impl Root {
     }
 
     /// The timer is due.
-    pub fn on_tick(&self, worker: Lent<'_>) {
+    pub fn on_tick(&self, worker: Option<&mut Worker>) {
         self.serve(worker, Worker::tick);
     }
 
     /// There are messages in the worker's queue.
-    pub fn on_queue_ready(&self, worker: Lent<'_>) {
+    pub fn on_queue_ready(&self, worker: Option<&mut Worker>) {
         self.serve(worker, Worker::receive);
     }
 
     /// A call of this context has been answered, or not, with a body of `size` bytes.
-    pub fn on_call_response(&self, worker: Lent<'_>, call: u32, answered: bool, size: usize) {
+    pub fn on_call_response(
+        &self,
+        worker: Option<&mut Worker>,
+        call: u32,
+        answered: bool,
+        size: usize,
+    ) {
         self.serve(worker, |worker| {
             call_ends::call_answered(worker, call, answered, size)
         });
     }
 
     /// The context goes.
-    pub fn on_drop(&self, worker: Lent<'_>) {
+    pub fn on_drop(&self, worker: Option<&mut Worker>) {
         if let Some(worker) = worker {
             worker.lose_root(self.context);
         }
@@ -171,7 +177,7 @@ impl Root {
 
     /// Has the worker go on, if this root context has the timer or the queue. A former one may still be called for what
     /// was on its way, and a call that it made now would be lost with it.
-    fn serve(&self, worker: Lent<'_>, event: impl FnOnce(&mut Worker)) {
+    fn serve(&self, worker: Option<&mut Worker>, event: impl FnOnce(&mut Worker)) {
         if let Some(worker) = worker.filter(|worker| worker.roots.serves(self.context)) {
             worker.roots.begin_callback(self.context);
             event(worker);

@@ -5,7 +5,6 @@
 use std::cell::{Cell, RefCell};
 
 use sluice_core::metrics::Metric;
-use sluice_roles::callbacks::Lent;
 use sluice_roles::host::{Host as _, Level};
 use sluice_roles::worker::Worker;
 
@@ -19,7 +18,7 @@ thread_local! {
 }
 
 /// Lends the worker to a callback: `None` before the first configuration, and while another callback has it.
-pub fn lend<R>(callback: impl FnOnce(Lent<'_>) -> R) -> R {
+pub fn lend<R>(callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
     host::enter();
     WORKER.with(|worker| match worker.try_borrow_mut() {
         Ok(mut worker) => callback(worker.as_mut()),

@@ -48,7 +48,7 @@ impl Coalescer {
                 let known = flight.follows(leader);
                 turn.follow(followed, flight, leader, progress);
                 if !known {
-                    self.succeed(followed, leader, key);
+                    self.add_successor(followed, leader, key);
                 }
                 return true;
             }

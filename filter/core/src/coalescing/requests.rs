@@ -76,7 +76,7 @@ impl Coalescer {
                     checked: turn.now,
                 };
                 self.insert_flight(request, role);
-                self.succeed(key, leader, request.key.key);
+                self.add_successor(key, leader, request.key.key);
                 turn.tell_leader(key, leader);
                 self.park(request, turn)
             }
@@ -182,7 +182,7 @@ impl Coalescer {
     }
 
     /// Notes that `next` is led after a flight of `key`, if that is another key.
-    pub(super) fn succeed(&mut self, key: KeyHash, flight: FlightId, next: KeyHash) {
+    pub(super) fn add_successor(&mut self, key: KeyHash, flight: FlightId, next: KeyHash) {
         if key == next {
             return;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ResponseFacts;
 use super::is_server_error;
-use super::said::Said;
+use super::origin_directives::OriginDirectives;
 use super::{Lifetime, UncacheableReason};
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
 use crate::http::field_value::FieldValue;
@@ -68,7 +68,7 @@ pub(super) fn ttl(
     policy: &Policy,
     rule: &Rule,
     facts: &ResponseFacts<'_>,
-    said: &Said<'_>,
+    said: &OriginDirectives<'_>,
     now_unix: i64,
 ) -> Result<u64, UncacheableReason> {
     let table = rule.ttl.of(facts.status);

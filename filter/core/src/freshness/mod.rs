@@ -2,8 +2,8 @@
 //! Whether a response is stored, and for how long.
 
 mod lifetime;
+mod origin_directives;
 pub(crate) mod reason;
-mod said;
 mod stream;
 mod verdict;
 
@@ -13,10 +13,10 @@ use crate::policy::{Cookies, Origin, Policy, Rule};
 use lifetime::{
     age, forbids_stale, inherited, is_said, is_validated_at_each_use, lifetime, never_fresh, ttl,
 };
-use said::{refuse_cookies, refuse_forbidden, refuse_varying, said};
+use origin_directives::{refuse_cookies, refuse_forbidden, refuse_varying, said};
 
+pub use origin_directives::may_be_kept_downstream;
 pub use reason::UncacheableReason;
-pub use said::may_be_kept_downstream;
 pub use stream::is_stream;
 pub use verdict::{Freshened, Lifetime, Storage, Verdict};
 

@@ -73,7 +73,7 @@ impl Capture {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sighting::Sighting;
+    use super::super::store_check::StoreCheck;
     use super::*;
     use crate::workers::KeyHash;
 
@@ -82,7 +82,7 @@ mod tests {
             key: "a/b".to_owned(),
             known_as: KeyHash(1),
             policy: 1,
-            sighting: Sighting {
+            sighting: StoreCheck {
                 lifetime: Default::default(),
                 age: 0,
                 seen: 0,

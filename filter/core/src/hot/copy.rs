@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::sighting::{Sighting, Still};
+use super::store_check::{Still, StoreCheck};
 use crate::workers::{KeyHash, Millis};
 
 /// Bytes of a copy beside its texts: the copy itself, its place in the tier's tables, and what an allocator needs
@@ -31,7 +31,7 @@ pub struct HotCopy {
     /// The number of the policy by which its headers were made.
     pub policy: u32,
     /// Up to when it stands for what is stored.
-    pub sighting: Sighting,
+    pub sighting: StoreCheck,
     /// Its status.
     pub status: u16,
     /// Its header fields but those that are made anew each time, in the encoding of the host.

@@ -3,21 +3,21 @@
 //!
 //! What is here is a [`HotCopy`] of a response that the store has just served as a fresh hit, as its client got it.
 //! It is asked for under the key of the store, purges included, and stands for what is stored only as long as a
-//! [`Sighting`] says; whatever is not so goes to the store. So a copy is never the only one, and losing it costs
+//! [`StoreCheck`] says; whatever is not so goes to the store. So a copy is never the only one, and losing it costs
 //! nothing but time. Where the store has no room, a copy of what passes takes its place, for as long. Sites share the
 //! memory by their weights, so that none flushes the copies of another.
 
 mod bodies;
 mod capture;
 mod copy;
-mod sighting;
 mod sites;
+mod store_check;
 mod table;
 mod tier;
 
 pub use bodies::SharedBodies;
 pub use capture::Capture;
 pub use copy::{HotCopy, Wanted};
-pub use sighting::{REREAD_MILLIS, Sighting, Still};
 pub use sites::SiteNumber;
+pub use store_check::{REREAD_MILLIS, Still, StoreCheck};
 pub use tier::{HotTier, Kept};

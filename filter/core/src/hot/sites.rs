@@ -7,7 +7,7 @@
 //! fairness). The memory for keys without a copy is shared in the same way.
 
 use super::copy::HotCopy;
-use super::sighting::REREAD_MILLIS;
+use super::store_check::REREAD_MILLIS;
 use super::table::CopyTable;
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};

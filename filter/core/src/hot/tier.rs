@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use super::copy::{HotCopy, Wanted};
-use super::sighting::Still;
 use super::sites::{SiteNumber, SiteTables};
+use super::store_check::Still;
 use crate::policy::HotPolicy;
 use crate::workers::{KeyHash, Millis};
 

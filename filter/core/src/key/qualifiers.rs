@@ -5,7 +5,6 @@
 //! | name | value |
 //! |---|---|
 //! | `g` | the number of the newest hard purge that covers the URL |
-//! | `g` | how often what the URL had was purged |
 //! | `ae` | the content coding of a path on which there are several |
 //! | `vary-NAME` | the value of a request header that the policy puts into the key, or that the URL varies with |
 //! | `method` | `HEAD` for the headers alone; the last one |
@@ -15,7 +14,7 @@
 
 use crate::http::escaping::{is_unreserved, push_escape, unescaped};
 
-/// Name of the qualifier with the number of a purge.
+/// Name of the qualifier with the number of the newest hard purge that covers the URL.
 pub const GENERATION: &str = "g";
 /// Name of the qualifier with the content coding.
 pub const CODING: &str = "ae";

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use sluice_core::freshness::Lifetime;
-use sluice_core::hot::{HotCopy, HotTier, Sighting, SiteNumber, Still, Wanted};
+use sluice_core::hot::{HotCopy, HotTier, SiteNumber, Still, StoreCheck, Wanted};
 use sluice_core::policy::HotPolicy;
 use sluice_core::workers::KeyHash;
 
@@ -62,7 +62,7 @@ pub fn copy(object: u64, length: usize) -> HotCopy {
         key: object.to_string(),
         known_as: hash(object),
         policy: POLICY,
-        sighting: Sighting {
+        sighting: StoreCheck {
             lifetime: Lifetime {
                 ttl: 60,
                 ..Lifetime::default()

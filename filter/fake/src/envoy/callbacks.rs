@@ -3,10 +3,11 @@
 
 use std::rc::Rc;
 
-use sluice_roles::callbacks::{Lent, StreamContext};
+use sluice_roles::callbacks::StreamContext;
 use sluice_roles::host::Action;
 use sluice_roles::host::Host;
 use sluice_roles::root::Root;
+use sluice_roles::worker::Worker;
 
 use super::FakeEnvoy;
 use crate::exchange::{Context, Side};
@@ -23,7 +24,7 @@ impl FakeEnvoy {
         &mut self,
         seat: usize,
         context: u32,
-        call: impl FnOnce(&dyn Host, Lent<'_>) -> R,
+        call: impl FnOnce(&dyn Host, Option<&mut Worker>) -> R,
     ) -> R {
         self.note_leases();
         let vm = self.vms[seat].as_mut().expect("a VM that lives");
@@ -58,7 +59,7 @@ impl FakeEnvoy {
         &mut self,
         client: Client,
         side: Side,
-        call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Lent<'_>) -> Action,
+        call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Option<&mut Worker>) -> Action,
     ) -> Action {
         let action = self.call(client, side, call);
         let seat = self.clients[client.0].seat;
@@ -76,7 +77,7 @@ impl FakeEnvoy {
         &mut self,
         client: Client,
         side: Side,
-        call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Lent<'_>) -> R,
+        call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Option<&mut Worker>) -> R,
     ) -> R {
         let seat = self.clients[client.0].seat;
         let context = self.context(client, side).expect("a context");
@@ -96,7 +97,7 @@ impl FakeEnvoy {
         &mut self,
         seat: usize,
         context: u32,
-        call: impl FnOnce(&Root, Lent<'_>),
+        call: impl FnOnce(&Root, Option<&mut Worker>),
     ) {
         let roots = self.vms[seat].as_ref().map(|vm| &vm.roots);
         let mut roots = roots.into_iter().flatten();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::NotStored;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
+use sluice_core::hot::{Capture, HotCopy, StoreCheck, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
 use sluice_core::metrics::Metric;
@@ -69,7 +69,7 @@ pub fn begin(
     worker: &mut Worker,
     stream: &EdgeRequest,
     announced: Option<u64>,
-    sighting: Sighting,
+    sighting: StoreCheck,
 ) -> host::Result<()> {
     if !stream.policy.policy.edge.hot.is_on() || stream.body.missing.get() {
         return Ok(());
@@ -95,7 +95,7 @@ pub fn begin_to_share(
     worker: &mut Worker,
     stream: &EdgeRequest,
     announced: Option<u64>,
-    sighting: Sighting,
+    sighting: StoreCheck,
     sharing: Sharing,
 ) -> host::Result<bool> {
     let hot = stream.policy.policy.edge.hot;
@@ -115,7 +115,7 @@ pub fn begin_to_share(
 }
 
 /// A copy of the effective context's response, still without the body.
-fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::Result<HotCopy> {
+fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: StoreCheck) -> host::Result<HotCopy> {
     let headers = host.headers(Map::Response)?;
     Ok(HotCopy {
         key: stream.target.cache_key().to_owned(),

@@ -6,11 +6,11 @@
 //! should see (`response`).
 
 mod ahead;
-mod authenticated;
+mod authorization_sharing;
 mod background_request;
 mod background_response;
+mod client_headers;
 mod cors;
-mod dress;
 mod hot;
 mod invalidation;
 mod refused;
@@ -37,7 +37,7 @@ use sluice_core::sites::SiteIndex;
 use sluice_core::workers::StreamId;
 
 use crate::around;
-use crate::callbacks::{Lent, StreamContext};
+use crate::callbacks::StreamContext;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
@@ -266,7 +266,12 @@ impl Edge {
 }
 
 impl StreamContext for Edge {
-    fn on_request_headers(&mut self, host: &dyn Host, mut worker: Lent<'_>, ends: bool) -> Action {
+    fn on_request_headers(
+        &mut self,
+        host: &dyn Host,
+        mut worker: Option<&mut Worker>,
+        ends: bool,
+    ) -> Action {
         let received = self.receive(host, worker.as_deref_mut(), ends);
         if let Some(worker) = worker {
             match &received {
@@ -291,7 +296,7 @@ impl StreamContext for Edge {
     fn on_request_body(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         size: usize,
         ends: bool,
     ) -> Action {
@@ -302,11 +307,16 @@ impl StreamContext for Edge {
         }
     }
 
-    fn on_request_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+    fn on_request_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
         self.on_request_body(host, worker, 0, true)
     }
 
-    fn on_response_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+    fn on_response_headers(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        ends: bool,
+    ) -> Action {
         match worker {
             Some(worker) => self.respond(worker, ends),
             None => {
@@ -320,7 +330,7 @@ impl StreamContext for Edge {
     fn on_response_body(
         &mut self,
         host: &dyn Host,
-        mut worker: Lent<'_>,
+        mut worker: Option<&mut Worker>,
         size: usize,
         ends: bool,
     ) -> Action {
@@ -353,7 +363,7 @@ impl StreamContext for Edge {
         })
     }
 
-    fn on_response_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+    fn on_response_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
         let State::Cached(stream) = &self.state else {
             return Action::Continue;
         };
@@ -364,13 +374,13 @@ impl StreamContext for Edge {
     }
 
     /// A client that has gone before its response is told of as well.
-    fn on_log(&mut self, _: &dyn Host, worker: Lent<'_>) {
+    fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
         if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
             self.tell(worker);
         }
     }
 
-    fn on_done(&mut self, mut worker: Lent<'_>) {
+    fn on_done(&mut self, mut worker: Option<&mut Worker>) {
         if self.awaits_body
             && let Some(worker) = &mut worker
         {

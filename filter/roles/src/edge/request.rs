@@ -20,21 +20,20 @@ use sluice_core::policy::Obedience;
 use sluice_core::website::{Visit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
 
-use super::authenticated::{self, credentials_to_hide, takes_part};
+use super::authorization_sharing::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
 use super::invalidation::Invalidation;
 use super::request_body::restore;
 use super::request_headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
 use super::website::{self, Destination};
 use super::{Edge, Refusal, State, hot};
-use crate::callbacks::Lent;
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
-use crate::worker::keys::Audience;
+use crate::worker::keys::AuthorizedSharing;
 use crate::worker::{background, looks, resumption, unread};
 
 /// What a request for a page of a site seeks.
@@ -51,7 +50,7 @@ impl Edge {
     pub(super) fn receive(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
@@ -83,7 +82,7 @@ impl Edge {
     fn receive_for_site(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         headers: &Headers,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
@@ -139,7 +138,7 @@ impl Edge {
     /// Refuses a request whose URL names no object, or sends it to the directory that the URL is without its slash.
     fn turn_away(
         &mut self,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         facts: &RequestFacts<'_>,
         rejection: Rejection,
     ) -> Result<Action, Refusal> {
@@ -196,14 +195,15 @@ impl Edge {
             }
         };
         let demand = facts.demand.then(|| demand_of(headers));
-        let shared = !authenticated || worker.keys.audience(key.key) == Some(Audience::All);
+        let shared =
+            !authenticated || worker.keys.audience(key.key) == Some(AuthorizedSharing::All);
         let ordinary = stand_in.is_none() && way == Way::Shared && shared;
         if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
         prepare(&*worker.host, &self.identity, facts, headers, &target)?;
         if let Some(credentials) = credentials {
-            authenticated::hide(&*worker.host, credentials)?;
+            authorization_sharing::hide(&*worker.host, credentials)?;
         }
         let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
         let (target, policy) = (Rc::new(target), self.policy.clone());
@@ -391,7 +391,7 @@ impl Edge {
 
     /// Has a request with credentials look whether the store has a response that it may share.
     fn look(&mut self, worker: &mut Worker, stream: &Rc<EdgeRequest>) -> Result<Action, Refusal> {
-        match authenticated::look(worker, stream) {
+        match authorization_sharing::look(worker, stream) {
             Some(next_step) => {
                 resumption::send_on(worker, stream, next_step)?;
                 Ok(Action::Continue)

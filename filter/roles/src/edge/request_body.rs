@@ -7,7 +7,6 @@
 
 use super::request_headers::strip_internal;
 use super::{Edge, Refusal, State};
-use crate::callbacks::Lent;
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::request::headers::keep_path;
@@ -44,7 +43,7 @@ impl Edge {
     pub(super) fn take_body(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         bytes: bool,
         ends: bool,
     ) -> Action {

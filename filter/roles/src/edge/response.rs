@@ -20,7 +20,7 @@ use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{BodyId, Millis};
 
-use super::dress::{add_headers, dress};
+use super::client_headers::{add_client_headers, add_headers};
 use super::refused::{
     ask_again, refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant,
 };
@@ -37,7 +37,7 @@ use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::worker::Worker;
-use crate::worker::keys::Audience;
+use crate::worker::keys::AuthorizedSharing;
 use crate::worker::{background, unread};
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
@@ -105,7 +105,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     }
     if stream.authenticated && served.entry.stored {
         let all = served.entry.allows_authenticated;
-        let audience = all.then_some(Audience::All);
+        let audience = all.then_some(AuthorizedSharing::All);
         worker.keys.note_audience(stream.key.key, audience);
     }
     if served.is_expired(&stream.control) {
@@ -178,7 +178,7 @@ fn restore(
         host.set_header(Map::Response, "age", served.age.to_string())?;
     }
     let path = stream.target.path();
-    dress(
+    add_client_headers(
         host,
         &stream.policy.policy,
         path,
@@ -382,7 +382,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         }
     });
     let description = without_entry(stream, status);
-    dress(
+    add_client_headers(
         &*worker.host,
         &stream.policy.policy,
         stream.target.path(),

@@ -8,9 +8,9 @@
 mod clean;
 mod failure;
 mod fetch;
-mod foreign;
 mod judged;
 mod not_modified;
+mod orphaned;
 mod outcome;
 mod request;
 mod response;
@@ -21,7 +21,7 @@ mod variance;
 use std::rc::Rc;
 
 use fetch::Fetch;
-use foreign::ForeignRequest;
+use orphaned::OrphanedRequest;
 use request::{is_late, keeps_unasked, not_served, prepare_request, written};
 use response::respond;
 use sluice_core::link::{
@@ -29,7 +29,7 @@ use sluice_core::link::{
 };
 use sluice_core::metrics::Metric;
 
-use crate::callbacks::{Lent, StreamContext};
+use crate::callbacks::StreamContext;
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
@@ -42,7 +42,7 @@ use crate::worker::fills;
 pub struct OriginStream {
     context: u32,
     fetch: Option<Fetch>,
-    adopted: Option<ForeignRequest>,
+    adopted: Option<OrphanedRequest>,
 }
 
 impl OriginStream {
@@ -119,7 +119,7 @@ impl OriginStream {
         let (host, identity) = (&*worker.host, &*worker.identity);
         prepare_request(host, identity, &policy.policy, purpose, headers, path)?;
         let cacheable = !purpose.avoids_the_store();
-        self.adopted = Some(ForeignRequest::new(worker, policy, headers, cacheable));
+        self.adopted = Some(OrphanedRequest::new(worker, policy, headers, cacheable));
         Ok(Action::Continue)
     }
 
@@ -256,7 +256,12 @@ fn reset(host: &dyn Host) -> Action {
 }
 
 impl StreamContext for OriginStream {
-    fn on_request_headers(&mut self, host: &dyn Host, worker: Lent<'_>, _: bool) -> Action {
+    fn on_request_headers(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        _: bool,
+    ) -> Action {
         let received = worker.and_then(|worker| {
             let received = self.receive(worker);
             let fault = |error| {
@@ -274,7 +279,12 @@ impl StreamContext for OriginStream {
         })
     }
 
-    fn on_response_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+    fn on_response_headers(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        ends: bool,
+    ) -> Action {
         match worker {
             Some(worker) => self.respond(worker, ends),
             None => self.cut_off(host),
@@ -284,7 +294,7 @@ impl StreamContext for OriginStream {
     fn on_response_body(
         &mut self,
         host: &dyn Host,
-        worker: Lent<'_>,
+        worker: Option<&mut Worker>,
         size: usize,
         ends: bool,
     ) -> Action {
@@ -294,14 +304,14 @@ impl StreamContext for OriginStream {
         }
     }
 
-    fn on_response_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+    fn on_response_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
         match worker {
             Some(worker) => self.end(worker),
             None => self.cut_off(host),
         }
     }
 
-    fn on_done(&mut self, worker: Lent<'_>) {
+    fn on_done(&mut self, worker: Option<&mut Worker>) {
         let Some(worker) = worker else { return };
         match &self.fetch {
             Some(fetch) => fills::end(
@@ -310,7 +320,7 @@ impl StreamContext for OriginStream {
                 self.context,
                 fetch.response.ended,
             ),
-            None => worker.due.forget(self.context),
+            None => worker.wakeups.forget(self.context),
         }
     }
 }

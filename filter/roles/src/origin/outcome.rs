@@ -11,7 +11,7 @@ use sluice_core::workers::{Millis, OwnHeaders};
 use super::fetch::{Fetch, millis};
 use super::judged::Judged;
 use crate::worker::Worker;
-use crate::worker::keys::Audience;
+use crate::worker::keys::AuthorizedSharing;
 use crate::worker::variants;
 
 /// For how long requests with `Authorization` do not look for a shared response, once one has got its client's own.
@@ -54,9 +54,9 @@ fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
 /// Remembers who gets the response to a request with `Authorization`.
 fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
     let audience = match verdict {
-        Verdict::Store(storage) | Verdict::NoRoom(storage) => {
-            storage.allows_authenticated.then_some(Audience::All)
-        }
+        Verdict::Store(storage) | Verdict::NoRoom(storage) => storage
+            .allows_authenticated
+            .then_some(AuthorizedSharing::All),
         // An error says nothing of the next response, nor does what a request's own headers may have caused.
         Verdict::Share(_)
         | Verdict::RequestError
@@ -65,7 +65,7 @@ fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
             // The response to the next one may be for all, whatever this client has sent.
             let pause = millis(fetch.policy.policy.cache.hit_for_miss).min(MOMENT_MILLIS);
             let until = worker.host.monotonic_millis().saturating_add(pause);
-            Some(Audience::Client { until })
+            Some(AuthorizedSharing::Client { until })
         }
         Verdict::ShareOnce | Verdict::Uncacheable(_) | Verdict::Passing(_) => None,
     };

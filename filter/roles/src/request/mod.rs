@@ -31,7 +31,7 @@ use crate::request::headers::Header;
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prelude {
+pub enum PriorCall {
     /// None yet.
     None,
     /// The origin was asked for the size.
@@ -95,7 +95,7 @@ pub struct Progress {
     /// How it goes on, unless it asks the store or the origin in a way of its own.
     pub next_step: Cell<Option<NextStep>>,
     /// Which background calls it has had.
-    pub prelude: Cell<Prelude>,
+    pub prior_call: Cell<PriorCall>,
     /// Its client's headers, for background calls on its behalf.
     pub headers: RefCell<Vec<Header>>,
     /// The variant that the store has served it, where its own key does not tell.
@@ -129,7 +129,7 @@ impl Progress {
             account,
             purpose: Cell::new(Purpose::Alone),
             next_step: Cell::new(None),
-            prelude: Cell::new(Prelude::None),
+            prior_call: Cell::new(PriorCall::None),
             headers: RefCell::default(),
             variant: RefCell::default(),
             ahead_of: RefCell::default(),
@@ -218,7 +218,7 @@ impl EdgeRequest {
 
     /// Whether the origin is to be asked for the object's size, as the store has been looked at.
     pub fn sizes_next(&self) -> bool {
-        self.is_for_part() && self.progress.prelude.get() == Prelude::Looked
+        self.is_for_part() && self.progress.prior_call.get() == PriorCall::Looked
     }
 
     /// Whether its whole answer may be a 304 or a 412.

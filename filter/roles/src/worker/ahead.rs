@@ -163,7 +163,7 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
     });
     for (id, waited, ()) in released {
         worker.has_waited(id, waited);
-        worker.due.resume(id, NextStep::Ahead);
+        worker.wakeups.resume(id, NextStep::Ahead);
     }
     worker.roots.wake();
 }

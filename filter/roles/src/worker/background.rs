@@ -15,7 +15,7 @@ use crate::reply::DueReply;
 use crate::request::body::Passing;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
-use crate::request::{EdgeRequest, Prelude};
+use crate::request::{EdgeRequest, PriorCall};
 
 /// Has a stale response refreshed that a client was served, unless a refresh is under way.
 pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
@@ -87,13 +87,13 @@ enum Preparation {
 /// revalidated. A conditional request needs one that goes on when its client has its 304.
 fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     let key = stream.key.key;
-    let (prelude, call) = match stream.progress.prelude.get() {
-        Prelude::None if stream.looks_first() => (Prelude::Looked, CallKind::Look(key)),
-        _ if stream.sizes_next() => (Prelude::Sized, CallKind::Size(key)),
-        Prelude::Done => return prepare_again(worker, stream),
-        _ => (Prelude::Done, CallKind::Fill(key)),
+    let (prior_call, call) = match stream.progress.prior_call.get() {
+        PriorCall::None if stream.looks_first() => (PriorCall::Looked, CallKind::Look(key)),
+        _ if stream.sizes_next() => (PriorCall::Sized, CallKind::Size(key)),
+        PriorCall::Done => return prepare_again(worker, stream),
+        _ => (PriorCall::Done, CallKind::Fill(key)),
     };
-    stream.progress.prelude.set(prelude);
+    stream.progress.prior_call.set(prior_call);
     wait_for(worker, stream, call)
 }
 
@@ -113,7 +113,7 @@ fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
 
 /// Has a request look whether the store has what it asks for, which may go to the origin by itself only.
 fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
-    stream.progress.prelude.set(Prelude::Done);
+    stream.progress.prior_call.set(PriorCall::Done);
     wait_for(worker, stream, CallKind::Look(stream.key.key))
 }
 
@@ -169,7 +169,7 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
     // Its fill in the background would have its headers.
     let prepared = if stream.may_lead {
         prepare(worker, stream)
-    } else if stream.may_be_bodiless() && stream.progress.prelude.get() != Prelude::Done {
+    } else if stream.may_be_bodiless() && stream.progress.prior_call.get() != PriorCall::Done {
         look(worker, stream)
     } else {
         Preparation::Done
@@ -236,7 +236,7 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     }
     // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
     // only.
-    if !worker.due.answers(context) {
+    if !worker.wakeups.answers(context) {
         worker.answer_later(context, DueReply::Reset);
     }
     call_for(worker, stream, fill);

@@ -110,7 +110,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
             Some(next_step) => next_step,
         };
         may_lead &= next_step != NextStep::Lead;
-        worker.due.resume(id, next_step);
+        worker.wakeups.resume(id, next_step);
     }
     worker.roots.restore(context);
     worker.roots.wake();

@@ -263,7 +263,7 @@ pub fn progress(worker: &mut Worker, stream: StreamId, size: usize) {
 
 /// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.
 pub fn end(worker: &mut Worker, stream: StreamId, context: u32, complete: bool) {
-    worker.due.forget(context);
+    worker.wakeups.forget(context);
     if worker.fills.end(stream, context) && !complete {
         worker.turn(context, |coalescer, turn| {
             coalescer.fill_broken(stream, turn);

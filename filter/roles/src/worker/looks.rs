@@ -8,11 +8,11 @@ use sluice_core::workers::KeyHash;
 
 use super::Worker;
 use super::calls::CallKind;
-use super::keys::Audience;
+use super::keys::AuthorizedSharing;
 use super::probes::{has_for_authenticated, has_told, probed};
 use crate::host::Host;
 use crate::reply::EXPIRED;
-use crate::request::{EdgeRequest, Prelude};
+use crate::request::{EdgeRequest, PriorCall};
 
 /// What the store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
             Seen::Served {
                 allows_authenticated: true,
             } if stream.authenticated && !purged => {
-                worker.keys.note_audience(key, Some(Audience::All));
+                worker.keys.note_audience(key, Some(AuthorizedSharing::All));
                 NextStep::Fresh
             }
             _ if stream.authenticated => unshared(&stream),
@@ -70,12 +70,12 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
             _ if !stream.head => NextStep::Unfilled,
             Seen::Nothing => NextStep::Varies,
             Seen::Served { .. } if !purged => {
-                stream.progress.prelude.set(Prelude::Done);
+                stream.progress.prior_call.set(PriorCall::Done);
                 NextStep::Alone
             }
             Seen::Served { .. } | Seen::Expired => NextStep::Alone,
         };
-        worker.due.resume(id, next_step);
+        worker.wakeups.resume(id, next_step);
     }
     worker.roots.wake();
 }

@@ -6,7 +6,6 @@ pub mod background;
 pub mod bodies;
 pub mod call_ends;
 pub mod calls;
-mod due;
 pub mod fills;
 pub mod identity;
 pub mod ignored_events;
@@ -26,13 +25,13 @@ pub mod substitutes;
 mod turn;
 pub mod unread;
 pub mod variants;
+mod wakeups;
 
 use std::rc::Rc;
 
 use ahead::Ahead;
 use bodies::AwaitedBodies;
 use calls::Calls;
-use due::Due;
 use fills::Fills;
 use identity::Identity;
 use keys::Keys;
@@ -51,6 +50,7 @@ use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{Order, TagHash, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
+use wakeups::Wakeups;
 
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;
@@ -86,7 +86,7 @@ pub struct Worker {
     /// The purges that it carries out.
     pub purge_calls: PurgeCalls,
     /// What waits for a turn of the root context.
-    pub due: Due,
+    pub wakeups: Wakeups,
     /// What it knows of the store's room.
     pub room: Room,
 }
@@ -140,7 +140,7 @@ impl Worker {
             ahead: Ahead::default(),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
-            due: Due::default(),
+            wakeups: Wakeups::default(),
             room: Room::default(),
             host,
             metrics,
@@ -203,7 +203,7 @@ impl Worker {
             if let Some(capture) = closed.body.capture.take() {
                 self.keys.hot.end(capture.length());
             }
-            self.due.forget(stream.0);
+            self.wakeups.forget(stream.0);
             self.calls.take_reply(stream);
             unread::end(self, &closed);
             if self.coalescer.takes_part(stream) {

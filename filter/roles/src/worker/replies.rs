@@ -37,12 +37,12 @@ impl Worker {
     /// would stop that stream too, and Envoy's cache filter does not survive an answer from ORIGIN while it is still
     /// sending the request.
     pub fn answer_later(&mut self, context: u32, answer: DueReply) {
-        self.due.answer(context, answer);
+        self.wakeups.answer(context, answer);
         self.roots.wake();
     }
 
     pub(super) fn send_answers(&mut self) {
-        for (context, answer) in self.due.take_replies() {
+        for (context, answer) in self.wakeups.take_replies() {
             if matches!(answer, DueReply::Reset) {
                 self.metrics.count(Metric::FillsAborted, 1);
             }
@@ -52,7 +52,7 @@ impl Worker {
                 .and_then(|host| answer.send(host, &self.identity.name));
             self.metrics.check(answered);
         }
-        if self.due.has_replies() {
+        if self.wakeups.has_replies() {
             self.roots.wake();
         }
         self.roots.restore(self.roots.serving());

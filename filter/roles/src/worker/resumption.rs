@@ -13,24 +13,24 @@ use sluice_core::workers::StreamId;
 
 use super::Worker;
 use super::background;
-use super::due::BATCH;
+use super::wakeups::BATCH;
 use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
-use crate::request::{EdgeRequest, Prelude};
+use crate::request::{EdgeRequest, PriorCall};
 
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
 /// batch, so that the first responses go out before the last requests go on.
 pub fn resume_some(worker: &mut Worker) {
     for _ in 0..BATCH {
-        let Some((stream, next_step)) = worker.due.next_resume() else {
+        let Some((stream, next_step)) = worker.wakeups.next_resume() else {
             return;
         };
         let resumed = resume(worker, stream, next_step);
         worker.metrics.check(resumed);
     }
-    if worker.due.resumes() {
+    if worker.wakeups.resumes() {
         worker.roots.wake();
     }
 }
@@ -122,7 +122,7 @@ fn retarget(
     if stream.authenticated && worker.keys.varies_with_credentials(&target) {
         return Ok(Err(TooLong));
     }
-    if stream.head && stream.progress.prelude.get() == Prelude::Looked {
+    if stream.head && stream.progress.prior_call.get() == PriorCall::Looked {
         target = target.for_headers();
     }
     let path = worker.identity.store_path(&target);

@@ -101,7 +101,7 @@ impl Worker {
         }
     }
 
-    /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
+    /// Handles the timer. Wakeups work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
         self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
         bodies::give_up_overdue(self);

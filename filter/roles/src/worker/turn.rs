@@ -66,7 +66,7 @@ impl Worker {
                 waited,
             } => {
                 self.has_waited(stream, waited);
-                self.due.resume(stream, next_step);
+                self.wakeups.resume(stream, next_step);
             }
             Effect::Fail {
                 stream,

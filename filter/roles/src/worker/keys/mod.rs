@@ -41,7 +41,7 @@ const MOST_DOUBTED: usize = 4_096;
 
 /// Who gets the response to a request with `Authorization`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum AuthorizedSharing {
     /// All who ask, with credentials or without.
     All,
     /// Its client alone. Until then nobody looks for a response that is shared.
@@ -68,7 +68,7 @@ pub struct Keys {
     /// The request headers that the responses of a URL vary with.
     varying: Varying,
     /// Who gets the response to a request with `Authorization`.
-    authenticated: RecentKeys<Audience>,
+    authenticated: RecentKeys<AuthorizedSharing>,
     /// Stored responses about which the origin cannot be asked once more: its 304 was about another.
     doubted: RecentKeys<()>,
     /// Objects that are missing, and until when that is known.
@@ -241,17 +241,17 @@ impl Keys {
     }
 
     /// Who is known to get the response to a request for `key` with `Authorization` (RFC 9111, 3.5).
-    pub fn audience(&mut self, key: KeyHash) -> Option<Audience> {
+    pub fn audience(&mut self, key: KeyHash) -> Option<AuthorizedSharing> {
         if self.authenticated.is_empty() {
             return None;
         }
         let now = self.host.monotonic_millis();
         let known = self.authenticated.get(key).copied();
-        known.filter(|known| !matches!(known, Audience::Client { until } if *until <= now))
+        known.filter(|known| !matches!(known, AuthorizedSharing::Client { until } if *until <= now))
     }
 
     /// Remembers who gets the response to a request for `key` with `Authorization`; `None` if that is unknown.
-    pub fn note_audience(&mut self, key: KeyHash, audience: Option<Audience>) {
+    pub fn note_audience(&mut self, key: KeyHash, audience: Option<AuthorizedSharing>) {
         match audience {
             Some(audience) => self.authenticated.insert(key, audience),
             None if self.authenticated.is_empty() => {}

@@ -14,13 +14,13 @@ pub const BATCH: usize = 16;
 
 /// Replies and requests that are due.
 #[derive(Debug, Default)]
-pub struct Due {
+pub struct Wakeups {
     /// By the context of the request that is answered.
     replies: VecDeque<(u32, DueReply)>,
     resumes: VecDeque<(StreamId, NextStep)>,
 }
 
-impl Due {
+impl Wakeups {
     /// A reply to the paused request of `context` is due.
     pub fn answer(&mut self, context: u32, reply: DueReply) {
         self.replies.push_back((context, reply));

@@ -2,7 +2,7 @@
 //! A worker thread of Envoy's: the roles' worker, the root contexts and the streams on it, and what is left to do after a
 //! callback.
 //!
-//! A seat is never freed: Envoy destroys streams after Rust has destroyed what a thread keeps for itself.
+//! A native_worker is never freed: Envoy destroys streams after Rust has destroyed what a thread keeps for itself.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sluice_core::metrics::Metric;
 use sluice_core::workers::NumberMap;
-use sluice_roles::callbacks::{Lent, StreamContext};
+use sluice_roles::callbacks::StreamContext;
 use sluice_roles::host::{Action, Half, Host, Queue};
 use sluice_roles::root::Root;
 use sluice_roles::worker::Worker;
@@ -58,7 +58,7 @@ pub enum Effective {
 }
 
 /// One worker thread.
-pub struct Seat {
+pub struct NativeWorker {
     /// How other threads reach it.
     pub inbox: Arc<Inbox>,
     /// The stream that never ends, for the filter's own calls and turns.
@@ -93,22 +93,22 @@ pub struct Seat {
 
 thread_local! {
     // Without a destructor, so that Rust never takes it away from Envoy's last streams.
-    static SEAT: Cell<Option<&'static Seat>> = const { Cell::new(None) };
+    static NATIVE_WORKER: Cell<Option<&'static NativeWorker>> = const { Cell::new(None) };
 }
 
-impl Seat {
-    /// The seat of this thread, if a stream has come to it.
+impl NativeWorker {
+    /// The native_worker of this thread, if a stream has come to it.
     pub fn of_this_thread() -> Option<&'static Self> {
-        SEAT.get()
+        NATIVE_WORKER.get()
     }
 
-    /// The seat of this thread; `host` makes the host of a new one.
+    /// The native_worker of this thread; `host` makes the host of a new one.
     pub fn take(host: impl FnOnce(&'static Self) -> Rc<dyn Host>) -> &'static Self {
-        SEAT.get().unwrap_or_else(|| {
-            let seat = &*Box::leak(Box::new(Self::new()));
-            let _ = seat.host.set(host(seat));
-            SEAT.set(Some(seat));
-            seat
+        NATIVE_WORKER.get().unwrap_or_else(|| {
+            let native_worker = &*Box::leak(Box::new(Self::new()));
+            let _ = native_worker.host.set(host(native_worker));
+            NATIVE_WORKER.set(Some(native_worker));
+            native_worker
         })
     }
 
@@ -246,7 +246,7 @@ impl Seat {
     pub fn call<R>(
         &'static self,
         stream: &Rc<Stream>,
-        call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Lent<'_>) -> R,
+        call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Option<&mut Worker>) -> R,
     ) -> Option<R> {
         let Part::Role(role) = &stream.part else {
             return None;
@@ -259,7 +259,7 @@ impl Seat {
     }
 
     /// Calls a root context, in the name of the carrier, and does what it asks for.
-    pub fn call_root(&'static self, context: u32, call: impl FnOnce(&Root, Lent<'_>)) {
+    pub fn call_root(&'static self, context: u32, call: impl FnOnce(&Root, Option<&mut Worker>)) {
         let carrier = self.carrier.borrow().clone();
         let (Some(carrier), Some(root)) = (carrier, self.root(context)) else {
             return;
@@ -276,7 +276,7 @@ impl Seat {
     }
 
     /// Lends the worker: `None` before the first configuration, and while another callback has it.
-    fn lend<R>(&self, callback: impl FnOnce(Lent<'_>) -> R) -> R {
+    fn lend<R>(&self, callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
         match self.worker.try_borrow_mut() {
             Ok(mut worker) => callback(worker.as_mut()),
             Err(_) => {

@@ -13,7 +13,7 @@ use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use crate::worker::background;
-use crate::worker::keys::Audience;
+use crate::worker::keys::AuthorizedSharing;
 
 /// The credentials of a request, if they can be hidden from the store; `demands` says that it asks for a part of the
 /// response or has conditions.
@@ -40,7 +40,7 @@ pub fn hide(host: &dyn Host, credentials: FieldValue<'_>) -> host::Result<()> {
 /// How a request goes on that looks for a response which it may share; `None` if it waits for the look.
 pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     match worker.keys.audience(stream.key.key) {
-        Some(Audience::Client { .. }) => {
+        Some(AuthorizedSharing::Client { .. }) => {
             Some(NextStep::HitForMiss(UncacheableReason::Authorization))
         }
         _ => background::look_for_authenticated(worker, stream),
@@ -50,5 +50,6 @@ pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
 /// Whether a request may wait for others, and lead them.
 pub fn takes_part(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     !stream.authenticated
-        || (stream.demand.is_none() && worker.keys.audience(stream.key.key) == Some(Audience::All))
+        || (stream.demand.is_none()
+            && worker.keys.audience(stream.key.key) == Some(AuthorizedSharing::All))
 }

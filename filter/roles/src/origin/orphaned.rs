@@ -19,7 +19,7 @@ use crate::worker::Worker;
 
 /// A request that goes on to the origin, for its client alone.
 #[derive(Debug)]
-pub struct ForeignRequest {
+pub struct OrphanedRequest {
     policy: NumberedPolicy,
     path: String,
     head: bool,
@@ -28,7 +28,7 @@ pub struct ForeignRequest {
     body: Body,
 }
 
-impl ForeignRequest {
+impl OrphanedRequest {
     /// The request with these headers, under the newest policy of this VM.
     pub fn new(
         worker: &Worker,

@@ -10,7 +10,7 @@ use crate::policy::{Policy, Rule, SetCookie};
 
 /// What the origin says about caching, in the field that counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Said<'a> {
+pub(super) struct OriginDirectives<'a> {
     pub control: CacheControl,
     pub expires: Option<FieldValue<'a>>,
 }
@@ -24,19 +24,19 @@ pub(super) fn said<'a>(
     policy: &Policy,
     rule: &Rule,
     facts: &ResponseFacts<'a>,
-) -> Result<Said<'a>, UncacheableReason> {
+) -> Result<OriginDirectives<'a>, UncacheableReason> {
     if !rule.honor_cache_control {
-        return Ok(Said::default());
+        return Ok(OriginDirectives::default());
     }
     let targeted = targeted::directives(&policy.cache.targeted_fields, facts.targeted)?;
     if let Some(control) = targeted {
-        return Ok(Said {
+        return Ok(OriginDirectives {
             control,
             expires: None,
         });
     }
     let text = facts.cache_control.map(FieldValue::text).transpose()?;
-    Ok(Said {
+    Ok(OriginDirectives {
         control: text.map(CacheControl::parse).unwrap_or_default(),
         expires: facts.expires,
     })

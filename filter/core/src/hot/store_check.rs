@@ -10,7 +10,7 @@ pub const REREAD_MILLIS: Millis = 5_000;
 
 /// The moment at which the store has served a response. Times are in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct StoreCheck {
     /// For how long it may be served.
     pub lifetime: Lifetime,
     /// Its `Age` then, in seconds.
@@ -30,7 +30,7 @@ pub struct Still {
     pub fresh_for: i64,
 }
 
-impl Sighting {
+impl StoreCheck {
     /// What it says at `now`: nothing once the response is stale, and nothing after [`REREAD_MILLIS`].
     ///
     /// An age grows when the clock's second does, since it counts from a `Date` in whole seconds.
@@ -52,13 +52,13 @@ mod tests {
 
     const SEEN: Millis = 784_111_777_600;
 
-    fn sighting(ttl: u64, age: u64, left: Millis) -> Sighting {
+    fn sighting(ttl: u64, age: u64, left: Millis) -> StoreCheck {
         let lifetime = Lifetime {
             ttl,
             stale_while_revalidate: 60,
             stale_if_error: 60,
         };
-        Sighting {
+        StoreCheck {
             lifetime,
             age,
             seen: SEEN,

@@ -9,7 +9,7 @@ use crate::host::{self, Host, Map};
 
 /// Gives the response, as the client gets it but for its validity as a whole or a part, what the rule
 /// of its path wants. `stored` says that it is one for all.
-pub fn dress(
+pub fn add_client_headers(
     host: &dyn Host,
     policy: &Policy,
     store_path: &str,
