@@ -159,7 +159,7 @@ fn fill_that_ends_before_its_abort_is_shared() {
 
 /// When the next request leads if the store has not the response of a leader that took the place of one that had left,
 /// in milliseconds after its end. `pause` passes between the abort and the response's headers.
-fn store_is_given_up_after(pause: u64) -> u64 {
+fn store_is_given_up_after(pause: u64) -> Option<u64> {
     const THIRD: StreamId = StreamId(9);
     let data = FakeSharedData::default();
     let mut coalescer = leader_that_left(&data);
@@ -187,13 +187,13 @@ fn store_is_given_up_after(pause: u64) -> u64 {
         });
         effects.iter().any(leads)
     });
-    given_up.expect("another leads") - end
+    given_up.map(|now| now - end)
 }
 
 #[test]
 fn store_that_is_busy_with_an_aborted_fill_is_not_waited_for_as_if_it_were_slow() {
-    assert_eq!(store_is_given_up_after(0), 500);
-    assert_eq!(store_is_given_up_after(2_000), policy().max_wait / 2);
+    assert_eq!(store_is_given_up_after(0), Some(500));
+    assert_eq!(store_is_given_up_after(2_000), Some(policy().max_wait / 2));
 }
 
 #[test]
