@@ -19,12 +19,12 @@
 //! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
 //! - what keeps a response from the store whose request has gone around it: `around`
 //! - what is known of a request on its way, and what the access log says of it: `request`
-//! - how a request waits and goes on: `worker/turn` and `worker/resumption`
-//! - which ranges do not wait for the fill of their object: `worker/ahead`; what becomes of their responses: `edge/ahead`
-//! - requests of the filter's own: `worker/calls`, `worker/background` and `worker/call_ends`; EDGE's part: `edge/background_*`
-//! - what workers learn of a URL that varies, and who gets another variant than the store's: `worker/variants`
+//! - how a request waits and goes on: `worker/waking`
+//! - which ranges do not wait for the fill of their object: `worker/own_requests/ahead`; what becomes of their responses: `edge/ahead`
+//! - requests of the filter's own: `worker/own_requests`; EDGE's part: `edge/background_*`
+//! - what workers learn of a URL that varies, and who gets another variant than the store's: `worker/own_requests/variants`
 //! - what a worker knows of keys: their hashes, purges, variants, the hot tier: `worker/keys`
-//! - purges: `purge_listener` (and `sns`) takes the call, `worker/purge_calls` carries it out
+//! - purges: `purge_listener` (and `sns`) takes the call, `worker/purges/purge_calls` carries it out
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
 //! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`; `worker`;

@@ -14,8 +14,8 @@ use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
-use crate::worker::purge_calls::Unavailable;
-use crate::worker::{Worker, ignored_events};
+use crate::worker::Worker;
+use crate::worker::purges::{ignored_events, purge_calls::Unavailable};
 
 /// Bound on the bytes of a message of SNS: 256 KiB that were published (Amazon SNS quotas), and what SNS adds. Anybody
 /// may send one, and it is held until it is whole. A call that has shown the token is bounded by its listener.

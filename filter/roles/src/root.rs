@@ -10,9 +10,8 @@ use crate::host::{Host, Level};
 use crate::origin::OriginStream;
 use crate::purge_listener::PurgeCall;
 use crate::request::policy::{Generation, NumberedPolicy};
-use crate::worker::Worker;
-use crate::worker::call_ends;
-use crate::worker::identity::Identity;
+use crate::worker::own_requests::call_ends;
+use crate::worker::{Worker, identity::Identity};
 
 /// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.
 pub const ORIGIN_ROOT_ID: &[u8] = b"origin";

@@ -15,7 +15,7 @@ use crate::request::EdgeRequest;
 use crate::request::account;
 use crate::request::body::PartCopy;
 use crate::worker::Worker;
-use crate::worker::ahead::{MOST_SHARED_BYTES, share_nothing};
+use crate::worker::own_requests::ahead::{MOST_SHARED_BYTES, share_nothing};
 
 /// The detail of such a response in `Cache-Status`.
 pub const DETAIL: &str = "range-ahead";

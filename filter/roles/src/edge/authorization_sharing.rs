@@ -11,9 +11,8 @@ use sluice_core::link::AUTHORIZATION_HEADER;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
-use crate::worker::Worker;
-use crate::worker::background;
-use crate::worker::keys::AuthorizedSharing;
+use crate::worker::own_requests::background;
+use crate::worker::{Worker, keys::AuthorizedSharing};
 
 /// The credentials of a request, if they can be hidden from the store; `demands` says that it asks for a part of the
 /// response or has conditions.

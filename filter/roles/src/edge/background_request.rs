@@ -17,9 +17,11 @@ use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, may_share};
 use crate::worker::Worker;
-use crate::worker::call_ends::{self, Told};
-use crate::worker::calls::{BackgroundCall, CallKind};
-use crate::worker::resumption;
+use crate::worker::own_requests::{
+    call_ends::{self, Told},
+    calls::{BackgroundCall, CallKind},
+};
+use crate::worker::waking::resumption;
 
 impl Edge {
     /// Handles a request of the filter's own, whose target is canonical.

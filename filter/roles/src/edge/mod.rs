@@ -43,8 +43,8 @@ use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
 use crate::request::policy::{Generation, NumberedPolicy};
-use crate::worker::identity::Identity;
-use crate::worker::{Worker, substitutes};
+use crate::worker::own_requests::substitutes;
+use crate::worker::{Worker, identity::Identity};
 
 /// Why a request cannot be handled.
 enum Refusal {

@@ -11,8 +11,10 @@ use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored}
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::Worker;
-use crate::worker::mismatches;
-use crate::worker::variants::{fetch_again, fetch_variant};
+use crate::worker::own_requests::{
+    mismatches,
+    variants::{fetch_again, fetch_variant},
+};
 
 /// Refuses a request that is for the store only, which does not have what its client would take.
 pub fn refuse_not_stored(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {

@@ -32,9 +32,11 @@ use crate::host::{Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
-use crate::worker::Worker;
-use crate::worker::keys::AuthorizedSharing;
-use crate::worker::{background, looks, resumption, unread};
+use crate::worker::own_requests::{
+    unread, {background, looks},
+};
+use crate::worker::waking::resumption;
+use crate::worker::{Worker, keys::AuthorizedSharing};
 
 /// What a request for a page of a site seeks.
 #[derive(Default)]

@@ -10,8 +10,10 @@ use super::{Edge, Refusal, State};
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::request::headers::keep_path;
-use crate::worker::Worker;
-use crate::worker::bodies::{self, Late};
+use crate::worker::{
+    Worker,
+    bodies::{self, Late},
+};
 use sluice_core::host::HostError;
 use sluice_core::key::{NAME_END, Rejection};
 use sluice_core::link::{

@@ -14,8 +14,7 @@ use super::Refusal;
 use crate::host::headers::Headers;
 use crate::host::{Host, Map};
 use crate::request::headers::{keep_path, select, set_aside};
-use crate::worker::identity::Identity;
-use crate::worker::room::named_route;
+use crate::worker::{identity::Identity, room::named_route};
 
 /// Name of the background listener's route in Envoy's configuration.
 const BACKGROUND_ROUTE: &[u8] = b"sluice_background";

@@ -36,9 +36,8 @@ use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
-use crate::worker::Worker;
-use crate::worker::keys::AuthorizedSharing;
-use crate::worker::{background, unread};
+use crate::worker::own_requests::{background, unread};
+use crate::worker::{Worker, keys::AuthorizedSharing};
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;

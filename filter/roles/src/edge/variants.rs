@@ -12,7 +12,8 @@ use sluice_core::store::stored_fields::STORED_VARY;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
-use crate::worker::{Worker, variants};
+use crate::worker::Worker;
+use crate::worker::own_requests::variants;
 
 /// What a marked response is to a request.
 #[derive(Debug)]

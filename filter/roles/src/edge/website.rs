@@ -22,9 +22,8 @@ use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::request::policy::NumberedPolicy;
 use crate::request::stand_in::StandIn;
-use crate::worker::Worker;
-use crate::worker::keys::MissingObject;
-use crate::worker::substitutes;
+use crate::worker::own_requests::substitutes;
+use crate::worker::{Worker, keys::MissingObject};
 
 /// How long "missing" is remembered, and so the longest an upload stays invisible.
 const KNOWN_MILLIS: Millis = 1_000;

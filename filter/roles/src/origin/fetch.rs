@@ -24,9 +24,7 @@ use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::{Body, Passing};
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
-use crate::worker::fills;
-use crate::worker::fills::Fallback;
+use crate::worker::{Worker, fills, fills::Fallback};
 
 /// A request that goes on to the origin.
 #[derive(Debug)]

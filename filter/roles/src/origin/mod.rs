@@ -34,8 +34,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
-use crate::worker::fills;
+use crate::worker::{Worker, fills};
 
 /// A request in the ORIGIN role.
 #[derive(Debug)]

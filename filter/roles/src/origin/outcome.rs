@@ -10,9 +10,8 @@ use sluice_core::workers::{Millis, OwnHeaders};
 
 use super::fetch::{Fetch, millis};
 use super::judged::Judged;
-use crate::worker::Worker;
-use crate::worker::keys::AuthorizedSharing;
-use crate::worker::variants;
+use crate::worker::own_requests::variants;
+use crate::worker::{Worker, keys::AuthorizedSharing};
 
 /// For how long requests with `Authorization` do not look for a shared response, once one has got its client's own.
 const MOMENT_MILLIS: Millis = 1_000;

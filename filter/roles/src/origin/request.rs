@@ -21,9 +21,8 @@ use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::reply::DueReply;
 use crate::request::headers::select;
-use crate::worker::Worker;
-use crate::worker::background;
-use crate::worker::identity::Identity;
+use crate::worker::own_requests::background;
+use crate::worker::{Worker, identity::Identity};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 

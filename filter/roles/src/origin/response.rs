@@ -27,8 +27,8 @@ use crate::around;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
-use crate::worker::Worker;
-use crate::worker::{ahead, fills};
+use crate::worker::own_requests::ahead;
+use crate::worker::{Worker, fills};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {

@@ -9,9 +9,9 @@ use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
 
-use super::Worker;
 use crate::reply::DueReply;
 use crate::request::EdgeRequest;
+use crate::worker::Worker;
 
 /// Timer period while only the origin is waited for, however long it may take.
 const LONGEST_WATCH_MILLIS: Millis = 1_000;

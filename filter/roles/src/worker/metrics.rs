@@ -2,7 +2,6 @@
 //! The filter's metrics in the host's statistics, and its log.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::panic::Location;
 use std::rc::Rc;
 
@@ -21,7 +20,7 @@ pub struct Metrics {
     host: Rc<dyn Host>,
     ids: Vec<Option<u32>>,
     gauges: RefCell<Vec<i64>>,
-    logged: RefCell<HashMap<&'static Location<'static>, Millis>>,
+    logged: RefCell<Vec<(&'static Location<'static>, Millis)>>,
 }
 
 impl Metrics {
@@ -84,11 +83,12 @@ impl Metrics {
     pub fn warn(&self, message: impl FnOnce() -> String) {
         let (now, kind) = (self.host.monotonic_millis(), Location::caller());
         let mut logged = self.logged.borrow_mut();
-        let last = logged.get(kind);
-        if last.is_none_or(|last| last + 1_000 <= now) {
-            logged.insert(kind, now);
-            self.host.log(Level::Warn, &message());
+        match logged.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, last)) if *last + 1_000 > now => return,
+            Some((_, last)) => *last = now,
+            None => logged.push((kind, now)),
         }
+        self.host.log(Level::Warn, &message());
     }
 
     /// A host call has failed: counts it, and logs what came of it.

@@ -1,43 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
-pub mod ahead;
-pub mod background;
 pub mod bodies;
-pub mod call_ends;
-pub mod calls;
 pub mod fills;
 pub mod identity;
-pub mod ignored_events;
 pub mod keys;
-pub mod looks;
 pub mod metrics;
-pub mod mismatches;
+pub mod own_requests;
 mod policies;
-mod probes;
-pub mod purge_calls;
-mod replies;
-pub mod resumption;
+pub mod purges;
 pub mod room;
 mod root;
 mod roots;
-pub mod substitutes;
-mod turn;
-pub mod unread;
-pub mod variants;
-mod wakeups;
+pub mod waking;
 
 use std::rc::Rc;
 
-use ahead::Ahead;
 use bodies::AwaitedBodies;
-use calls::Calls;
 use fills::Fills;
 use identity::Identity;
 use keys::Keys;
 use metrics::Metrics;
+use own_requests::ahead::{self, Ahead};
+use own_requests::background;
+use own_requests::calls::Calls;
+use own_requests::unread;
 use policies::Policies;
-use purge_calls::{PurgeCalls, Unavailable};
+use purges::purge_calls::{PurgeCalls, Unavailable};
 use room::Room;
 use roots::Roots;
 use sluice_core::coalescing::hints::Hint;
@@ -50,7 +39,7 @@ use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{Order, TagHash, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
-use wakeups::Wakeups;
+use waking::wakeups::Wakeups;
 
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;

@@ -4,12 +4,15 @@
 use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
-use super::Worker;
-use super::{background, bodies, call_ends, fills, resumption};
+use crate::worker::own_requests::{background, call_ends};
+use crate::worker::waking::resumption;
+use crate::worker::{
+    fills, {Worker, bodies},
+};
 
 impl Worker {
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
-    pub(super) fn resync(&mut self) {
+    pub(in crate::worker) fn resync(&mut self) {
         call_ends::fail_calls(self);
         self.purge_calls.requeue_journal();
         self.turn(self.roots.serving(), |coalescer, turn| {
@@ -43,7 +46,7 @@ impl Worker {
 
     /// Starts the timer if it is needed, or shortens its period. Only [`Worker::tick`] lengthens the period or stops
     /// the timer, so that one request after the other does not start and stop it.
-    pub(super) fn arm_timer(&mut self) {
+    pub(in crate::worker) fn arm_timer(&mut self) {
         self.roots.shorten_period(self.needed_period());
     }
 

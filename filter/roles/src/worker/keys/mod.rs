@@ -27,9 +27,9 @@ use sluice_core::workers::{BodyId, KeyHash, Millis};
 
 use super::identity::Identity;
 use super::metrics::Metrics;
-use super::roots::Roots;
 use crate::host::Host;
 use crate::host::headers::Headers;
+use crate::worker::roots::Roots;
 
 pub use missing::MissingObject;
 

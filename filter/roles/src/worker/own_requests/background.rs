@@ -7,15 +7,18 @@ use sluice_core::coalescing::{CLAIM_MILLIS, NextStep};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{KeyHash, Millis};
 
-use super::Worker;
-use super::calls::{BackgroundCall, CallKind};
-use super::{ahead, looks, unread};
 use crate::host::{Host, Map};
 use crate::reply::DueReply;
 use crate::request::body::Passing;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::request::{EdgeRequest, PriorCall};
+use crate::worker::Worker;
+use crate::worker::own_requests::{ahead, unread};
+use crate::worker::own_requests::{
+    calls::{BackgroundCall, CallKind},
+    looks,
+};
 
 /// Has a stale response refreshed that a client was served, unless a refresh is under way.
 pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {

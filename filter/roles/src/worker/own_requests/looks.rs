@@ -6,13 +6,14 @@ use sluice_core::coalescing::{NextStep, Probed};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
 
-use super::Worker;
-use super::calls::CallKind;
-use super::keys::AuthorizedSharing;
-use super::probes::{has_for_authenticated, has_told, probed};
 use crate::host::Host;
 use crate::reply::EXPIRED;
 use crate::request::{EdgeRequest, PriorCall};
+use crate::worker::own_requests::{
+    calls::CallKind,
+    probes::{has_for_authenticated, has_told, probed},
+};
+use crate::worker::{Worker, keys::AuthorizedSharing};
 
 /// What the store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

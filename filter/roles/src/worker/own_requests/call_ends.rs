@@ -16,14 +16,18 @@ use sluice_core::store::entry::Entry;
 use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::KeyHash;
 
-use super::Worker;
-use super::background::{overtakes, pause};
-use super::calls::{BackgroundCall, CallKind};
-use super::probes::{self, has_succeeded};
-use super::{ahead, looks, mismatches, substitutes, unread, variants};
 use crate::host::Map;
 use crate::host::headers::Headers;
 use crate::reply::substitute::Document;
+use crate::worker::Worker;
+use crate::worker::own_requests::{ahead, unread};
+use crate::worker::own_requests::{
+    background::{overtakes, pause},
+    calls::{BackgroundCall, CallKind},
+    looks, mismatches,
+    probes::{self, has_succeeded},
+    substitutes, variants,
+};
 
 /// What the origin has told of an object that a range is asked of.
 #[derive(Debug, Default)]

@@ -10,11 +10,11 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 
-use super::Worker;
-use super::calls::{BackgroundCall, CallKind};
 use crate::reply::answer_mismatch;
 use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
+use crate::worker::Worker;
+use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
 
 /// Lets later requests for the key of `stream` go around the store, and those that wait for it.
 pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {

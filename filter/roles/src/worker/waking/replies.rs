@@ -7,15 +7,15 @@ use sluice_core::http::demand::Demand;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, StreamId};
 
-use super::Worker;
 use crate::reply::DueReply;
 use crate::reply::demand_reply::BodilessReply;
 use crate::request::EdgeRequest;
 use crate::request::account::result_of;
+use crate::worker::Worker;
 
 impl Worker {
     /// Answers a follower that has waited for `waited` milliseconds; the access log calls it `result`.
-    pub(super) fn answer_follower(
+    pub(in crate::worker) fn answer_follower(
         &mut self,
         stream: StreamId,
         waited: Millis,
@@ -41,7 +41,7 @@ impl Worker {
         self.roots.wake();
     }
 
-    pub(super) fn send_answers(&mut self) {
+    pub(in crate::worker) fn send_answers(&mut self) {
         for (context, answer) in self.wakeups.take_replies() {
             if matches!(answer, DueReply::Reset) {
                 self.metrics.count(Metric::FillsAborted, 1);

@@ -13,12 +13,12 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 
-use super::identity::Identity;
 use crate::host::{self, Host};
 use crate::reply::DueReply;
 use crate::reply::substitute::HeldResponse;
 use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
+use crate::worker::identity::Identity;
 
 /// The background listener's cluster.
 const CLUSTER: &str = "sluice_background";
@@ -89,7 +89,7 @@ pub struct BackgroundCall {
     /// When the claim on a refresh was last renewed.
     pub renewed: Millis,
     /// Its number in the link, among the calls of this worker.
-    pub(super) number: StreamId,
+    pub(in crate::worker) number: StreamId,
 }
 
 impl BackgroundCall {

@@ -16,11 +16,12 @@ use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{Millis, Roster, WorkerId};
 
-use super::keys::Keys;
-use super::metrics::Metrics;
-use super::roots::Roots;
 use crate::host::{self, Host};
 use crate::reply::receipt::answer_receipt;
+use crate::worker::{
+    roots::Roots,
+    {keys::Keys, metrics::Metrics},
+};
 
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";

@@ -11,12 +11,12 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
 use sluice_core::workers::message::Message;
 
-use super::Worker;
-use super::calls::{BackgroundCall, CallKind};
 use crate::reply::answer_mismatch;
 use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
 use crate::request::headers::headers_for_calls;
+use crate::worker::Worker;
+use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
 
 /// Remembers that the store has the variant with that key under the plain key of its URL, and tells the other workers.
 /// Requests that wait for `flight`, which has shown it, go on under the keys of their own variants. `context` is that of

@@ -6,11 +6,11 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::message::{FlightOutcome, Message};
 use sluice_core::workers::{Millis, StreamId};
 
-use super::Worker;
-use super::calls::{BackgroundCall, CallKind};
-use super::resumption;
 use crate::reply::DueReply;
 use crate::request::account;
+use crate::worker::Worker;
+use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::worker::waking::resumption;
 
 impl Worker {
     /// Lets the coalescer handle an event that has come to `context`, carries out its effects, and resumes requests.
@@ -39,7 +39,10 @@ impl Worker {
     }
 
     /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
-    pub(super) fn event<R>(&mut self, event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R) -> R {
+    pub(in crate::worker) fn event<R>(
+        &mut self,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R,
+    ) -> R {
         let mut effects = Vec::new();
         let mut turn = Turn {
             store: &*self.host,
@@ -101,7 +104,7 @@ impl Worker {
     }
 
     /// Records that a request has waited for `waited` milliseconds, and waits no more.
-    pub(super) fn has_waited(&mut self, stream: StreamId, waited: Millis) {
+    pub(in crate::worker) fn has_waited(&mut self, stream: StreamId, waited: Millis) {
         self.metrics.count(Metric::FollowersResumed, 1);
         self.metrics.record(Metric::WaitMilliseconds, waited);
         if let Some(follower) = self.streams.get(&stream) {

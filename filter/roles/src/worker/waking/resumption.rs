@@ -11,14 +11,14 @@ use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 
-use super::Worker;
-use super::background;
-use super::wakeups::BATCH;
 use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
 use crate::request::{EdgeRequest, PriorCall};
+use crate::worker::Worker;
+use crate::worker::own_requests::background;
+use crate::worker::waking::wakeups::BATCH;
 
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
 /// batch, so that the first responses go out before the last requests go on.

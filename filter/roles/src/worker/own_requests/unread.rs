@@ -5,10 +5,10 @@ use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::http::demand::Demand;
 use sluice_core::policy::Policy;
 
-use super::Worker;
-use super::calls::CallKind;
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
+use crate::worker::Worker;
+use crate::worker::own_requests::calls::CallKind;
 
 /// Whether a call may be made for that request: a fill counts from here on, and a question for a size would lead to one.
 pub fn may_call(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> bool {

@@ -7,12 +7,11 @@ use sluice_core::metrics::Metric;
 use sluice_core::website::{Substitute, document};
 use sluice_core::workers::KeyHash;
 
-use super::Worker;
-use super::calls::{BackgroundCall, CallKind};
-use super::keys::MissingObject;
 use crate::reply::DueReply;
 use crate::reply::substitute::{Document, HeldResponse};
 use crate::request::EdgeRequest;
+use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::worker::{Worker, keys::MissingObject};
 
 /// Has a held response wait for its substitute; false if there is none to wait for.
 pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) -> bool {

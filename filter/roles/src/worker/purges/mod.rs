@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Purges that this worker carries out, and events of buckets that purge nothing.
+
+pub mod ignored_events;
+pub mod purge_calls;

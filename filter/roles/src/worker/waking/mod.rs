@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waking: how a request that was paused goes on, or is answered, in a turn of the root context.
+
+mod replies;
+pub mod resumption;
+mod turn;
+pub(in crate::worker) mod wakeups;
