@@ -119,10 +119,10 @@ pub struct Leader {
     pub phase: Phase,
     /// When it last made progress.
     pub progress: Millis,
-    /// When the origin answered with what goes into the store; 0 before that.
-    pub answered: Millis,
-    /// Until when the store will serve that unasked; 0 if that is not known.
-    pub fresh_until: Millis,
+    /// When the origin answered with what goes into the store, if it has.
+    pub answered: Option<Millis>,
+    /// Until when the store will serve that unasked, if that is known.
+    pub fresh_until: Option<Millis>,
     /// When the lease was last renewed.
     pub renewed: Millis,
 }
@@ -150,6 +150,17 @@ pub enum Role {
         /// When the board was last looked at.
         checked: Millis,
     },
+}
+
+/// What the store is to make readable for a flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AwaitedEntry {
+    /// What its leader brings.
+    Fill,
+    /// What was brought while no request waited: it is a hit for those that wait now.
+    EarlierFill,
+    /// An object that the store had a moment ago, and is thought to write anew: a hit as well. No request fetches.
+    Rewrite,
 }
 
 /// A request that waits.
@@ -198,12 +209,10 @@ pub struct LocalFlight {
     pub waiting: usize,
     /// Whether requests of other workers may wait for this worker's leader.
     pub awaited: bool,
-    /// Whether nobody waited when the response of this worker's leader ended.
-    pub was_unconfirmed: bool,
+    /// What the store is to make readable.
+    pub awaits: AwaitedEntry,
     /// How they leave a leader that has stalled.
     pub rush: Rush,
-    /// Whether nobody fetches: the store had the object a moment ago, and is thought to write it anew.
-    pub is_rewrite: bool,
     /// Whether the store has already failed to take a response.
     pub unshared: bool,
     /// The own headers of a leader that the origin has failed, perhaps because of them. The next failure is for all.
@@ -212,6 +221,22 @@ pub struct LocalFlight {
     unstored: Option<OwnHeaders>,
     /// How many requests stop waiting when a leader's response is its own the next time.
     pub leaving: usize,
+}
+
+impl Leader {
+    /// A request that begins to lead.
+    pub fn new(id: FlightId, stream: StreamId, own_headers: OwnHeaders, now: Millis) -> Self {
+        Self {
+            id,
+            stream,
+            own_headers,
+            phase: Phase::Fetching,
+            progress: now,
+            answered: None,
+            fresh_until: None,
+            renewed: now,
+        }
+    }
 }
 
 impl LocalFlight {
@@ -230,8 +255,7 @@ impl LocalFlight {
             waiters: VecDeque::new(),
             waiting: 0,
             awaited: false,
-            was_unconfirmed: false,
-            is_rewrite: false,
+            awaits: AwaitedEntry::Fill,
             rush: Rush::FIRST,
             unshared: false,
             failed: None,
@@ -250,8 +274,7 @@ impl LocalFlight {
 
     /// Waits for the store, which is thought to write the object anew, in the place of a response.
     pub fn await_rewrite(&mut self, now: Millis) {
-        self.is_rewrite = true;
-        self.was_unconfirmed = true;
+        self.awaits = AwaitedEntry::Rewrite;
         if let Some(leader) = self.leader() {
             leader.phase = Phase::Committing(Commit {
                 since: now,
@@ -325,7 +348,8 @@ impl LocalFlight {
         let Role::Leading(leader) = &self.role else {
             return false;
         };
-        self.is_committing() && (1..=now).contains(&leader.fresh_until)
+        let until = leader.fresh_until;
+        self.is_committing() && until.is_some_and(|until| until <= now)
     }
 
     /// Whether a probe has not found the response, and another is to follow.

@@ -43,7 +43,7 @@ impl Coalescer {
         outcome: FlightOutcome,
         turn: &mut Turn<'_>,
     ) {
-        if outcome == FlightOutcome::LeaderLost {
+        if outcome == FlightOutcome::NothingShared {
             self.note_abort(key, turn.now);
         }
         match self.flights.get(&key).map(|flight| flight.role) {
@@ -113,7 +113,7 @@ impl Coalescer {
             }
             FlightOutcome::Failed { .. }
             | FlightOutcome::Own { .. }
-            | FlightOutcome::LeaderLost
+            | FlightOutcome::NothingShared
             | FlightOutcome::NoRoom => {}
         }
     }
@@ -168,7 +168,7 @@ impl Coalescer {
             FlightOutcome::Found { .. } => NextStep::Fresh,
             FlightOutcome::HitForMiss { reason, .. } => NextStep::HitForMiss(*reason),
             FlightOutcome::NoRoom => NextStep::NoRoom,
-            FlightOutcome::LeaderLost | FlightOutcome::Own { .. } => NextStep::Alone,
+            FlightOutcome::NothingShared | FlightOutcome::Own { .. } => NextStep::Alone,
             FlightOutcome::Failed { status } => return self.fail(waiter, *status, turn),
         };
         self.release_as(waiter, next_step, turn);
@@ -222,7 +222,7 @@ impl Coalescer {
     /// Waits on if another worker leads, else leads.
     pub(super) fn rescan(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         if !self.promote(key, false, turn) {
-            self.settle(key, FlightOutcome::LeaderLost, turn);
+            self.settle(key, FlightOutcome::NothingShared, turn);
         }
     }
 }

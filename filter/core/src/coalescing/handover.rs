@@ -3,7 +3,7 @@
 
 use super::{Coalescer, Effect, NextStep, Turn};
 use crate::coalescing::board::Acquired;
-use crate::coalescing::flight::{Leader, Phase, Role, Rush};
+use crate::coalescing::flight::{AwaitedEntry, Leader, Role, Rush};
 use crate::metrics::Metric;
 use crate::workers::{FlightId, KeyHash};
 
@@ -80,17 +80,9 @@ impl Coalescer {
         flight.rush = Rush::FIRST;
         // This worker does not know which workers wait for a flight that it takes over.
         flight.awaited |= !flight.leads();
-        flight.was_unconfirmed = false;
-        flight.role = Role::Leading(Leader {
-            id,
-            stream: waiter.stream,
-            own_headers: waiter.own_headers,
-            phase: Phase::Fetching,
-            progress: now,
-            answered: 0,
-            fresh_until: 0,
-            renewed: now,
-        });
+        flight.awaits = AwaitedEntry::Fill;
+        let leader = Leader::new(id, waiter.stream, waiter.own_headers, now);
+        flight.role = Role::Leading(leader);
         turn.count(Metric::Handovers);
         turn.count(Metric::FlightsLed);
         turn.push(Effect::Resume {

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::{Coalescer, Effect, Probed, Turn};
-use crate::coalescing::flight::{Commit, Leader, LocalFlight, PROBE_MILLIS, Phase};
+use crate::coalescing::flight::{AwaitedEntry, Commit, Leader, LocalFlight, PROBE_MILLIS, Phase};
 use crate::freshness::UncacheableReason;
 use crate::metrics::Metric;
 use crate::workers::message::{Doubt, Event, FlightMessage, FlightOutcome};
@@ -28,14 +28,14 @@ impl Coalescer {
     pub fn fill_begins(&mut self, stream: StreamId, now: Millis) {
         if let Some((_, leader)) = self.leader_of(stream) {
             leader.progress = now;
-            leader.answered = now;
+            leader.answered = Some(now);
             leader.begin_to_fill();
         }
     }
 
-    /// EDGE has seen that the response to `stream` goes into the store, which will serve it unasked until then; 0 if each
-    /// use validates it.
-    pub fn store_fills(&mut self, stream: StreamId, until: Millis, now: Millis) {
+    /// EDGE has seen that the response to `stream` goes into the store, which will serve it unasked until then;
+    /// `None` if each use validates it.
+    pub fn store_fills(&mut self, stream: StreamId, until: Option<Millis>, now: Millis) {
         if let Some((_, leader)) = self.leader_of(stream) {
             leader.progress = now;
             leader.fresh_until = until;
@@ -96,8 +96,8 @@ impl Coalescer {
 
     /// Has the store asked whether what has ended can be read, unless nobody waits for it.
     fn commit(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
-        let answered = self.leader(key).map_or(0, |leader| leader.answered);
-        let follows_abort = self.aborts.take(key, answered);
+        let answered = self.leader(key).and_then(|leader| leader.answered);
+        let follows_abort = answered.is_some_and(|answered| self.aborts.take(key, answered));
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
@@ -143,7 +143,7 @@ impl Coalescer {
         if phase == Phase::Filling {
             self.failed(key, BAD_GATEWAY, turn);
         } else {
-            self.finish(key, FlightOutcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::NothingShared, turn);
         }
     }
 
@@ -152,20 +152,21 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        let was_unconfirmed = flight.was_unconfirmed;
+        let is_hit = flight.awaits != AwaitedEntry::Fill;
         let Some(commit) = flight.commit() else {
             return;
         };
         let eager = commit.probes < EAGER_PROBES;
         match probed {
-            Probed::Readable { until, small } if was_unconfirmed => {
+            Probed::Readable { until, small } if is_hit => {
                 self.finish(key, FlightOutcome::Found { until, small }, turn);
             }
             Probed::Readable { until, small } => {
                 self.finish(key, FlightOutcome::Stored { until, small }, turn);
             }
             Probed::Validated => {
-                let at = flight.leader().map_or(0, |leader| leader.answered);
+                let answered = flight.leader().and_then(|leader| leader.answered);
+                let at = answered.unwrap_or_default();
                 self.finish(key, FlightOutcome::Validated { at }, turn);
             }
             Probed::Outdated if commit.since.saturating_add(OUTDATED_MILLIS) <= turn.now => {
@@ -173,7 +174,7 @@ impl Coalescer {
             }
             Probed::NoRoom => {
                 turn.count(Metric::Unshared);
-                self.finish(key, FlightOutcome::LeaderLost, turn);
+                self.finish(key, FlightOutcome::NothingShared, turn);
             }
             Probed::Outdated | Probed::Missing => {
                 let pause = if eager { 0 } else { PROBE_MILLIS };
@@ -198,7 +199,7 @@ impl Coalescer {
     pub(super) fn pass_on_expired(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let flight = self.flights.get(&key);
         if flight.is_some_and(|flight| flight.has_expired(turn.now)) {
-            self.finish(key, FlightOutcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::NothingShared, turn);
         }
     }
 
@@ -227,17 +228,17 @@ impl Coalescer {
             return;
         };
         let longest = flight.policy.longest_commit();
-        if flight.is_rewrite {
+        if flight.awaits == AwaitedEntry::Rewrite {
             // It was not writing the object anew, but has lost it.
-            (flight.is_rewrite, flight.was_unconfirmed) = (false, false);
-            self.finish(key, FlightOutcome::LeaderLost, turn);
+            flight.awaits = AwaitedEntry::Fill;
+            self.finish(key, FlightOutcome::NothingShared, turn);
         } else if flight
             .commit()
             .is_some_and(|commit| commit.patience < longest)
         {
             // It was busy with an aborted fill, and says nothing about the next response.
             turn.count(Metric::Unshared);
-            self.finish(key, FlightOutcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::NothingShared, turn);
         } else {
             self.not_stored(key, turn);
         }
@@ -258,7 +259,7 @@ impl Coalescer {
             return;
         };
         if since.saturating_add(max_wait) <= turn.now {
-            self.finish(key, FlightOutcome::LeaderLost, turn);
+            self.finish(key, FlightOutcome::NothingShared, turn);
         }
     }
 
@@ -279,9 +280,9 @@ impl Coalescer {
         }
         flight.leaving = flight.leaving.saturating_mul(2).saturating_add(1);
         for waiter in leaving {
-            self.release(waiter, &FlightOutcome::LeaderLost, turn);
+            self.release(waiter, &FlightOutcome::NothingShared, turn);
         }
-        self.finish(key, FlightOutcome::LeaderLost, turn);
+        self.finish(key, FlightOutcome::NothingShared, turn);
     }
 
     /// The store has not taken a response that it should have taken: another request tries once more. After the second
@@ -297,7 +298,7 @@ impl Coalescer {
             let until = self.hints.mark(key, reason, most, turn.now);
             FlightOutcome::HitForMiss { until, reason }
         } else {
-            FlightOutcome::LeaderLost
+            FlightOutcome::NothingShared
         };
         self.finish(key, outcome, turn);
     }

@@ -16,15 +16,15 @@
 //!           │ headers ────────────────────────────────────────────────────────► Own
 //!           ├ ORIGIN: the same, for the second leader in a row ───────────────► HitForMiss
 //!           ├ EDGE: the store has no room for it ─┬ it is too large to copy ──► NoRoom
-//!           │                                     └ its copy has been shared ─► LeaderLost
+//!           │                                     └ its copy has been shared ─► NothingShared
 //!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
 //!           ├ ORIGIN: its key does not have all that it varies with, and it is
 //!           │ not stored ─────────────────────────────────────────────────────► Varies
 //!           ├ ORIGIN or EDGE: the origin failed, perhaps for the request's own
 //!           │ headers ────────────────────────────────────────────────────────► Own
 //!           ├ ORIGIN or EDGE: the same, for the second leader in a row ───────► Failed
-//!           ├ ORIGIN or EDGE: the request may be why the origin refused it ───► LeaderLost
-//!           ├ the client left ────────────────────────────────────────────────► LeaderLost
+//!           ├ ORIGIN or EDGE: the request may be why the origin refused it ───► NothingShared
+//!           ├ the client left ────────────────────────────────────────────────► NothingShared
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
 //! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
@@ -32,13 +32,13 @@
 //!          │                         ├ the same, of what each use validates ───► Validated
 //!          │                         ├ nobody came while its lease lasted ─────► believed to be stored
 //!          │                         └ none did for half of max_wait, or there
-//!          │                           is no room ────────────────────────────► LeaderLost
+//!          │                           is no room ────────────────────────────► NothingShared
 //!          ├ it broke ────────────────────────────────────────────────────────► Own, Failed
 //!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
-//!                                         └ it broke, or max_wait passed ─────► LeaderLost
+//!                                         └ it broke, or max_wait passed ─────► NothingShared
 //! ```
 //!
-//! After `LeaderLost` and `Own` another request leads: of the same worker if one waits there, else of the first
+//! After `NothingShared` and `Own` another request leads: of the same worker if one waits there, else of the first
 //! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
 //! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
 //!

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{Coalescer, Effect, NextStep, Request, Turn};
 use crate::coalescing::board::Acquired;
-use crate::coalescing::flight::{Leader, LocalFlight, Phase, Role, Waiter};
+use crate::coalescing::flight::{AwaitedEntry, Leader, LocalFlight, Phase, Role, Waiter};
 use crate::coalescing::hints::Hint;
 use crate::metrics::Metric;
 use crate::workers::message::FlightOutcome;
@@ -19,7 +19,7 @@ impl Coalescer {
     pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<NextStep> {
         // A hit from before may be on its way to its client still, and has made a hint.
         let flight = self.flights.get(&key);
-        if flight.is_some_and(|flight| flight.is_rewrite) {
+        if flight.is_some_and(|flight| flight.awaits == AwaitedEntry::Rewrite) {
             return None;
         }
         Some(match self.hints.get(key, now)? {
@@ -164,16 +164,12 @@ impl Coalescer {
 
     fn lead(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         turn.count(Metric::FlightsLed);
-        let leader = Leader {
-            id: self.current_flight(),
-            stream: request.stream,
-            own_headers: request.own_headers,
-            phase: Phase::Fetching,
-            progress: turn.now,
-            answered: 0,
-            fresh_until: 0,
-            renewed: turn.now,
-        };
+        let Request {
+            stream,
+            own_headers,
+            ..
+        } = *request;
+        let leader = Leader::new(self.current_flight(), stream, own_headers, turn.now);
         self.insert_flight(request, Role::Leading(leader));
         if request.for_others {
             self.inherit(request.key.key, turn.now);
@@ -248,7 +244,7 @@ impl Coalescer {
                     leader.phase = Phase::Aborting { since: turn.now };
                     turn.push(Effect::Abort { stream });
                 }
-                Phase::Fetching => self.finish(key, FlightOutcome::LeaderLost, turn),
+                Phase::Fetching => self.finish(key, FlightOutcome::NothingShared, turn),
                 // The store has all that it needs, or ORIGIN tells of the end of the fill.
                 Phase::Committing(_) | Phase::Aborting { .. } => {}
             }

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::flight::{LocalFlight, Phase};
+use super::flight::{AwaitedEntry, LocalFlight, Phase};
 use super::{Coalescer, Effect, Turn};
 use crate::coalescing::hints::Hint;
 use crate::workers::{FlightId, KeyHash, Millis, NumberMap};
@@ -130,7 +130,7 @@ impl Coalescer {
         let Some(mut flight) = self.unconfirmed.remove(key) else {
             return;
         };
-        flight.was_unconfirmed = true;
+        flight.awaits = AwaitedEntry::EarlierFill;
         if let Some(leader) = flight.leader() {
             leader.progress = now;
             if let Phase::Committing(commit) = &mut leader.phase {
@@ -150,7 +150,9 @@ impl Coalescer {
             };
             let until = leader.fresh_until;
             self.streams.remove(&leader.stream);
-            if until > now && self.hints.get(key, now).is_none() {
+            if let Some(until) = until.filter(|until| *until > now)
+                && self.hints.get(key, now).is_none()
+            {
                 self.hints.set(key, Hint::Fresh, until);
             }
             if !flight.key.is_sole() {

@@ -46,8 +46,9 @@ pub enum FlightOutcome {
         /// Until when it may be served.
         until: Millis,
     },
-    /// The leader went away without a response: one of the waiting leads next.
-    LeaderLost,
+    /// Nothing that the followers may have: the leader has left, its response is for its client alone, or the store has
+    /// not made it readable. One of the followers leads next.
+    NothingShared,
     /// What has come to the leader may be the doing of its own headers: one of the waiting leads next.
     Own {
         /// What has come.
@@ -76,7 +77,7 @@ pub enum Doubt {
 impl FlightOutcome {
     /// Whether one of the waiting requests leads next.
     pub const fn needs_heir(&self) -> bool {
-        matches!(self, Self::LeaderLost | Self::Own { .. })
+        matches!(self, Self::NothingShared | Self::Own { .. })
     }
 }
 
@@ -153,7 +154,7 @@ mod tag {
     pub const STORED: u8 = 0;
     pub const HIT_FOR_MISS: u8 = 1;
     pub const FAILED: u8 = 2;
-    pub const LEADER_LOST: u8 = 3;
+    pub const NOTHING_SHARED: u8 = 3;
     pub const KEPT: u8 = 4;
     pub const VARIES: u8 = 5;
     pub const AWAITED: u8 = 6;
@@ -278,7 +279,7 @@ impl FlightMessage {
             Event::Ended(FlightOutcome::Failed { status }) => {
                 (tag::FAILED, u64::from(*status), nothing)
             }
-            Event::Ended(FlightOutcome::LeaderLost) => (tag::LEADER_LOST, 0, nothing),
+            Event::Ended(FlightOutcome::NothingShared) => (tag::NOTHING_SHARED, 0, nothing),
             Event::Ended(FlightOutcome::Own { doubt, own_headers }) => {
                 let tag = match doubt {
                     Doubt::Failed => tag::OWN_FAILURE,
@@ -325,7 +326,7 @@ impl FlightMessage {
             tag::FAILED => FlightOutcome::Failed {
                 status: u16::try_from(argument).ok()?,
             },
-            tag::LEADER_LOST => FlightOutcome::LeaderLost,
+            tag::NOTHING_SHARED => FlightOutcome::NothingShared,
             tag::OWN_FAILURE => FlightOutcome::Own {
                 doubt: Doubt::Failed,
                 own_headers: OwnHeaders(argument),
@@ -371,7 +372,7 @@ mod tests {
                 reason: UncacheableReason::Vary,
             },
             FlightOutcome::Failed { status: 503 },
-            FlightOutcome::LeaderLost,
+            FlightOutcome::NothingShared,
             FlightOutcome::Own {
                 doubt: Doubt::Failed,
                 own_headers: OwnHeaders(u64::MAX),

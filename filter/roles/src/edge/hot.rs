@@ -214,7 +214,7 @@ fn share_copy(
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
     // On each other worker one of the followers asks the origin.
-    worker.end_flight(stream.id.0, stream.id, FlightOutcome::LeaderLost);
+    worker.end_flight(stream.id.0, stream.id, FlightOutcome::NothingShared);
     Some(sharing)
 }
 

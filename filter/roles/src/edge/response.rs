@@ -54,8 +54,10 @@ pub fn respond_passed(
     add_headers(host, policy.rule(target.path()))?;
     let forward = match reason {
         PassReason::Method => Forward::Method,
-        PassReason::Upgrade | PassReason::Grpc | PassReason::Body => Forward::Bypass,
-        PassReason::Authorization
+        PassReason::Upgrade
+        | PassReason::Grpc
+        | PassReason::Body
+        | PassReason::Authorization
         | PassReason::Cookie
         | PassReason::Vary
         | PassReason::WorkerInUse => Forward::Bypass,
@@ -316,7 +318,7 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
             coalescer.hints().forget(stream.key.key);
         }
         if filled {
-            let until = if validated { 0 } else { until };
+            let until = (!validated).then_some(until);
             coalescer.store_fills(stream.id, until, turn.now);
         } else if entry.stored && (stream.progress.forced.get() || served.predates_purge) {
             // The store has not asked: it had a fill under way, which may bring what was purged. The followers get

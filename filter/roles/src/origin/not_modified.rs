@@ -69,6 +69,10 @@ pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> 
     if let Some(stream) = stream {
         stream.progress.asks_again.set(true);
     }
-    worker.end_flight(fetch.context, fetch.link.stream, FlightOutcome::LeaderLost);
+    worker.end_flight(
+        fetch.context,
+        fetch.link.stream,
+        FlightOutcome::NothingShared,
+    );
     Ok(())
 }

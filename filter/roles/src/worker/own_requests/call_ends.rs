@@ -175,7 +175,8 @@ fn is_awaited(
     fields: &StoredFields<'_>,
 ) -> bool {
     let host = &*worker.host;
-    let since = host.monotonic_millis().saturating_sub(leader.answered) / 1_000;
+    let answered = leader.answered.unwrap_or_default();
+    let since = host.monotonic_millis().saturating_sub(answered) / 1_000;
     let answered = host.unix_seconds().saturating_sub_unsigned(since);
     let date = fields.date().and_then(date::of);
     let received = date.map(|date| date.saturating_add_unsigned(entry.age));
