@@ -128,6 +128,20 @@ pub struct Leader {
 }
 
 impl Leader {
+    /// A request that begins to lead.
+    pub fn new(id: FlightId, stream: StreamId, own_headers: OwnHeaders, now: Millis) -> Self {
+        Self {
+            id,
+            stream,
+            own_headers,
+            phase: Phase::Fetching,
+            progress: now,
+            answered: None,
+            fresh_until: None,
+            renewed: now,
+        }
+    }
+
     /// The response goes into the store.
     pub(super) fn begin_to_fill(&mut self) {
         if self.phase == Phase::Fetching {
@@ -152,12 +166,12 @@ pub enum Role {
     },
 }
 
-/// What the store is to make readable for a flight.
+/// The entry that the store is to make readable for a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AwaitedEntry {
-    /// What its leader brings.
+    /// The response that its leader brings.
     Fill,
-    /// What was brought while no request waited: it is a hit for those that wait now.
+    /// The response of a fill that ended while no request waited: a hit for the requests that wait now.
     EarlierFill,
     /// An object that the store had a moment ago, and is thought to write anew: a hit as well. No request fetches.
     Rewrite,
@@ -209,7 +223,7 @@ pub struct LocalFlight {
     pub waiting: usize,
     /// Whether requests of other workers may wait for this worker's leader.
     pub awaited: bool,
-    /// What the store is to make readable.
+    /// The entry that the store is to make readable.
     pub awaits: AwaitedEntry,
     /// How they leave a leader that has stalled.
     pub rush: Rush,
@@ -221,22 +235,6 @@ pub struct LocalFlight {
     unstored: Option<OwnHeaders>,
     /// How many requests stop waiting when a leader's response is its own the next time.
     pub leaving: usize,
-}
-
-impl Leader {
-    /// A request that begins to lead.
-    pub fn new(id: FlightId, stream: StreamId, own_headers: OwnHeaders, now: Millis) -> Self {
-        Self {
-            id,
-            stream,
-            own_headers,
-            phase: Phase::Fetching,
-            progress: now,
-            answered: None,
-            fresh_until: None,
-            renewed: now,
-        }
-    }
 }
 
 impl LocalFlight {

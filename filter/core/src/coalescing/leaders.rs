@@ -45,35 +45,35 @@ impl Coalescer {
 
     /// Ends the flight that `stream` leads, if it leads one.
     pub fn end_flight(&mut self, stream: StreamId, outcome: FlightOutcome, turn: &mut Turn<'_>) {
-        if let Some((key, _)) = self.leader_of(stream) {
+        if let Some(key) = self.led_by(stream) {
             self.finish(key, outcome, turn);
         }
     }
 
     /// The response to `stream` is an error that the request itself may have caused: another request leads.
     pub fn request_failed(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
-        if let Some((key, _)) = self.leader_of(stream) {
+        if let Some(key) = self.led_by(stream) {
             self.pass_over(key, turn);
         }
     }
 
     /// The origin has failed `stream`, which is its own failure ([`Coalescer::is_own_failure`]): another request leads.
     pub fn own_failure(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
-        if let Some((key, _)) = self.leader_of(stream) {
+        if let Some(key) = self.led_by(stream) {
             self.pass_on(key, Doubt::Failed, turn);
         }
     }
 
     /// The origin cannot be reached for `stream`, or did not answer in time: its client gets that status.
     pub fn origin_failed(&mut self, stream: StreamId, status: u16, turn: &mut Turn<'_>) {
-        if let Some((key, _)) = self.leader_of(stream) {
+        if let Some(key) = self.led_by(stream) {
             self.failed(key, status, turn);
         }
     }
 
     /// The response to `stream` should have been stored and was not.
     pub fn store_refused(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
-        if let Some((key, _)) = self.leader_of(stream) {
+        if let Some(key) = self.led_by(stream) {
             self.not_stored(key, turn);
         }
     }
@@ -185,6 +185,11 @@ impl Coalescer {
         }
     }
 
+    /// The key of the flight that `stream` leads, if it leads one.
+    pub(super) fn led_by(&mut self, stream: StreamId) -> Option<KeyHash> {
+        self.leader_of(stream).map(|(key, _)| key)
+    }
+
     pub(super) fn leader_of(&mut self, stream: StreamId) -> Option<(KeyHash, &mut Leader)> {
         let key = *self.streams.get(&stream)?;
         let flight = match self.flights.get_mut(&key) {
@@ -236,7 +241,7 @@ impl Coalescer {
             .commit()
             .is_some_and(|commit| commit.patience < longest)
         {
-            // It was busy with an aborted fill, and says nothing about the next response.
+            // The store was busy with an aborted fill: that says nothing about the next response.
             turn.count(Metric::Unshared);
             self.finish(key, FlightOutcome::NothingShared, turn);
         } else {

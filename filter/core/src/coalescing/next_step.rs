@@ -40,7 +40,7 @@ pub enum NextStep {
 }
 
 impl NextStep {
-    /// What ORIGIN is told of a request that goes on so; `None` for one that does not go to the store or around it.
+    /// The purpose that the link tells ORIGIN; `None` for one that does not go to the store or around it.
     pub const fn purpose(self) -> Option<Purpose> {
         Some(match self {
             Self::Fresh => Purpose::Fresh,

@@ -143,7 +143,7 @@ impl Coalescer {
     /// Whether the response to `stream` is the first of its kind in a row; `before` says that one for its key is
     /// remembered, which counts where nobody waits.
     fn is_first(&mut self, doubt: Doubt, stream: StreamId, before: bool) -> bool {
-        let led = self.leader_of(stream).map(|(led, _)| led);
+        let led = self.led_by(stream);
         match led.and_then(|led| self.flights.get(&led)) {
             Some(flight) if flight.doubted(doubt).is_some() => false,
             Some(flight) if flight.is_awaited() => true,
@@ -182,7 +182,7 @@ impl Coalescer {
             reason,
             most,
         } = response;
-        let led = self.leader_of(stream).map(|(led, _)| led);
+        let led = self.led_by(stream);
         let before = self
             .unstored
             .note(key, turn.now, turn.now.saturating_add(most));

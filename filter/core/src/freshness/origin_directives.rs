@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the origin says about caching, and whether it forbids to store a response (RFC 9111, 3).
+//! The directives of the origin about caching, and whether it forbids to store a response (RFC 9111, 3).
 
 use super::ResponseFacts;
 use super::UncacheableReason;
@@ -8,7 +8,7 @@ use crate::http::field_value::{FieldValue, NotText};
 use crate::http::targeted;
 use crate::policy::{Policy, Rule, SetCookie};
 
-/// What the origin says about caching, in the field that counts.
+/// The directives of the origin about caching, in the field that counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OriginDirectives<'a> {
     pub control: CacheControl,

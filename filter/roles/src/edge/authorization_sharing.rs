@@ -38,7 +38,7 @@ pub fn hide(host: &dyn Host, credentials: FieldValue<'_>) -> host::Result<()> {
 
 /// How a request goes on that looks for a response which it may share; `None` if it waits for the look.
 pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    match worker.keys.audience(stream.key.key) {
+    match worker.keys.authorized_sharing(stream.key.key) {
         Some(AuthorizedSharing::Client { .. }) => {
             Some(NextStep::HitForMiss(UncacheableReason::Authorization))
         }
@@ -50,5 +50,5 @@ pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
 pub fn takes_part(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     !stream.authenticated
         || (stream.demand.is_none()
-            && worker.keys.audience(stream.key.key) == Some(AuthorizedSharing::All))
+            && worker.keys.authorized_sharing(stream.key.key) == Some(AuthorizedSharing::All))
 }

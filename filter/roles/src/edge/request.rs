@@ -32,9 +32,7 @@ use crate::host::{Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
-use crate::worker::own_requests::{
-    unread, {background, looks},
-};
+use crate::worker::own_requests::{background, looks, unread};
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 
@@ -197,8 +195,8 @@ impl Edge {
             }
         };
         let demand = facts.demand.then(|| demand_of(headers));
-        let shared =
-            !authenticated || worker.keys.audience(key.key) == Some(AuthorizedSharing::All);
+        let shared = !authenticated
+            || worker.keys.authorized_sharing(key.key) == Some(AuthorizedSharing::All);
         let ordinary = stand_in.is_none() && way == Way::Shared && shared;
         if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);

@@ -106,8 +106,10 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     }
     if stream.authenticated && served.entry.stored {
         let all = served.entry.allows_authenticated;
-        let audience = all.then_some(AuthorizedSharing::All);
-        worker.keys.note_audience(stream.key.key, audience);
+        let authorized_sharing = all.then_some(AuthorizedSharing::All);
+        worker
+            .keys
+            .note_authorized_sharing(stream.key.key, authorized_sharing);
     }
     if served.is_expired(&stream.control) {
         return refuse_expired(worker, stream, served.failure.unwrap_or(504));

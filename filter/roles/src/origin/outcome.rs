@@ -21,7 +21,7 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
     if matches!(judged.verdict, Verdict::NoRoom(_)) {
         worker.metrics.count(Metric::FillsWithoutRoom, 1);
     }
-    note_audience(worker, fetch, &judged.verdict);
+    note_authorized_sharing(worker, fetch, &judged.verdict);
     if let Some(reason) = fetch.response.reason.or(judged.verdict.reason()) {
         fetch.is_not_stored(worker, reason);
     }
@@ -51,8 +51,8 @@ fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
 }
 
 /// Remembers who gets the response to a request with `Authorization`.
-fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
-    let audience = match verdict {
+fn note_authorized_sharing(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
+    let authorized_sharing = match verdict {
         Verdict::Store(storage) | Verdict::NoRoom(storage) => storage
             .allows_authenticated
             .then_some(AuthorizedSharing::All),
@@ -69,7 +69,7 @@ fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
         Verdict::ShareOnce | Verdict::Uncacheable(_) | Verdict::Passing(_) => None,
     };
     let key = worker.keys.key_hash(&fetch.cache_key);
-    worker.keys.note_audience(key, audience);
+    worker.keys.note_authorized_sharing(key, authorized_sharing);
 }
 
 /// Tells the followers of `fetch` what the verdict on its response means for them.

@@ -6,9 +6,7 @@ use sluice_core::workers::message::Message;
 
 use crate::worker::own_requests::{background, call_ends};
 use crate::worker::waking::resumption;
-use crate::worker::{
-    fills, {Worker, bodies},
-};
+use crate::worker::{Worker, bodies, fills};
 
 impl Worker {
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
@@ -104,7 +102,7 @@ impl Worker {
         }
     }
 
-    /// Handles the timer. Wakeups work is done here as well, in case no message comes through the queue.
+    /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
         self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
         bodies::give_up_overdue(self);

@@ -241,7 +241,7 @@ impl Keys {
     }
 
     /// Who is known to get the response to a request for `key` with `Authorization` (RFC 9111, 3.5).
-    pub fn audience(&mut self, key: KeyHash) -> Option<AuthorizedSharing> {
+    pub fn authorized_sharing(&mut self, key: KeyHash) -> Option<AuthorizedSharing> {
         if self.authenticated.is_empty() {
             return None;
         }
@@ -251,9 +251,13 @@ impl Keys {
     }
 
     /// Remembers who gets the response to a request for `key` with `Authorization`; `None` if that is unknown.
-    pub fn note_audience(&mut self, key: KeyHash, audience: Option<AuthorizedSharing>) {
-        match audience {
-            Some(audience) => self.authenticated.insert(key, audience),
+    pub fn note_authorized_sharing(
+        &mut self,
+        key: KeyHash,
+        authorized_sharing: Option<AuthorizedSharing>,
+    ) {
+        match authorized_sharing {
+            Some(authorized_sharing) => self.authenticated.insert(key, authorized_sharing),
             None if self.authenticated.is_empty() => {}
             None => self.authenticated.remove(key),
         }

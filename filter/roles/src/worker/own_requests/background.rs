@@ -139,10 +139,12 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
     }
     if !unread::may_call(worker, stream, call) {
         worker.metrics.count(Metric::UnreadFillsRefused, 1);
-        return match stream.looks_first() {
-            true if stream.head => Preparation::Done,
-            true => Preparation::Refused,
-            false => look(worker, stream),
+        return if stream.head {
+            Preparation::Done
+        } else if stream.is_for_part() {
+            Preparation::Refused
+        } else {
+            look(worker, stream)
         };
     }
     worker.calls.await_first(call, stream.id);

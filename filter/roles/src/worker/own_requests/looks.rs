@@ -60,7 +60,9 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
             Seen::Served {
                 allows_authenticated: true,
             } if stream.authenticated && !purged => {
-                worker.keys.note_audience(key, Some(AuthorizedSharing::All));
+                worker
+                    .keys
+                    .note_authorized_sharing(key, Some(AuthorizedSharing::All));
                 NextStep::Fresh
             }
             _ if stream.authenticated => unshared(&stream),

@@ -18,10 +18,7 @@ use sluice_core::workers::{Millis, Roster, WorkerId};
 
 use crate::host::{self, Host};
 use crate::reply::receipt::answer_receipt;
-use crate::worker::{
-    roots::Roots,
-    {keys::Keys, metrics::Metrics},
-};
+use crate::worker::{keys::Keys, metrics::Metrics, roots::Roots};
 
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
