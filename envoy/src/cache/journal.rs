@@ -157,7 +157,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use sluice_core::key::store_path::StoreSecret;
+    use sluice_core::key::secret::StoreSecret;
     use tempfile::TempDir;
 
     /// An answer that does not come in this time fails the test.

@@ -2,7 +2,7 @@
 //! The values of Envoy's compressors, which compress responses on their way into the cache.
 
 use minijinja::{Value, context};
-use sluice_core::link::{COMPRESS_TYPED, COMPRESS_UNTYPED};
+use sluice_core::internal_headers::{COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{CompressionPolicy, Policy};
 use sluice_core::website::media_type::NONE;
 

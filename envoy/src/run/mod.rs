@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, ensure};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use sluice_core::key::store_path::SECRET_VARIABLE;
+use sluice_core::key::secret::SECRET_VARIABLE;
 
 pub use bucket_check::check_bucket;
 pub use health::health_check;

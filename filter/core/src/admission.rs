@@ -8,9 +8,9 @@ use crate::http::cache_name::CDN_LOOP;
 use crate::http::demand::Demand;
 use crate::http::field_value::FieldValue;
 use crate::http::rejection::Rejection;
+use crate::internal_headers::INTERNAL_PREFIX;
 use crate::key::Target;
 use crate::key::vary::{ACCEPT_ENCODING, keyed_names};
-use crate::link::INTERNAL_PREFIX;
 use crate::policy::{Cookies, Origin, PassOrStrip, Policy, RequestPolicy, forward_header};
 
 /// What becomes of a request.

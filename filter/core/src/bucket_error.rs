@@ -12,7 +12,7 @@ const MAX_REGION_BYTES: usize = 32;
 /// The headers of a bucket's response that say what went wrong, as far as they are there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorHeaders<'a> {
-    /// [`crate::link::BUCKET_ERROR_HEADER`], which the hop makes of the body: the code, and perhaps a region.
+    /// [`crate::internal_headers::BUCKET_ERROR_HEADER`], which the hop makes of the body: the code, and perhaps a region.
     pub body: Option<FieldValue<'a>>,
     /// `X-Minio-Error-Code`, which a response without a body has.
     pub code: Option<FieldValue<'a>>,

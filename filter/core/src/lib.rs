@@ -11,14 +11,12 @@
 //! | which requests wait for which | [`coalescing`] |
 //! | what is served from memory | [`hot`] |
 //! | which responses are stored, and for how long | [`freshness`] |
-//! | what a stored entry holds beside the response | [`store`] |
-//! | what a served response is: fresh, stale, expired | [`served`] |
 //! | what is gone although it is stored | [`purge`] |
 //! | web sites: documents in the place of missing objects, CORS | [`website`] |
 //! | what the errors of a bucket mean | [`bucket_error`] |
 //! | what has kept an origin from answering | [`origin_failure`] |
 //! | how workers know and tell each other | [`workers`] |
-//! | what EDGE tells ORIGIN of a request | [`link`] |
+//! | which headers are the filter's own | [`internal_headers`] |
 //! | what is counted | [`metrics`] |
 //! | what the logic needs of its host | [`host`] |
 
@@ -26,18 +24,16 @@ pub mod admission;
 pub mod bucket_error;
 pub mod coalescing;
 pub mod freshness;
-mod hexadecimal;
+pub mod hexadecimal;
 pub mod host;
 pub mod hot;
 pub mod http;
+pub mod internal_headers;
 pub mod key;
-pub mod link;
 pub mod metrics;
 pub mod origin_failure;
 pub mod policy;
 pub mod purge;
-pub mod served;
 pub mod sites;
-pub mod store;
 pub mod website;
 pub mod workers;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has kept an origin from answering, as Envoy tells it in [`crate::link::FAILURE_HEADER`].
+//! What has kept an origin from answering, as Envoy tells it in [`crate::internal_headers::FAILURE_HEADER`].
 
 use crate::http::header_bound::{HOP_ADDS, RESPONSE};
-use crate::link::INTERNAL_PREFIX;
+use crate::internal_headers::INTERNAL_PREFIX;
 
 /// What has kept an origin from answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use sluice_core::http::escaping::escape_key;
 use sluice_core::key::qualifiers::{self, unqualified};
-use sluice_core::key::store_path::{StoreSecret, without_hash};
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{HttpOrigin, NamePattern, Origin, Policy, QueryRule};
 use support::{bucket, canonicalize_path, http};
@@ -433,27 +432,6 @@ proptest! {
         let added = a.cache_key().strip_prefix(a.url()).unwrap();
         prop_assert!(added.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'?'));
         prop_assert_eq!(added.matches('#').count(), usize::from(!one.is_empty()));
-    }
-
-    #[test]
-    fn the_stores_path_has_all_of_the_key_and_only_its_hash_is_removed(
-        policy in any_http(), path in hostile_path(), variant in qualifiers(),
-        secret in any::<[u64; 2]>(),
-    ) {
-        let Ok(mut target) = canonicalize_path(&policy, &path) else { return Ok(()) };
-        for (name, value) in &variant {
-            target.qualify(name, value);
-        }
-        for target in [target.for_headers(), target] {
-            let stored = StoreSecret::new(secret).store_path(&target);
-            prop_assert_eq!(stored.matches('#').count(), 1);
-            prop_assert_eq!(&without_hash(&stored), target.path());
-            prop_assert_eq!(&without_hash(target.path()), target.path());
-            prop_assert_eq!(unqualified(&stored), target.origin_path());
-            prop_assert_eq!(qualifiers::is_for_headers(&stored), target.is_for_headers());
-            let listed = qualifiers::qualifiers(&stored);
-            prop_assert!(listed.eq(qualifiers::qualifiers(target.path())));
-        }
     }
 
     #[test]

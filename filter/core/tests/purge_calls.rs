@@ -6,7 +6,7 @@
 mod support;
 
 use sluice_core::key::Target;
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{Caller, Effect, Notification, Order, OrderError, TagHash, What, url_of};

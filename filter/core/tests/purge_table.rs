@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::purge::{Kind, Record, Scope, UrlHash};
 use sluice_core::purge::{
     Confirmations, Generations, Initial, Noted, Order, Purges, SharedPurges, TagHash, Tags, What,

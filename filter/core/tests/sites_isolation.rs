@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize, origin_authority};
 use sluice_core::policy::purge::{Scope, TokenHash};
 use sluice_core::purge::{Caller, Order, OrderError, What, url_of};

@@ -23,4 +23,4 @@ pub use envoy::FakeEnvoy;
 pub use header_texts::HeaderTexts;
 pub use records::*;
 pub use shared_data::{Calls, FakeSharedData};
-pub use sluice_roles::host::header_map::HeaderMap;
+pub use sluice_host::header_map::HeaderMap;

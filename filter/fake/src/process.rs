@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
-use sluice_roles::host::Half;
+use sluice_host::Half;
 
 use crate::records::{Client, Lease};
 use crate::{FakeSharedData, HeaderMap};

@@ -5,8 +5,8 @@ use std::fmt;
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::FlightKey;
-use sluice_core::link::Purpose;
 use sluice_core::workers::{FlightId, Millis};
+use sluice_store::link::Purpose;
 
 use crate::{HeaderMap, HeaderTexts as _};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use sluice_core::host::{HostError, SharedStore, Token};
 use sluice_core::metrics::{Metric, MetricKind};
 use sluice_core::workers::Millis;
-use sluice_roles::host::headers::Headers;
-use sluice_roles::host::{Half, Host, Level, Map, Queue, Result};
+use sluice_host::headers::Headers;
+use sluice_host::{Half, Host, Level, Map, Queue, Result};
 
 use crate::HeaderMap;
 use crate::process::{Call, LocalReply, Process, SharedQueue, Task};

@@ -14,8 +14,8 @@ use std::rc::Rc;
 use std::slice;
 use std::sync::Arc;
 
-use sluice_roles::host::header_map::HeaderMap;
-use sluice_roles::host::headers::serialize_fields;
+use sluice_host::header_map::HeaderMap;
+use sluice_host::headers::serialize_fields;
 
 /// The version of the ABI that this file declares.
 const VERSION: &CStr = c"v0.2.0";

@@ -5,8 +5,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use sluice_host::{Action, Half, Host};
 use sluice_roles::callbacks::StreamContext;
-use sluice_roles::host::{Action, Half, Host};
 use sluice_roles::worker::Worker;
 
 use crate::abi::{

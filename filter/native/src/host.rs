@@ -9,9 +9,9 @@ use std::time::Duration;
 use sluice_core::host::{HostError, SharedStore, Token};
 use sluice_core::metrics::MetricKind;
 use sluice_core::workers::KeyHash;
-use sluice_roles::host::header_map::HeaderMap;
-use sluice_roles::host::headers::Headers;
-use sluice_roles::host::{Half, Host, Level, Map, Queue, Result};
+use sluice_host::header_map::HeaderMap;
+use sluice_host::headers::Headers;
+use sluice_host::{Half, Host, Level, Map, Queue, Result};
 
 use crate::abi::{self, Attribute, HeaderMapType, LogLevel};
 use crate::metrics::DefinedMetric;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use sluice_core::metrics::Metric;
 use sluice_core::workers::NumberMap;
+use sluice_host::{Action, Half, Host, Queue};
 use sluice_roles::callbacks::StreamContext;
-use sluice_roles::host::{Action, Half, Host, Queue};
 use sluice_roles::root::Root;
 use sluice_roles::worker::Worker;
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use sluice_roles::host::Queue;
+use sluice_host::Queue;
 
 use crate::inbox::{Inbox, Wakes};
 

@@ -4,8 +4,8 @@
 
 use std::io::Write as _;
 
-use sluice_roles::host::header_map::HeaderMap;
-use sluice_roles::host::headers::Headers;
+use sluice_host::header_map::HeaderMap;
+use sluice_host::headers::Headers;
 
 use crate::abi::Filter;
 

@@ -3,9 +3,9 @@
 
 use std::cell::{Cell, RefCell};
 
+use sluice_host::Half;
+use sluice_host::headers::Headers;
 use sluice_roles::callbacks::StreamContext;
-use sluice_roles::host::Half;
-use sluice_roles::host::headers::Headers;
 
 use crate::abi::{BodyType, Filter, HeaderMapType, Scheduler};
 use crate::aid::Aid;

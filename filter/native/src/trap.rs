@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Panics on demand, so that tests can see what survives it. Not in the module that is shipped.
 
-use sluice_roles::host::{Host, Map};
+use sluice_host::{Host, Map};
 
 /// Panics if the request's `x-trap` header names the role that has it, `edge` or `origin`.
 #[allow(clippy::panic)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the host tells the context of a stream.
 
-use crate::host::{Action, Host};
 use crate::worker::Worker;
+use sluice_host::{Action, Host};
 
 /// The context of a stream in one of the roles. What a role does not handle passes. A callback does not get the worker
 /// while another callback of the same VM has it.

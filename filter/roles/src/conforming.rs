@@ -2,11 +2,11 @@
 //! A context that checks its host on demand, for tests of hosts (feature `conformance`). Not in the modules that are shipped.
 
 use crate::callbacks::StreamContext;
-use crate::host::conformance::{
+use crate::worker::Worker;
+use sluice_host::conformance::{
     FINDINGS, Findings, check_body, check_map, check_received, check_request, give_up, reply,
 };
-use crate::host::{Action, Host, Map};
-use crate::worker::Worker;
+use sluice_host::{Action, Host, Map};
 
 /// What a request asks to be checked, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,16 +8,16 @@
 use std::rc::Rc;
 
 use sluice_core::host::HostError;
+use sluice_core::internal_headers::KEY_HEADER;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
-use sluice_core::link::KEY_HEADER;
 use sluice_core::metrics::Metric;
 
 use crate::callbacks::StreamContext;
-use crate::host::headers::Headers;
-use crate::host::{Action, Host, Map};
 use crate::reply::answer_rejection;
 use crate::request::policy::Generation;
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
+use sluice_host::{Action, Host, Map};
 
 /// Methods whose requests may be sent once more to another edge after one has got them (RFC 9110, 9.2.2). The route says
 /// when all requests are, and how often.

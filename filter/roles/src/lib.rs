@@ -14,7 +14,7 @@
 //! - what is copied for the hot tier, and answered out of it: `edge/hot`
 //! - what an unsafe method invalidates: `edge/invalidation`
 //! - what the origin is asked: `origin/request` and `origin/variance`
-//! - what the store gets: `origin/response` and `origin/judged`, with the edits of `sluice_core::store::store_edits`; what
+//! - what the store gets: `origin/response` and `origin/judged`, with the edits of `sluice_store::store_edits`; what
 //!   the followers are told of it: `origin/outcome`
 //! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
 //! - what keeps a response from the store whose request has gone around it: `around`
@@ -36,7 +36,6 @@ pub mod callbacks;
 mod conforming;
 mod edge;
 mod front;
-pub mod host;
 mod origin;
 mod purge_listener;
 mod reply;

@@ -10,12 +10,12 @@ use sluice_core::purge::{Caller, Notification, Order, OrderError, What};
 use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::StreamContext;
-use crate::host::headers::Headers;
-use crate::host::{self, Action, Half, Host, Map};
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
 use crate::worker::Worker;
 use crate::worker::purges::{ignored_events, purge_calls::Unavailable};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Action, Half, Host, Map};
 
 /// Bound on the bytes of a message of SNS: 256 KiB that were published (Amazon SNS quotas), and what SNS adds. Anybody
 /// may send one, and it is held until it is whole. A call that has shown the token is bounded by its listener.

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use crate::callbacks::StreamContext;
 use crate::edge::Edge;
 use crate::front::Front;
-use crate::host::{Host, Level};
 use crate::origin::OriginStream;
 use crate::purge_listener::PurgeCall;
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::own_requests::call_ends;
 use crate::worker::{Worker, identity::Identity};
+use sluice_host::{Host, Level};
 
 /// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.
 pub const ORIGIN_ROOT_ID: &[u8] = b"origin";

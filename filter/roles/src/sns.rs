@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluice_core::metrics::Metric;
 
-use crate::host::{self, Host, Map};
+use sluice_host::{self as host, Host, Map};
 
 /// The entry point's verifier.
 const CLUSTER: &str = "sns";

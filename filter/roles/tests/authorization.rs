@@ -4,8 +4,9 @@
 
 mod support;
 
-use sluice_core::link::{AUTHORIZATION_HEADER, Purpose};
+use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
 
 const ALICE: &str = "Basic YWxpY2U6MQ==";

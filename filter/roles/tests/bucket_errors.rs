@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::link::{BUCKET_ERROR_HEADER, FALLBACK_HEADER};
+use sluice_core::internal_headers::{BUCKET_ERROR_HEADER, FALLBACK_HEADER};
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
 use support::{FIRST, KEY, fill};

@@ -4,9 +4,9 @@
 
 mod support;
 
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::FakeEnvoy;
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, admission, fill};
 
 /// An edge before a bucket, which may be notified.

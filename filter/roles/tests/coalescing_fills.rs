@@ -6,9 +6,9 @@ mod support;
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, plain, release};
 
 /// A v1 leader that left amid its body, with an abort that has not been carried out.

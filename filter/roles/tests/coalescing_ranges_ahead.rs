@@ -6,9 +6,9 @@ mod support;
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, fill, release};
 
 /// A range far into an object of 1,024 bytes.

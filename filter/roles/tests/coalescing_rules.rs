@@ -7,11 +7,11 @@ mod support;
 use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::SLOTS;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{
     Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, HeaderTexts as _, Stage,
 };
+use sluice_store::link::Purpose;
 use support::{
     FIRST, KEY, admission, assert_all_over, await_probe, document, envoy, fill, live, plain,
     release, releases, warm_envoy,

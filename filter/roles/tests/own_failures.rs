@@ -5,9 +5,10 @@
 mod support;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::link::{FAILURE_HEADER, Purpose};
+use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use sluice_store::link::Purpose;
 use support::{
     FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, plain, release,
 };

@@ -5,9 +5,9 @@
 mod support;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, release};
 
 const CACHEABLE: (&str, &str) = ("cache-control", "max-age=600");

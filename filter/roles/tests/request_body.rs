@@ -4,9 +4,9 @@
 
 mod support;
 
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Ending, FakeEnvoy, HeaderTexts as _, Stage};
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live};
 
 fn bucket() -> FakeEnvoy {

@@ -4,8 +4,8 @@
 
 mod support;
 
-use sluice_core::link::Purpose;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Kind};
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, document, envoy, fill, live};
 
 const SCHEME: &str = "x-forwarded-proto";

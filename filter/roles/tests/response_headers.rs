@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::link::CONNECTION_HEADER;
+use sluice_core::internal_headers::CONNECTION_HEADER;
 use sluice_fake::{FakeEnvoy, FetchId, HeaderTexts as _};
 use support::{FIRST, KEY, document, envoy, fill};
 

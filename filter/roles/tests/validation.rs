@@ -5,8 +5,8 @@
 mod support;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::link::Purpose;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use sluice_store::link::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, releases};
 
 const SECOND: FetchId = FetchId(1);

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{self, ContextType};
+use sluice_host::Action;
 use sluice_roles::callbacks::StreamContext;
-use sluice_roles::host::Action;
 use sluice_roles::root::Root;
 
 use crate::host::Envoy;

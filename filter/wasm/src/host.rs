@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use sluice_core::host::{HostError, SharedStore, Token};
 use sluice_core::metrics::MetricKind;
-use sluice_roles::host::headers::Headers;
-use sluice_roles::host::{Half, Host, Level, Map, Queue, Result};
+use sluice_host::headers::Headers;
+use sluice_host::{Half, Host, Level, Map, Queue, Result};
 
 use crate::imports as envoy;
 

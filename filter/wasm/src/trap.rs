@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traps the VM on demand, so that tests can see what survives it. Not in the module that is shipped.
 
-use sluice_roles::host::{Host as _, Map};
+use sluice_host::{Host as _, Map};
 use sluice_roles::root::ORIGIN_ROOT_ID;
 
 use crate::host::Envoy;

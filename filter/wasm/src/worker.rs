@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 
 use sluice_core::metrics::Metric;
-use sluice_roles::host::{Host as _, Level};
+use sluice_host::{Host as _, Level};
 use sluice_roles::worker::Worker;
 
 use crate::host::{self, Envoy};

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::secret::StoreSecret;
 
 use crate::system::{private, random};
 

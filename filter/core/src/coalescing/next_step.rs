@@ -2,7 +2,6 @@
 //! How a request goes on, at once or after it has waited.
 
 use crate::freshness::UncacheableReason;
-use crate::link::Purpose;
 
 /// How a request goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,25 +36,4 @@ pub enum NextStep {
     Varies,
     /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
     Unneeded,
-}
-
-impl NextStep {
-    /// The purpose that the link tells ORIGIN; `None` for one that does not go to the store or around it.
-    pub const fn purpose(self) -> Option<Purpose> {
-        Some(match self {
-            Self::Fresh => Purpose::Fresh,
-            Self::Lead => Purpose::Lead,
-            Self::Collapsed => Purpose::Collapsed,
-            Self::Validated => Purpose::Validated,
-            Self::Alone => Purpose::Alone,
-            Self::Unshared => Purpose::Unshared,
-            Self::HitForMiss(_)
-            | Self::WaitTimeout
-            | Self::NoRoom
-            | Self::UnsharedRange
-            | Self::Unfilled => Purpose::Bypass,
-            Self::Ahead => Purpose::Ahead,
-            Self::Varies | Self::Unneeded => return None,
-        })
-    }
 }

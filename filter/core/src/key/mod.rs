@@ -7,7 +7,7 @@
 
 pub mod qualifiers;
 mod query;
-pub mod store_path;
+pub mod secret;
 pub mod vary;
 
 use crate::http::authority::append_authority;
@@ -61,7 +61,7 @@ impl CanonicalTarget {
     }
 
     /// `:path` with its query: with the bucket, its prefix and the qualifiers. The store gets it with a keyed hash, see
-    /// [`store_path`].
+    /// the store.
     pub fn path(&self) -> &str {
         self.key.get(self.authority_len..).unwrap_or_default()
     }

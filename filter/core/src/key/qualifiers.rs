@@ -9,8 +9,7 @@
 //! | `vary-NAME` | the value of a request header that the policy puts into the key, or that the URL varies with |
 //! | `method` | `HEAD` for the headers alone; the last one |
 //!
-//! Towards the store the keyed hash of the key stands before them, without a name: see
-//! [`store_path`](crate::key::store_path).
+//! Towards the store the keyed hash of the key stands in front of them, without a name.
 
 use crate::http::escaping::{is_unreserved, push_escape, unescaped};
 
@@ -38,7 +37,7 @@ pub fn qualifiers(path: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
 }
 
 /// The name and the value of one qualifier.
-pub(crate) fn parse(pair: &str) -> Option<(String, Vec<u8>)> {
+pub fn parse(pair: &str) -> Option<(String, Vec<u8>)> {
     let (name, value) = pair.split_once('=')?;
     let decoded = |text: &str| unescaped(text.as_bytes()).collect();
     Some((String::from_utf8(decoded(name)).ok()?, decoded(value)))
@@ -52,7 +51,7 @@ pub fn is_for_headers(path: &str) -> bool {
 }
 
 /// Appends a name or a value; bytes that could end it are escaped.
-pub(crate) fn push(out: &mut String, bytes: &[u8]) {
+pub fn push(out: &mut String, bytes: &[u8]) {
     let mut escape = Vec::with_capacity(3);
     for &byte in bytes {
         if is_unreserved(byte) || matches!(byte, b'*' | b',' | b'/') {

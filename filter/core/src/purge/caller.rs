@@ -3,7 +3,7 @@
 
 use super::order_error::OrderError;
 use super::url::{self, UrlError};
-use crate::key::store_path::StoreSecret;
+use crate::key::secret::StoreSecret;
 use crate::key::{Rejection, Target, split_absolute};
 use crate::policy::Policy;
 use crate::policy::purge::Scope;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::generations::{Generations, KINDS};
 use super::url_part::UrlPart;
-use crate::key::store_path::StoreSecret;
+use crate::key::secret::StoreSecret;
 use crate::policy::purge::{Kind, Record, Scope, UrlHash};
 
 /// The purges of all URLs that begin so.

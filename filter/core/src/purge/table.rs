@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::generations::Generations;
 use super::site_purges::SitePurges;
 use super::url_part::UrlPart;
+use crate::key::secret::StoreSecret;
 use crate::key::site_of;
-use crate::key::store_path::StoreSecret;
 use crate::policy::purge::{Kind, Record, Scope};
 
 /// Longest prefix, authority included.

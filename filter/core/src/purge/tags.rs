@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::share;
 use crate::host::SharedStore;
 use crate::http::structured_field;
-use crate::key::store_path::StoreSecret;
+use crate::key::secret::StoreSecret;
 use crate::policy::purge::UrlHash;
 use crate::workers::byte_reader::ByteReader;
 use crate::workers::shared_table::{SharedRecord, SharedTable};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a purge calls a URL: the part of a cache key that all copies of one resource share.
 
-use crate::key::store_path::StoreSecret;
+use crate::key::secret::StoreSecret;
 use crate::key::{
     NAME_END, Rejection, Target, canonicalize, canonicalize_prefix, site_of, split_absolute,
 };

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
+use sluice_host::Action;
+use sluice_host::Host;
 use sluice_roles::callbacks::StreamContext;
-use sluice_roles::host::Action;
-use sluice_roles::host::Host;
 use sluice_roles::root::Root;
 use sluice_roles::worker::Worker;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way from EDGE through the cache filter to the origin.
 
-use sluice_core::link::{PROOF_HEADER, Purpose};
-use sluice_roles::host::Action;
+use sluice_core::internal_headers::PROOF_HEADER;
+use sluice_host::Action;
+use sluice_store::link::Purpose;
 
 use super::FakeEnvoy;
 use crate::cache::{FakeCache, Stored};

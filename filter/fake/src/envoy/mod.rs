@@ -21,11 +21,11 @@ use sluice_core::coalescing::board::Slot;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::metrics::Metric;
 use sluice_core::sites::Sites;
-use sluice_core::store::entry::ENTRY_HEADER;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{FlightId, KeyHash, Millis, WorkerId};
 use sluice_roles::worker::Worker;
+use sluice_store::entry::ENTRY_HEADER;
 
 use crate::exchange::{Exchange, HOST, Side};
 use crate::process::Process;

@@ -2,8 +2,8 @@
 //! The origin: what it answers, and how that comes through ORIGIN to the cache filter.
 
 use sluice_core::http::date;
-use sluice_core::link::FAILURE_HEADER;
-use sluice_roles::host::Action;
+use sluice_core::internal_headers::FAILURE_HEADER;
+use sluice_host::Action;
 
 use super::FakeEnvoy;
 use super::requests::{ETAG, FAR, RANGE_BYTES};

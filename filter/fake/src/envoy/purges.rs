@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Purges, which come by a listener of their own.
 
-use sluice_roles::host::Action;
+use sluice_host::Action;
 
 use super::FakeEnvoy;
 use crate::HeaderMap;

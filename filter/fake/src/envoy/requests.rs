@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests, from their arrival to where EDGE lets them go on.
 
-use sluice_core::link::{LINK_HEADER, Purpose, Vouched};
 use sluice_core::workers::StreamId;
+use sluice_host::Action;
 use sluice_roles::callbacks::StreamContext;
-use sluice_roles::host::Action;
+use sluice_store::link::{LINK_HEADER, Purpose, Vouched};
 
 use super::FakeEnvoy;
 use crate::exchange::{self, Context, Exchange, Side};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses on their way through EDGE to the client, and how requests end.
 
-use sluice_roles::host::Action;
+use sluice_host::Action;
 
 use super::FakeEnvoy;
 use crate::HeaderMap;

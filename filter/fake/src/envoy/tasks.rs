@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What Envoy does after callbacks, in the order in which it was asked.
 
-use sluice_roles::host::Half;
+use sluice_host::Half;
 
 use super::FakeEnvoy;
 use crate::exchange::Side;

@@ -7,10 +7,11 @@
 #![allow(clippy::panic)]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::key::store_path::{StoreSecret, without_hash};
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_fuzz::policy;
+use sluice_store::store_path::{store_path, without_hash};
 
 const POLICIES: [&str; 5] = [
     r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#,
@@ -44,7 +45,7 @@ fn check(policy: &Policy, canonical: &CanonicalTarget) {
     let harmless = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     assert!(key.bytes().all(harmless), "{key:?}");
     assert_eq!(canonical.path(), canonical.origin_path());
-    let stored = StoreSecret::new([1, 2]).store_path(canonical);
+    let stored = store_path(&StoreSecret::new([1, 2]), canonical);
     assert_eq!(without_hash(&stored), canonical.path());
 
     let path = canonical.path();

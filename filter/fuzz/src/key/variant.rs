@@ -12,11 +12,12 @@ use libfuzzer_sys::fuzz_target;
 use sluice_core::http::accept_encoding::{Coding, negotiate};
 use sluice_core::http::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::{qualifiers, unqualified};
-use sluice_core::key::store_path::{StoreSecret, without_hash};
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::vary::{Fit, VaryNames, fit, qualify_variant, selected, told};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_fuzz::policy;
+use sluice_store::store_path::{store_path, without_hash};
 
 const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "http"}}"#,
@@ -129,7 +130,7 @@ fn learn(
 /// What the origin is asked with makes the same key.
 fn check_selected(policy: &Policy, target: &CanonicalTarget, names: &VaryNames) {
     // The origin is asked by the path that the store has.
-    let stored = StoreSecret::new([1, 2]).store_path(target);
+    let stored = store_path(&StoreSecret::new([1, 2]), target);
     assert_eq!(without_hash(&stored), target.path());
     let asked: Vec<_> = selected(&stored).collect();
     let value = |name: &str| {

@@ -8,7 +8,7 @@
 #![allow(clippy::expect_used)]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::purge::{Kind, Scope, UrlHash};
 use sluice_core::purge::{
     Confirmations, Initial, Order, Purges, SharedPurges, TagHash, Tags, What, carry_out,

@@ -7,7 +7,7 @@
 #![allow(clippy::expect_used)]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::purge::{Record, Scope};
 use sluice_core::policy::{Origin, Policy};

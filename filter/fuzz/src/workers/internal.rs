@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::link::{Link, Secrets};
-use sluice_core::store::entry::Entry;
 use sluice_core::workers::message::Message;
+use sluice_store::entry::Entry;
+use sluice_store::link::{Link, Secrets};
 
 /// Nobody guesses them.
 const SECRETS: Secrets = Secrets {

@@ -7,8 +7,6 @@ use sluice_core::http::cache_status::{CacheStatus, Forward};
 use sluice_core::http::field_value::FieldValue;
 
 use super::hot::common;
-use crate::host::headers::{Headers, extend};
-use crate::host::{self, Action, Map};
 use crate::reply::delivery::deliver;
 use crate::reply::{CACHE_STATUS, DueReply, answer_failure};
 use crate::request::EdgeRequest;
@@ -16,6 +14,8 @@ use crate::request::account;
 use crate::request::body::PartCopy;
 use crate::worker::Worker;
 use crate::worker::own_requests::ahead::{MOST_SHARED_BYTES, share_nothing};
+use sluice_host::headers::{Headers, extend};
+use sluice_host::{self as host, Action, Map};
 
 /// The detail of such a response in `Cache-Status`.
 pub const DETAIL: &str = "range-ahead";

@@ -5,14 +5,14 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::client_control::Way;
 use sluice_core::http::field_value::FieldValue;
+use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::link::AUTHORIZATION_HEADER;
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::worker::own_requests::background;
 use crate::worker::{Worker, keys::AuthorizedSharing};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// The credentials of a request, if they can be hidden from the store; `demands` says that it asks for a part of the
 /// response or has conditions.

@@ -7,12 +7,10 @@ use sluice_core::admission::RequestFacts;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::link::{LINK_HEADER, Link, Purpose};
+use sluice_store::link::{LINK_HEADER, Link, Purpose};
 
 use super::request_headers::{rewrite, take_path};
 use super::{Edge, Refusal, State};
-use crate::host::headers::Headers;
-use crate::host::{Action, Map};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, may_share};
@@ -22,6 +20,8 @@ use crate::worker::own_requests::{
     calls::{BackgroundCall, CallKind},
 };
 use crate::worker::waking::resumption;
+use sluice_host::headers::Headers;
+use sluice_host::{Action, Map};
 
 impl Edge {
     /// Handles a request of the filter's own, whose target is canonical.

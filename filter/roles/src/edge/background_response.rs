@@ -6,16 +6,16 @@ use std::rc::Rc;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
-use sluice_core::served::Served;
-use sluice_core::store::stored_fields::StoredFields;
+use sluice_store::served::Served;
+use sluice_store::stored_fields::StoredFields;
 
 use super::response::{respond_cached, served_to};
-use crate::host::{self, Action, Host, Map};
 use crate::reply::DueReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::worker::Worker;
+use sluice_host::{self as host, Action, Host, Map};
 
 /// Handles the response to a background fill: its followers hear of it, and nobody gets its body.
 pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {

@@ -5,7 +5,7 @@ use sluice_core::freshness::may_be_kept_downstream;
 use sluice_core::http::field_value::FieldValue;
 use sluice_core::policy::{Policy, Rule};
 
-use crate::host::{self, Host, Map};
+use sluice_host::{self as host, Host, Map};
 
 /// Gives the response, as the client gets it but for its validity as a whole or a part, what the rule
 /// of its path wants. `stored` says that it is one for all.

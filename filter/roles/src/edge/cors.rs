@@ -9,9 +9,9 @@ use sluice_core::website::cors::{
     CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies,
 };
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::reply::CACHE_STATUS;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// Cross-origin resource sharing of one request.
 #[derive(Debug)]

@@ -12,14 +12,14 @@ use sluice_core::metrics::Metric;
 use sluice_core::website::cors::CORS_PREFIX;
 use sluice_core::workers::message::FlightOutcome;
 
-use crate::host::headers::{Headers, serialize};
-use crate::host::{self, Host, Map};
 use crate::reply::{CACHE_STATUS, DueReply, hot_copy};
 use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
 use crate::request::body::Sharing;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
+use sluice_host::headers::{Headers, serialize};
+use sluice_host::{self as host, Host, Map};
 
 /// Headers that each response has of its own.
 const MADE_ANEW: [&str; 6] = [

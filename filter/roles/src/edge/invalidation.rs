@@ -8,9 +8,9 @@ use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{groups_of, url_of};
 
-use crate::host::headers::Headers;
-use crate::host::{self, Map};
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Map};
 
 const SAFE_METHODS: [&str; 7] = [
     "GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH",

@@ -38,13 +38,13 @@ use sluice_core::workers::StreamId;
 
 use crate::around;
 use crate::callbacks::StreamContext;
-use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::own_requests::substitutes;
 use crate::worker::{Worker, identity::Identity};
+use sluice_host::{self as host, Action, Half, Host, Map};
 
 /// Why a request cannot be handled.
 enum Refusal {

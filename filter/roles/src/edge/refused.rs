@@ -2,11 +2,10 @@
 //! Responses that EDGE does not let through: what the client gets in their place.
 
 use sluice_core::key::CanonicalTarget;
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
+use sluice_store::link::Purpose;
 
-use crate::host::{self, Action};
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
@@ -15,6 +14,7 @@ use crate::worker::own_requests::{
     mismatches,
     variants::{fetch_again, fetch_variant},
 };
+use sluice_host::{self as host, Action};
 
 /// Refuses a request that is for the store only, which does not have what its client would take.
 pub fn refuse_not_stored(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {

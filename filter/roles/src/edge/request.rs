@@ -15,10 +15,10 @@ use sluice_core::http::field_value::JoinedValue;
 use sluice_core::http::repetition::repeats_too_much;
 use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
-use sluice_core::link::{LINK_HEADER, Link, Purpose};
 use sluice_core::policy::Obedience;
 use sluice_core::website::{Visit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
+use sluice_store::link::{LINK_HEADER, Link, Purpose};
 
 use super::authorization_sharing::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
@@ -27,14 +27,14 @@ use super::request_body::restore;
 use super::request_headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
 use super::website::{self, Destination};
 use super::{Edge, Refusal, State, hot};
-use crate::host::headers::Headers;
-use crate::host::{Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
 use crate::worker::own_requests::{background, looks, unread};
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, keys::AuthorizedSharing};
+use sluice_host::headers::Headers;
+use sluice_host::{Action, Host, Map};
 
 /// What a request for a page of a site seeks.
 #[derive(Default)]

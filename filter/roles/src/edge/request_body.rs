@@ -7,20 +7,19 @@
 
 use super::request_headers::strip_internal;
 use super::{Edge, Refusal, State};
-use crate::host::headers::Headers;
-use crate::host::{Action, Host, Map};
 use crate::request::headers::keep_path;
 use crate::worker::{
     Worker,
     bodies::{self, Late},
 };
 use sluice_core::host::HostError;
+use sluice_core::internal_headers::{EMPTY_HEADER, ORIGINAL_PATH_HEADER};
 use sluice_core::key::{NAME_END, Rejection};
-use sluice_core::link::{
-    BYPASS_SENTINEL, EMPTY_HEADER, LINK_HEADER, Link, ORIGINAL_PATH_HEADER, Purpose,
-};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
+use sluice_host::headers::Headers;
+use sluice_host::{Action, Host, Map};
+use sluice_store::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further

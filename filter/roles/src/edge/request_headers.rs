@@ -5,16 +5,15 @@ use sluice_core::admission::RequestFacts;
 use sluice_core::host::HostError;
 use sluice_core::http::client_control::Way;
 use sluice_core::http::field_value::FieldValue;
+use sluice_core::internal_headers::INTERNAL_PREFIX;
 use sluice_core::key::{CanonicalTarget, Target};
-use sluice_core::link::{
-    INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched,
-};
+use sluice_store::link::{LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched};
 
 use super::Refusal;
-use crate::host::headers::Headers;
-use crate::host::{Host, Map};
 use crate::request::headers::{keep_path, select, set_aside};
 use crate::worker::{identity::Identity, room::named_route};
+use sluice_host::headers::Headers;
+use sluice_host::{Host, Map};
 
 /// Name of the background listener's route in Envoy's configuration.
 const BACKGROUND_ROUTE: &[u8] = b"sluice_background";

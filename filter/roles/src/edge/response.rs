@@ -10,15 +10,15 @@ use sluice_core::freshness::{UncacheableReason, is_request_error};
 use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::is_of_variant;
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::served::{Arrival, NO_ROOM, Served};
-use sluice_core::store::entry::Entry;
-use sluice_core::store::store_edits::restored;
-use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{BodyId, Millis};
+use sluice_store::entry::Entry;
+use sluice_store::link::Purpose;
+use sluice_store::served::{Arrival, NO_ROOM, Served};
+use sluice_store::store_edits::restored;
+use sluice_store::stored_fields::StoredFields;
 
 use super::client_headers::{add_client_headers, add_headers};
 use super::refused::{
@@ -28,8 +28,6 @@ use super::variants::Recognized;
 use super::website::hold_for_substitute;
 use super::{ahead, hot, variants};
 use crate::around;
-use crate::host::headers::Headers;
-use crate::host::{self, Action, Map};
 use crate::reply::delivery::deliver;
 use crate::reply::substitute::MOST_BYTES;
 use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
@@ -38,6 +36,8 @@ use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::worker::own_requests::{background, unread};
 use crate::worker::{Worker, keys::AuthorizedSharing};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Action, Map};
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;

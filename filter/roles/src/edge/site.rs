@@ -4,14 +4,14 @@
 use sluice_core::host::HostError;
 use sluice_core::http::field_value::FieldValue;
 use sluice_core::key::{Rejection, Target, split_absolute};
-use sluice_core::link::Link;
 use sluice_core::sites::{Site, SiteIndex};
+use sluice_store::link::Link;
 
 use super::{Edge, Refusal, State};
-use crate::host::headers::Headers;
-use crate::host::{Host, Map};
 use crate::request::account::tell_site;
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
+use sluice_host::{Host, Map};
 
 /// The name by which a client over TLS has chosen the certificate of its connection (RFC 6066, 3).
 const SERVER_NAME: &str = "connection\0requested_server_name";

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{self, VaryNames};
-use sluice_core::store::entry::Entry;
-use sluice_core::store::stored_fields::STORED_VARY;
+use sluice_store::entry::Entry;
+use sluice_store::stored_fields::STORED_VARY;
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use crate::worker::own_requests::variants;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// What a marked response is to a request.
 #[derive(Debug)]

@@ -15,7 +15,6 @@ use sluice_core::policy::Policy;
 use sluice_core::website::{Substitute, Visit, document};
 use sluice_core::workers::Millis;
 
-use crate::host::{self, Host, Map};
 use crate::reply::CACHE_STATUS;
 use crate::reply::substitute::{HeldResponse, MOST_BYTES};
 use crate::request::EdgeRequest;
@@ -24,6 +23,7 @@ use crate::request::policy::NumberedPolicy;
 use crate::request::stand_in::StandIn;
 use crate::worker::own_requests::substitutes;
 use crate::worker::{Worker, keys::MissingObject};
+use sluice_host::{self as host, Host, Map};
 
 /// How long "missing" is remembered, and so the longest an upload stays invisible.
 const KNOWN_MILLIS: Millis = 1_000;

@@ -6,18 +6,18 @@ use sluice_core::bucket_error::{BucketError, ErrorHeaders, Trouble};
 use sluice_core::http::cache_control::with_spaces;
 use sluice_core::http::connection::{HOP_FIELDS, named_fields};
 use sluice_core::http::field_value::FieldValue;
-use sluice_core::link::{BUCKET_ERROR_HEADER, CONNECTION_HEADER, FAILURE_HEADER};
+use sluice_core::internal_headers::{BUCKET_ERROR_HEADER, CONNECTION_HEADER, FAILURE_HEADER};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::website::cors::CORS_PREFIX;
 use sluice_core::website::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
 use sluice_core::website::media_type::missing_media_type;
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::account::Account;
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// A request to the origin, as far as it tells what its response means.
 #[derive(Clone, Copy, Debug)]

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use sluice_core::link::FAILURE_HEADER;
+use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_core::origin_failure::{
     NOT_MODIFIED, OriginFailure, TOO_MANY_LINES, has_too_many_lines,
 };
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// The body of a response that is refused for its headers.
 const REFUSED: &str = "The origin's response has more headers than the edge takes.\n";

@@ -7,24 +7,25 @@ use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::cache_control::CacheControl;
 use sluice_core::http::conditions::NOT_MODIFIED;
+use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;
-use sluice_core::link::{AUTHORIZATION_HEADER, Link, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
-use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::BodyId;
 use sluice_core::workers::message::FlightOutcome;
+use sluice_store::link::{Link, Purpose};
+use sluice_store::revalidation::Revalidation;
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, revalidation_of, stored_key, written};
 use super::selection::{Selection, is_wanted};
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::{Body, Passing};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::{Worker, fills, fills::Fallback};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// A request that goes on to the origin.
 #[derive(Debug)]

@@ -6,17 +6,17 @@ use std::borrow::Cow;
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, is_stream, judge};
 use sluice_core::http::date;
 use sluice_core::http::field_value::{FieldValue, JoinedValue};
-use sluice_core::store::header_edit::HeaderEdit;
-use sluice_core::store::revalidation::Revalidation;
-use sluice_core::store::store_edits::OriginResponse;
+use sluice_host::header_edit::HeaderEdit;
+use sluice_store::revalidation::Revalidation;
+use sluice_store::store_edits::OriginResponse;
 
 use super::fetch::Fetch;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::Variance;
-use crate::host::Host;
-use crate::host::headers::Headers;
 use crate::reply::substitute::MOST_BYTES;
 use crate::worker::Worker;
+use sluice_host::Host;
+use sluice_host::headers::Headers;
 
 /// A response on which a verdict has been passed.
 #[derive(Debug)]

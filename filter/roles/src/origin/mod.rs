@@ -24,17 +24,16 @@ use fetch::Fetch;
 use orphaned::OrphanedRequest;
 use request::{is_late, keeps_unasked, not_served, prepare_request, written};
 use response::respond;
-use sluice_core::link::{
-    FALLBACK_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Received, SERVER_HEADER, Vouched,
-};
+use sluice_core::internal_headers::{FALLBACK_HEADER, PROOF_HEADER, SERVER_HEADER};
 use sluice_core::metrics::Metric;
+use sluice_store::link::{LINK_HEADER, Link, Purpose, Received, Vouched};
 
 use crate::callbacks::StreamContext;
-use crate::host::headers::Headers;
-use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::{Worker, fills};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Action, Half, Host, Map};
 
 /// A request in the ORIGIN role.
 #[derive(Debug)]

@@ -3,16 +3,16 @@
 
 use std::rc::Rc;
 
-use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_core::store::header_edit::HeaderEdit;
 use sluice_core::workers::message::FlightOutcome;
+use sluice_host::header_edit::HeaderEdit;
+use sluice_store::link::Purpose;
 
 use super::fetch::Fetch;
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// Fields that describe a body. A 304 has none, and the stored one may be as the edge has coded it.
 const OF_THE_BODY: [&str; 3] = ["content-encoding", "content-length", "content-range"];

@@ -11,11 +11,11 @@ use super::clean::{Asked, clean_response, note_bucket_error, remove_hidden, undo
 use super::failure::{bound_lines, note_failure, say};
 use super::request::{stored_key, written};
 use crate::around;
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// A request that goes on to the origin, for its client alone.
 #[derive(Debug)]

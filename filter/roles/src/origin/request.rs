@@ -6,23 +6,22 @@ use std::rc::Rc;
 use sluice_core::http::cache_name::{CDN_LOOP, VIA};
 use sluice_core::http::demand::Demand;
 use sluice_core::http::whitespace::collapsed;
+use sluice_core::internal_headers::{AUTHORIZATION_HEADER, ORIGINAL_PATH_HEADER, PROOF_HEADER};
 use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
-use sluice_core::key::store_path::without_hash;
-use sluice_core::link::{
-    AUTHORIZATION_HEADER, BYPASS_SENTINEL, Link, ORIGINAL_PATH_HEADER, PROOF_HEADER, Purpose,
-};
 use sluice_core::policy::Policy;
 use sluice_core::policy::forward_header;
-use sluice_core::store::revalidation::Revalidation;
+use sluice_store::link::{BYPASS_SENTINEL, Link, Purpose};
+use sluice_store::revalidation::Revalidation;
+use sluice_store::store_path::without_hash;
 
 use super::variance;
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::reply::DueReply;
 use crate::request::headers::select;
 use crate::worker::own_requests::background;
 use crate::worker::{Worker, identity::Identity};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 

@@ -8,12 +8,12 @@ use sluice_core::key::vary::variant_of;
 use sluice_core::origin_failure::OriginFailure;
 use sluice_core::policy::{Policy, SetCookie};
 use sluice_core::purge::url_of;
-use sluice_core::store::entry::FillId;
-use sluice_core::store::hidden_fields::{HIDDEN_FIELDS, HiddenFields};
-use sluice_core::store::revalidation::Revalidation;
-use sluice_core::store::store_edits::{OriginResponse, WRITTEN_FIELDS};
 use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
+use sluice_store::entry::FillId;
+use sluice_store::hidden_fields::{HIDDEN_FIELDS, HiddenFields};
+use sluice_store::revalidation::Revalidation;
+use sluice_store::store_edits::{OriginResponse, WRITTEN_FIELDS};
 
 use super::clean::{has_kept, note_bucket_error, remove_hidden, undo_connection};
 use super::failure::{bound_lines, bound_statuses, note_failure, say};
@@ -24,11 +24,11 @@ use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::blur_head;
 use crate::around;
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::worker::own_requests::ahead;
 use crate::worker::{Worker, fills};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {

@@ -2,11 +2,11 @@
 //! The surrogate keys and the cache groups (RFC 9875) in a response, by which purges find it.
 
 use sluice_core::http::field_value::{FieldValue, JoinedValue, NotText};
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::purge::{MAX_TAGS, TagHash, groups_of, tags_of};
 
-use crate::host::headers::Headers;
+use sluice_host::headers::Headers;
 
 /// Fields with surrogate keys, in lower case.
 const NAMES: [&str; 4] = [

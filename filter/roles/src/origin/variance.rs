@@ -2,15 +2,15 @@
 //! Variants: what the origin is asked for, and what its response varies with.
 
 use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::internal_headers::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
-use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::website::media_type::missing_media_type;
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 use crate::request::headers::set_or_remove;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// Asks for the content codings of the key that `path` has, for a request that fills the store.
 pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {

@@ -6,10 +6,10 @@ use sluice_core::http::demand::{Candidate, Delivery, Demand};
 use sluice_core::http::range::{Slice, Slicer};
 
 use super::demand_reply::{BodilessReply, DemandReply};
-use crate::host::headers::{Headers, extend};
-use crate::host::{self, Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
+use sluice_host::headers::{Headers, extend};
+use sluice_host::{self as host, Action, Host, Map};
 
 /// Turns the response into what was asked for. `status` is the origin's; `separable` says that the
 /// response may be replaced by an answer, as no store would be hurt if its reader left. `counted` is the length of the

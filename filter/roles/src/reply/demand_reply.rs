@@ -4,11 +4,11 @@
 use sluice_core::http::range::unsatisfied_range;
 
 use super::CACHE_STATUS;
-use crate::host::headers::{Headers, serialize};
-use crate::host::{self, Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::request::headers::Header;
+use sluice_host::headers::{Headers, serialize};
+use sluice_host::{self as host, Action, Host, Map};
 
 /// The whole reply to a client that needs no body.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use sluice_core::http::demand::Demand;
 
 use super::CACHE_STATUS;
 use super::delivery::answer_with;
-use crate::host::headers::{Headers, extend};
-use crate::host::{self, Host};
 use crate::request::EdgeRequest;
+use sluice_host::headers::{Headers, extend};
+use sluice_host::{self as host, Host};
 
 /// Answers the effective context's request with `copy`, which is `age` seconds old, and has this member of `Cache-Status`.
 pub fn answer(

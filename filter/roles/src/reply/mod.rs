@@ -14,13 +14,13 @@ use sluice_core::hot::HotCopy;
 use sluice_core::http::cache_name::CacheName;
 use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::Rejection;
-use sluice_core::store::revalidation::Revalidation;
+use sluice_store::revalidation::Revalidation;
 use substitute::{Document, HeldResponse};
 
-use crate::host::headers::serialize;
-use crate::host::{self, Half, Host};
 use crate::request::EdgeRequest;
 use crate::request::body::PartCopy;
+use sluice_host::headers::serialize;
+use sluice_host::{self as host, Half, Host};
 
 /// Name of the response header of RFC 9211.
 pub const CACHE_STATUS: &str = "cache-status";

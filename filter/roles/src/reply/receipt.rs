@@ -3,7 +3,7 @@
 
 use sluice_core::purge::Receipt;
 
-use crate::host::{self, Host};
+use sluice_host::{self as host, Host};
 
 /// Tells the caller what came of its purge.
 pub fn answer_receipt(host: &dyn Host, receipt: &Receipt) -> host::Result<()> {

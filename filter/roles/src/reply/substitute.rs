@@ -8,10 +8,10 @@ use sluice_core::workers::{Millis, StreamId};
 
 use super::CACHE_STATUS;
 use super::delivery::answer_with;
-use crate::host::headers::{Headers, serialize};
-use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::stand_in::StandIn;
+use sluice_host::headers::{Headers, serialize};
+use sluice_host::{self as host, Host, Map};
 
 /// Larger documents take no object's place.
 pub const MOST_BYTES: u64 = 1 << 20;

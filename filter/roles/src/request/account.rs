@@ -7,7 +7,7 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
 
-use crate::host::{self, Host};
+use sluice_host::{self as host, Host};
 
 /// The result of a request that was answered with an error.
 pub const FAILED: &str = "failed";

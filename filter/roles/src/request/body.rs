@@ -10,7 +10,7 @@ use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::Slicer;
 use sluice_core::workers::BodyId;
 
-use crate::host::{self, Half, Host};
+use sluice_host::{self as host, Half, Host};
 
 /// The body of a response to a client, as it passes.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use sluice_core::metrics::Metric;
 
-use crate::host::Host;
+use sluice_host::Host;
 
 /// The counters of a site, which are defined when something is counted for the first time.
 #[derive(Debug)]

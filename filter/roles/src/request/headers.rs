@@ -3,12 +3,13 @@
 
 use sluice_core::admission;
 use sluice_core::http::demand::Demand;
+use sluice_core::internal_headers::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
 use sluice_core::key::vary::{ACCEPT_ENCODING, selected};
-use sluice_core::link::{BYPASS_SENTINEL, METHOD_HEADER, ORIGINAL_PATH_HEADER};
 use sluice_core::policy::Policy;
+use sluice_store::link::BYPASS_SENTINEL;
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// Whether a request with these headers may fetch for others under `key`. See [`admission::may_share`], which has nothing
 /// to count where all headers together are within its bound.

@@ -21,13 +21,13 @@ use sluice_core::http::client_control::RequestControl;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
-use sluice_core::link::{Link, Purpose};
 use sluice_core::website::Visit;
 use sluice_core::workers::{OwnHeaders, StreamId};
+use sluice_store::link::{Link, Purpose};
 use stand_in::StandIn;
 
-use crate::host::headers::Headers;
 use crate::request::headers::Header;
+use sluice_host::headers::Headers;
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
 
 use super::Worker;
-use crate::host::Half;
 use crate::reply::DueReply;
+use sluice_host::Half;
 
 /// How long EDGE waits.
 const BODY_MILLIS: Millis = 1_000;

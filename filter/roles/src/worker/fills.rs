@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
-use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
+use sluice_store::revalidation::Revalidation;
 
 use crate::reply::DueReply;
 use crate::request::EdgeRequest;

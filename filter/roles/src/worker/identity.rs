@@ -7,15 +7,16 @@ use siphasher::sip::SipHasher13;
 use sluice_core::admission::write_own_headers;
 use sluice_core::http::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
 use sluice_core::key::CanonicalTarget;
-use sluice_core::key::store_path::{SECRET_VARIABLE, StoreSecret};
-use sluice_core::link::{Link, Received, Secrets};
+use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::policy::Policy;
-use sluice_core::store::entry::FillId;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, OwnHeaders, StreamId, WorkerId};
+use sluice_store::entry::FillId;
+use sluice_store::link::{Link, Received, Secrets};
+use sluice_store::store_path::store_path;
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Level};
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Level};
 
 /// What a worker is known by, and what its marks are made with.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Identity {
 
     /// `:path` of `target` towards the store.
     pub fn store_path(&self, target: &CanonicalTarget) -> String {
-        self.store_secret.store_path(target)
+        store_path(&self.store_secret, target)
     }
 
     /// The name of this VM's fill on behalf of a request.

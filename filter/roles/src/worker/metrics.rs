@@ -10,8 +10,8 @@ use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
 
-use crate::host::{self, Host, Level};
 use crate::request::policy::NumberedPolicy;
+use sluice_host::{self as host, Host, Level};
 
 /// The host's numbers of the metrics and what the gauges last said, by [`Metric::index`], and when each
 /// line of this code last logged.

@@ -41,9 +41,9 @@ use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 use waking::wakeups::Wakeups;
 
-use crate::host::{self, Host};
 use crate::request::EdgeRequest;
 use crate::request::policy::{Generation, NumberedPolicy};
+use sluice_host::{self as host, Host};
 
 /// One worker's part of the filter.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 
 use sluice_core::workers::Millis;
 
-use crate::host::{self, Host};
+use sluice_host::{self as host, Host};
 
 /// What ends the name of the route that requests have while the store has no room.
 const NO_ROOM: &[u8] = b"+no_room";

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::{Millis, WorkerId};
 
-use crate::host::{self, Host, Queue};
 use crate::worker::metrics::Metrics;
+use sluice_host::{self as host, Host, Queue};
 
 /// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
 const VM_ID: &str = "sluice";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's calls mean the same to the host of the Wasm module and to that of the native one, whatever bytes they bring.
-//! Each test runs with the module of `RUNTIME`; the claims are those of `sluice_roles::host::conformance`.
+//! Each test runs with the module of `RUNTIME`; the claims are those of `sluice_host::conformance`.
 
 use sluice_tests::client::{Client, Response};
 use sluice_tests::edge::Edge;

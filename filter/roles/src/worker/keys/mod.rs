@@ -20,16 +20,16 @@ use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
 use sluice_core::policy::{EdgePolicy, HotPolicy, Policy};
 use sluice_core::purge::{Purges, url_of};
 use sluice_core::sites::Sites;
-use sluice_core::store::body_lengths::BodyLengths;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
 use sluice_core::workers::{BodyId, KeyHash, Millis};
+use sluice_store::body_lengths::BodyLengths;
 
 use super::identity::Identity;
 use super::metrics::Metrics;
-use crate::host::Host;
-use crate::host::headers::Headers;
 use crate::worker::roots::Roots;
+use sluice_host::Host;
+use sluice_host::headers::Headers;
 
 pub use missing::MissingObject;
 

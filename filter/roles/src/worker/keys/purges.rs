@@ -7,9 +7,9 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Record, Scope, UrlHash};
 use sluice_core::purge::{Confirmations, Generations, Noted, SharedPurges, TagHash, Tags, url_of};
-use sluice_core::store::entry::Entry;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{KeyHash, Roster, WorkerId};
+use sluice_store::entry::Entry;
 
 use super::Keys;
 

@@ -11,10 +11,10 @@ use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::policy::Policy;
 use sluice_core::workers::{KeyHash, NumberMap, StreamId};
 
-use crate::host::headers::Headers;
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use crate::worker::own_requests::calls::CallKind;
+use sluice_host::headers::Headers;
 
 /// Ranges of one object that one worker has at the origin at one time.
 const MOST_AHEAD: usize = 8;

@@ -7,7 +7,6 @@ use sluice_core::coalescing::{CLAIM_MILLIS, NextStep};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{KeyHash, Millis};
 
-use crate::host::{Host, Map};
 use crate::reply::DueReply;
 use crate::request::body::Passing;
 use crate::request::headers::headers_for_calls;
@@ -19,6 +18,7 @@ use crate::worker::own_requests::{
     calls::{BackgroundCall, CallKind},
     looks,
 };
+use sluice_host::{Host, Map};
 
 /// Has a stale response refreshed that a client was served, unless a refresh is under way.
 pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {

@@ -12,12 +12,10 @@ use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::vary::{Fit, fit};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::store::entry::Entry;
-use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::KeyHash;
+use sluice_store::entry::Entry;
+use sluice_store::stored_fields::StoredFields;
 
-use crate::host::Map;
-use crate::host::headers::Headers;
 use crate::reply::substitute::Document;
 use crate::worker::Worker;
 use crate::worker::own_requests::{ahead, unread};
@@ -28,6 +26,8 @@ use crate::worker::own_requests::{
     probes::{self, has_succeeded},
     substitutes, variants,
 };
+use sluice_host::Map;
+use sluice_host::headers::Headers;
 
 /// What the origin has told of an object that a range is asked of.
 #[derive(Debug, Default)]

@@ -10,15 +10,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_core::key::CanonicalTarget;
-use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
+use sluice_store::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 
-use crate::host::{self, Host};
 use crate::reply::DueReply;
 use crate::reply::substitute::HeldResponse;
 use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::identity::Identity;
+use sluice_host::{self as host, Host};
 
 /// The background listener's cluster.
 const CLUSTER: &str = "sluice_background";

@@ -6,7 +6,6 @@ use sluice_core::coalescing::{NextStep, Probed};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
 
-use crate::host::Host;
 use crate::reply::EXPIRED;
 use crate::request::{EdgeRequest, PriorCall};
 use crate::worker::own_requests::{
@@ -14,6 +13,7 @@ use crate::worker::own_requests::{
     probes::{has_for_authenticated, has_told, probed},
 };
 use crate::worker::{Worker, keys::AuthorizedSharing};
+use sluice_host::Host;
 
 /// What the store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

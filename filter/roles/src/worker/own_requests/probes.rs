@@ -3,13 +3,13 @@
 
 use sluice_core::coalescing::Probed;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::store::entry::Entry;
-use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::Millis;
+use sluice_store::entry::Entry;
+use sluice_store::stored_fields::StoredFields;
 
-use crate::host::{Host, Map};
 use crate::reply::NO_ROOM;
 use crate::reply::substitute::MOST_BYTES;
+use sluice_host::{Host, Map};
 
 /// Whether a look at the store has been answered with that status.
 pub fn has_told(host: &dyn Host, status: u16) -> bool {

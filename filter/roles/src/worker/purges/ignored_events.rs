@@ -9,8 +9,8 @@ use sluice_core::workers::Millis;
 use sluice_core::workers::byte_reader::ByteReader;
 use sluice_core::workers::shared_value;
 
-use crate::host::Level;
 use crate::worker::Worker;
+use sluice_host::Level;
 
 /// In shared data: when the log was last told.
 const TOLD: &str = "sluice/ignored-events";

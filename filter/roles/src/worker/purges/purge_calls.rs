@@ -16,9 +16,9 @@ use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{Millis, Roster, WorkerId};
 
-use crate::host::{self, Host};
 use crate::reply::receipt::answer_receipt;
 use crate::worker::{keys::Keys, metrics::Metrics, roots::Roots};
+use sluice_host::{self as host, Host};
 
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";

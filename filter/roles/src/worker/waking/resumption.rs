@@ -7,11 +7,10 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::vary::TooLong;
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
+use sluice_store::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 
-use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
@@ -19,6 +18,7 @@ use crate::request::{EdgeRequest, PriorCall};
 use crate::worker::Worker;
 use crate::worker::own_requests::background;
 use crate::worker::waking::wakeups::BATCH;
+use sluice_host::{self as host, Half, Map};
 
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
 /// batch, so that the first responses go out before the last requests go on.
@@ -143,7 +143,7 @@ fn retarget(
 /// Gives the effective context's request the headers with which it goes on.
 pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
     stream.progress.next_step.set(Some(next_step));
-    let purpose = next_step.purpose();
+    let purpose = Purpose::of(next_step);
     purpose.map_or(Ok(()), |purpose| send(worker, stream, purpose))
 }
 

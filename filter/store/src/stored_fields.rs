@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers of a response that may come out of the store, as far as EDGE needs them.
 
-use crate::http::field_value::FieldValue;
-use crate::store::entry::{ENTRY_HEADER, Entry};
-use crate::store::hidden_fields::{HIDDEN_FIELDS, decode};
-use crate::store::revalidation::KEPT;
-use crate::store::served_for::served_for;
-use crate::store::validator::Validator;
-use crate::workers::{BodyId, Millis};
+use crate::entry::{ENTRY_HEADER, Entry};
+use crate::hidden_fields::{HIDDEN_FIELDS, decode};
+use crate::revalidation::KEPT;
+use crate::served_for::served_for;
+use crate::validator::Validator;
+use sluice_core::http::field_value::FieldValue;
+use sluice_core::workers::{BodyId, Millis};
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";

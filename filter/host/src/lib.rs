@@ -7,6 +7,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod header_edit;
 pub mod header_map;
 pub mod headers;
 
@@ -14,11 +15,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use header_edit::HeaderEdit;
 use headers::{Headers, serialize};
 use sluice_core::host::{HostError, SharedStore};
 use sluice_core::http::field_value::FieldValue;
 use sluice_core::metrics::MetricKind;
-use sluice_core::store::header_edit::HeaderEdit;
 use sluice_core::workers::KeyHash;
 
 /// Outcome of a host call.

@@ -2,9 +2,9 @@
 //! What is judged of a response that has come through the store.
 
 use super::*;
-use crate::freshness::Lifetime;
-use crate::http::cache_name::CacheName;
-use crate::workers::BodyId;
+use sluice_core::freshness::Lifetime;
+use sluice_core::http::cache_name::CacheName;
+use sluice_core::workers::BodyId;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const MILLIS: Millis = 784_111_777_000;

@@ -8,11 +8,11 @@
 
 use std::io::Write;
 
-use crate::freshness::Lifetime;
-use crate::http::date;
-use crate::http::field_value::FieldValue;
-use crate::store::words::Words;
-use crate::workers::BodyId;
+use crate::words::Words;
+use sluice_core::freshness::Lifetime;
+use sluice_core::http::date;
+use sluice_core::http::field_value::FieldValue;
+use sluice_core::workers::BodyId;
 
 /// Begins the value, which no origin's entity tag does.
 const MARK: &str = "sluice";

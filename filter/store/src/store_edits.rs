@@ -3,17 +3,17 @@
 
 use std::borrow::Cow;
 
-use crate::freshness::{Lifetime, Storage};
-use crate::http::date;
-use crate::http::field_value::{FieldValue, JoinedValue};
-use crate::store::entry::{ENTRY_HEADER, Entry, FillId};
-use crate::store::header_edit::HeaderEdit;
-use crate::store::hidden_fields::HIDDEN_FIELDS;
-use crate::store::revalidation::Revalidation;
-use crate::store::stored_fields::{
+use crate::entry::{ENTRY_HEADER, Entry, FillId};
+use crate::hidden_fields::HIDDEN_FIELDS;
+use crate::revalidation::Revalidation;
+use crate::stored_fields::{
     STORED_CACHE_CONTROL, STORED_DATE, STORED_VARY, StoredFields, UPSTREAM_SERVICE_TIME,
 };
-use crate::store::validator::Validator;
+use crate::validator::Validator;
+use sluice_core::freshness::{Lifetime, Storage};
+use sluice_core::http::date;
+use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_host::header_edit::HeaderEdit;
 
 /// Stands in for a status that Envoy's cache filters cannot store. It is an error itself, so that an
 /// entry is never taken for content without the filter.

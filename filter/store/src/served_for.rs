@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! For how long Envoy's stores serve a response without asking the origin.
 
-use crate::http::cache_control::CacheControl;
-use crate::http::date;
-use crate::http::field_value::FieldValue;
-use crate::workers::Millis;
+use sluice_core::http::cache_control::CacheControl;
+use sluice_core::http::date;
+use sluice_core::http::field_value::FieldValue;
+use sluice_core::workers::Millis;
 
 /// Milliseconds for which a store serves a response with these headers as it is, from `now` on, in milliseconds
 /// since 1970. Only the headers tell: what the origin has failed to confirm has a longer `max-age` than it came

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use crate::freshness::Freshened;
-use crate::http::date;
-use crate::http::entity_tag::EntityTag;
-use crate::http::field_value::FieldValue;
-use crate::store::header_edit::HeaderEdit;
-use crate::store::validator::Validator;
+use crate::validator::Validator;
+use sluice_core::freshness::Freshened;
+use sluice_core::http::date;
+use sluice_core::http::entity_tag::EntityTag;
+use sluice_core::http::field_value::FieldValue;
+use sluice_host::header_edit::HeaderEdit;
 
 /// Precedes the stored `ETag` in a 304 that the store is not to write.
 pub const KEPT: &str = "kept";

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an entry of Envoy's cache holds beside the origin's response: the fields that ORIGIN adds when it stores a
-//! response and that EDGE reads and removes when the response is served.
+//! Envoy's HTTP cache filter as a store.
 
 pub mod body_lengths;
 pub mod entry;
-pub mod header_edit;
 pub mod hidden_fields;
+pub mod link;
 pub mod revalidation;
+pub mod served;
 pub mod served_for;
 pub mod store_edits;
+pub mod store_path;
 pub mod stored_fields;
 pub mod validator;
 mod words;

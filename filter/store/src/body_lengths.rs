@@ -2,8 +2,8 @@
 //! Lengths of stored bodies that no header tells: the origin has not announced them, or a compressor has made
 //! them. A worker that sees the end of such a body knows its length.
 
-use crate::workers::recent_keys::RecentKeys;
-use crate::workers::{BodyId, KeyHash};
+use sluice_core::workers::recent_keys::RecentKeys;
+use sluice_core::workers::{BodyId, KeyHash};
 
 /// A bounded table of keys.
 #[derive(Debug)]

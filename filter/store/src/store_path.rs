@@ -15,74 +15,27 @@
 //! from the hot tier does not need it.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::hash::Hasher as _;
 
-use siphasher::sip;
-use siphasher::sip128::SipHasher24;
+use sluice_core::hexadecimal;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::key::secret::StoreSecret;
 
-use super::CanonicalTarget;
-use crate::hexadecimal;
-
-/// The variable of the VM's environment with the secret, which Envoy takes from its own.
-pub const SECRET_VARIABLE: &str = "SLUICE_CACHE_SECRET";
-
-/// The secret on which the names of stored responses depend, and the hashes by which purges know them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct StoreSecret([u64; 2]);
-
-impl StoreSecret {
-    /// What [`StoreSecret::parse`] takes, for messages to users.
-    pub const ACCEPTED: &str = "32 hexadecimal digits";
-
-    /// The secret of these 128 bits.
-    pub const fn new(halves: [u64; 2]) -> Self {
-        Self(halves)
+/// `:path` of `target` towards the store.
+pub fn store_path(secret: &StoreSecret, target: &CanonicalTarget) -> String {
+    let key = target.stored_key();
+    let path = target.origin_path();
+    let qualifiers = key.get(target.url().len()..).unwrap_or_default();
+    let mut stored = String::with_capacity(path.len() + qualifiers.len() + 34);
+    stored.push_str(path);
+    stored.push('#');
+    for half in secret.wide_hash(key.as_bytes()) {
+        hexadecimal::push(&mut stored, &half.to_be_bytes());
     }
-
-    /// Reads 32 hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (high, low) = text.as_bytes().split_first_chunk::<16>()?;
-        let low: &[u8; 16] = low.try_into().ok()?;
-        Some(Self([
-            hexadecimal::number(high)?,
-            hexadecimal::number(low)?,
-        ]))
+    if let Some(qualifiers) = qualifiers.strip_prefix('#') {
+        stored.push(';');
+        stored.push_str(qualifiers);
     }
-
-    /// A keyed hash (SipHash-2-4) of `bytes`, the same in every version and on every machine.
-    pub fn hash(&self, bytes: &[u8]) -> u64 {
-        let [high, low] = self.0;
-        let mut hasher = sip::SipHasher24::new_with_keys(high, low);
-        hasher.write(bytes);
-        hasher.finish()
-    }
-
-    /// `:path` of `target` towards the store.
-    pub fn store_path(&self, target: &CanonicalTarget) -> String {
-        let [high, low] = self.0;
-        let key = target.stored_key();
-        let hash = SipHasher24::new_with_keys(high, low).hash(key.as_bytes());
-        let path = target.origin_path();
-        let qualifiers = key.get(target.url().len()..).unwrap_or_default();
-        let mut stored = String::with_capacity(path.len() + qualifiers.len() + 34);
-        stored.push_str(path);
-        stored.push('#');
-        for half in [hash.h1, hash.h2] {
-            hexadecimal::push(&mut stored, &half.to_be_bytes());
-        }
-        if let Some(qualifiers) = qualifiers.strip_prefix('#') {
-            stored.push(';');
-            stored.push_str(qualifiers);
-        }
-        stored
-    }
-}
-
-impl fmt::Debug for StoreSecret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("StoreSecret")
-    }
+    stored
 }
 
 /// A store's `:path` without the hash: path, query and qualifiers.
@@ -103,8 +56,12 @@ pub fn without_hash(path: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::{Target, canonicalize};
-    use crate::policy::Policy;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::subsequence;
+    use sluice_core::key::qualifiers::{is_for_headers, qualifiers, unqualified};
+    use sluice_core::key::{Target, canonicalize};
+    use sluice_core::policy::Policy;
 
     const SECRET: StoreSecret = StoreSecret::new([0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f]);
 
@@ -126,7 +83,7 @@ mod tests {
                 target.qualify(qualifier, "1;#=");
             }
             for target in [target.clone(), target.for_headers()] {
-                let stored = SECRET.store_path(&target);
+                let stored = store_path(&SECRET, &target);
                 let (path, list) = stored.split_once('#').unwrap();
                 assert_eq!(path, target.origin_path());
                 let hash = list.split(';').next().unwrap();
@@ -144,7 +101,7 @@ mod tests {
     #[test]
     fn hash_depends_on_secret_host_path_and_qualifiers() {
         let hash = |secret: StoreSecret, target: &CanonicalTarget| {
-            let stored = secret.store_path(target);
+            let stored = store_path(&secret, target);
             stored.split(['#', ';']).nth(1).unwrap().to_owned()
         };
         let one = target("/a");
@@ -163,17 +120,29 @@ mod tests {
         assert_eq!(hash(SECRET, &one), hash(SECRET, &one));
     }
 
-    #[test]
-    fn secret_is_32_hexadecimal_digits() {
-        let digits = "000102030405060708090A0b0c0d0e0f";
-        assert_eq!(StoreSecret::parse(digits), Some(SECRET));
-        let short = &digits[1..];
-        let signed = format!("+{short}");
-        let long = format!("{digits}0");
-        let line = format!("{digits}\n");
-        for text in ["", short, &signed, &long, &line] {
-            assert_eq!(StoreSecret::parse(text), None, "{text:?}");
+    proptest! {
+        #[test]
+        fn path_has_all_of_the_key_and_only_its_hash_is_removed(
+            path in "/[ -~]{0,40}",
+            names in subsequence(vec!["g", "ae", "vary-accept", "vary-x"], 0..=4),
+            values in vec(any::<String>(), 4),
+            secret in any::<[u64; 2]>(),
+        ) {
+            let policy = Policy::parse(br#"{"origin": {"kind": "http"}}"#).unwrap();
+            let target = Target { scheme: Some("http"), authority: b"edge.test", path: path.as_bytes() };
+            let Ok(mut target) = canonicalize(&policy, &target) else { return Ok(()) };
+            for (name, value) in names.iter().zip(&values) {
+                target.qualify(name, value);
+            }
+            for target in [target.for_headers(), target] {
+                let stored = store_path(&StoreSecret::new(secret), &target);
+                prop_assert_eq!(stored.matches('#').count(), 1);
+                prop_assert_eq!(&without_hash(&stored), target.path());
+                prop_assert_eq!(&without_hash(target.path()), target.path());
+                prop_assert_eq!(unqualified(&stored), target.origin_path());
+                prop_assert_eq!(is_for_headers(&stored), target.is_for_headers());
+                prop_assert!(qualifiers(&stored).eq(qualifiers(target.path())));
+            }
         }
-        assert_eq!(format!("{SECRET:?}"), "StoreSecret");
     }
 }

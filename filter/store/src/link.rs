@@ -4,56 +4,16 @@
 //! The two roles run in one VM, but between them lies Envoy's cache filter, which makes requests of its
 //! own. ORIGIN honours nothing without a link that carries the VM's secret.
 
-use crate::hexadecimal;
-use crate::workers::StreamId;
+use sluice_core::coalescing::NextStep;
+use sluice_core::hexadecimal;
+use sluice_core::workers::StreamId;
 
 /// Name of the request header.
 pub const LINK_HEADER: &str = "x-sluice-link";
-/// Name of the request header by which ORIGIN tells the native guard that it has checked a request.
-pub const PROOF_HEADER: &str = "x-sluice-proof";
-/// Name of the request header by which ORIGIN tells the hop which server a request is for, of all servers of sites. A
-/// site without a name has none.
-pub const SERVER_HEADER: &str = "x-sluice-server";
 /// Name of the request header with the store's `:path`, for a request that the filter sends through a
 /// listener: Envoy's connection manager answers a `:path` with a `#` with 400, so there `:path` has no
 /// qualifiers, and EDGE replaces it.
 pub const PATH_HEADER: &str = "x-sluice-path";
-/// Name of the request header by which a gateway before a fleet of edges says the key, so that the mesh finds
-/// the edge that owns it. Edges take it from nobody: like all of these it is removed from what clients send.
-pub const KEY_HEADER: &str = "x-sluice-key";
-/// Name of the request header with the client's method, for the access log, where the store is sent another.
-pub const METHOD_HEADER: &str = "x-sluice-method";
-/// Name of the request header with the client's `:path`, where the store is sent another. It is Envoy's own, which
-/// its access logs and traces prefer to `:path`.
-pub const ORIGINAL_PATH_HEADER: &str = "x-envoy-original-path";
-/// Name of the request header by which ORIGIN asks for a response that is compressed on its way into
-/// the cache; without it nothing is.
-pub const COMPRESS_HEADER: &str = "x-sluice-compress";
-/// Value of [`COMPRESS_HEADER`] where the response's own media type decides.
-pub const COMPRESS_TYPED: &str = "1";
-/// Value of [`COMPRESS_HEADER`] where a response without a media type gets one that is compressed.
-pub const COMPRESS_UNTYPED: &str = "untyped";
-/// Name of the response header by which Envoy marks a response that it has made by itself in the origin's
-/// place: no connection, no answer in time, a connection that broke. Its value says what has happened, as
-/// Envoy's `%RESPONSE_CODE_DETAILS%` do, and after a space how many bytes of the origin's Envoy has read.
-pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
-/// Name of the response header by which Envoy tells ORIGIN the error code in the body of a bucket's response, and the
-/// region that the body names, if it names one, after a space.
-pub const BUCKET_ERROR_HEADER: &str = "x-sluice-bucket-error";
-/// Name of the response header with the origin's `Connection`, which Envoy has removed when ORIGIN sees the response.
-pub const CONNECTION_HEADER: &str = "x-sluice-connection";
-/// Name of the request header by which ORIGIN tells Envoy that the store serves a stale response if the bucket fails, so
-/// that a client does not wait for retries.
-pub const FALLBACK_HEADER: &str = "x-sluice-fallback";
-/// Name of the request header by which EDGE asks the hop to bring a request without a body back to it.
-pub const EMPTY_HEADER: &str = "x-sluice-empty";
-/// Name of the request header by which the hop marks a request that it sends once more.
-pub const AGAIN_HEADER: &str = "x-sluice-again";
-/// Name of the request header in which EDGE hides a client's `Authorization` from the store, which would not look for a
-/// response, and ORIGIN finds it.
-pub const AUTHORIZATION_HEADER: &str = "x-sluice-authorization";
-/// Beginning of the names of all headers of the filter's own.
-pub const INTERNAL_PREFIX: &str = "x-sluice-";
 /// Name of the response header by which ORIGIN tells EDGE that the response has gone around the store, and that its
 /// `Cache-Control` is one for Envoy's cache alone.
 pub const AROUND_HEADER: &str = "x-sluice-around";
@@ -115,6 +75,25 @@ impl Purpose {
         Self::Empty,
     ];
 
+    /// The purpose of a request that goes on so; `None` for one that goes neither to the store nor around it.
+    pub const fn of(next_step: NextStep) -> Option<Self> {
+        Some(match next_step {
+            NextStep::Fresh => Self::Fresh,
+            NextStep::Lead => Self::Lead,
+            NextStep::Collapsed => Self::Collapsed,
+            NextStep::Validated => Self::Validated,
+            NextStep::Alone => Self::Alone,
+            NextStep::Unshared => Self::Unshared,
+            NextStep::HitForMiss(_)
+            | NextStep::WaitTimeout
+            | NextStep::NoRoom
+            | NextStep::UnsharedRange
+            | NextStep::Unfilled => Self::Bypass,
+            NextStep::Ahead => Self::Ahead,
+            NextStep::Varies | NextStep::Unneeded => return None,
+        })
+    }
+
     /// Whether it goes around the store.
     pub const fn avoids_the_store(self) -> bool {
         matches!(self, Self::Bypass | Self::Ahead | Self::Size)
@@ -143,7 +122,7 @@ impl Purpose {
         matches!(self, Self::Refresh | Self::Fill | Self::Substitute)
     }
 
-    fn of(letter: u8) -> Option<Self> {
+    fn of_letter(letter: u8) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|purpose| *purpose as u8 == letter)
     }
@@ -209,7 +188,7 @@ impl Link {
         }
         let (vm, rest) = rest.split_first_chunk::<16>()?;
         let ([letter], rest) = rest.split_first_chunk::<1>()?;
-        let purpose = Purpose::of(*letter)?;
+        let purpose = Purpose::of_letter(*letter)?;
         let (stream, rest) = rest.split_first_chunk::<8>()?;
         let (policy, site) = rest.split_first_chunk::<8>()?;
         let vouched = if hexadecimal::number(vm)? == secrets.vm {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::http::field_value::FieldValue;
-use crate::key::qualifiers;
+use sluice_core::http::field_value::FieldValue;
+use sluice_core::key::qualifiers;
 
 /// Name of the response header that keeps such fields in the store.
 pub const HIDDEN_FIELDS: &str = "x-sluice-fields";
@@ -51,7 +51,7 @@ impl<'a> HiddenFields<'a> {
 }
 
 /// The fields in a value of [`HIDDEN_FIELDS`], in their order.
-pub(super) fn decode(value: FieldValue<'_>) -> impl Iterator<Item = (String, Vec<u8>)> {
+pub fn decode(value: FieldValue<'_>) -> impl Iterator<Item = (String, Vec<u8>)> {
     // Only ORIGIN writes it, as a text.
     let pairs = value.text().unwrap_or_default().split(';');
     pairs.filter_map(qualifiers::parse)

@@ -2,16 +2,16 @@
 //! What EDGE judges of a response that has come through the store: its age, whether it is stale or too old, what the
 //! request counts as, and what `Cache-Status` says.
 
-use crate::hot::StoreCheck;
-use crate::http::cache_status::{CacheStatus, Forward};
-use crate::http::client_control::RequestControl;
-use crate::http::date;
-use crate::http::field_value::FieldValue;
+use crate::entry::{Entry, FillId};
 use crate::link::Purpose;
-use crate::metrics::Metric;
-use crate::store::entry::{Entry, FillId};
-use crate::store::stored_fields::StoredFields;
-use crate::workers::Millis;
+use crate::stored_fields::StoredFields;
+use sluice_core::hot::StoreCheck;
+use sluice_core::http::cache_status::{CacheStatus, Forward};
+use sluice_core::http::client_control::RequestControl;
+use sluice_core::http::date;
+use sluice_core::http::field_value::FieldValue;
+use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
 
 /// What `Cache-Status` says of a response for which the store has no room.
 pub const NO_ROOM: &str = "no-room";

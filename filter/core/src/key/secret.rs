@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The secret of the names in the store, which the hashes of purged URLs and surrogate keys depend on as well.
+
+use std::fmt;
+use std::hash::Hasher as _;
+
+use siphasher::{sip, sip128};
+
+use crate::hexadecimal;
+
+/// The variable of the VM's environment with the secret, which Envoy takes from its own.
+pub const SECRET_VARIABLE: &str = "SLUICE_CACHE_SECRET";
+
+/// The secret on which the names of stored responses depend, and the hashes by which purges know them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct StoreSecret([u64; 2]);
+
+impl StoreSecret {
+    /// The texts that [`StoreSecret::parse`] takes, for messages to users.
+    pub const ACCEPTED: &str = "32 hexadecimal digits";
+
+    /// The secret of these 128 bits.
+    pub const fn new(halves: [u64; 2]) -> Self {
+        Self(halves)
+    }
+
+    /// Reads 32 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (high, low) = text.as_bytes().split_first_chunk::<16>()?;
+        let low: &[u8; 16] = low.try_into().ok()?;
+        Some(Self([
+            hexadecimal::number(high)?,
+            hexadecimal::number(low)?,
+        ]))
+    }
+
+    /// A keyed hash (SipHash-2-4) of `bytes`, the same in every version and on every machine.
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        let [high, low] = self.0;
+        let mut hasher = sip::SipHasher24::new_with_keys(high, low);
+        hasher.write(bytes);
+        hasher.finish()
+    }
+
+    /// The same with 128 bits.
+    pub fn wide_hash(&self, bytes: &[u8]) -> [u64; 2] {
+        let [high, low] = self.0;
+        let hash = sip128::SipHasher24::new_with_keys(high, low).hash(bytes);
+        [hash.h1, hash.h2]
+    }
+}
+
+impl fmt::Debug for StoreSecret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("StoreSecret")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_is_32_hexadecimal_digits() {
+        let secret = StoreSecret::new([0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f]);
+        let digits = "000102030405060708090A0b0c0d0e0f";
+        assert_eq!(StoreSecret::parse(digits), Some(secret));
+        let short = &digits[1..];
+        let signed = format!("+{short}");
+        let long = format!("{digits}0");
+        let line = format!("{digits}\n");
+        for text in ["", short, &signed, &long, &line] {
+            assert_eq!(StoreSecret::parse(text), None, "{text:?}");
+        }
+        assert_eq!(format!("{secret:?}"), "StoreSecret");
+    }
+}
