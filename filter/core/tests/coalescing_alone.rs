@@ -9,7 +9,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::board::{FlightKey, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{Coalescer, Effect, NextStep, Probed, Request, Turn};
+use sluice_core::coalescing::{Coalescer, Effect, NextStep, Request, StoreNews, Turn};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::shared_table::SharedRecord as _;
@@ -149,51 +149,48 @@ fn fill_that_ends_before_its_abort_is_shared() {
     turn(&data, 2, |turn| coalescer.fill_ended(LEADER, turn));
     turn(&data, 2, |turn| coalescer.fill_broken(LEADER, turn));
     assert_eq!(coalescer.parked(), 1, "the store is not ready");
-    let found = Probed::Readable {
+    let found = StoreNews::Readable {
         until: 1_000,
         small: true,
     };
-    let ((), effects) = turn(&data, 3, |turn| coalescer.probed(KEY, found, turn));
+    let ((), effects) = turn(&data, 3, |turn| coalescer.stored(KEY, found, turn));
     assert!(resumes(&effects, NextStep::Collapsed), "{effects:?}");
 }
 
-/// When the next request leads if the store has not the response of a leader that took the place of one that had left,
-/// in milliseconds after its end. `pause` passes between the abort and the response's headers.
-fn store_is_given_up_after(pause: u64) -> Option<u64> {
-    const THIRD: StreamId = StreamId(9);
+#[test]
+fn a_store_that_does_not_take_a_response_has_another_request_lead_and_then_none() {
+    const OTHERS: [StreamId; 2] = [StreamId(8), StreamId(9)];
     let data = FakeSharedData::default();
     let mut coalescer = leader_that_left(&data);
     let ((), effects) = turn(&data, 2, |turn| coalescer.fill_broken(LEADER, turn));
+    assert!(
+        effects.contains(&Effect::Aborted { key: KEY }),
+        "{effects:?}"
+    );
     assert!(resumes(&effects, NextStep::Lead), "{effects:?}");
-    let end = 2 + pause;
-    turn(&data, end, |turn| {
-        coalescer.fill_begins(FOLLOWER, turn.now);
-        coalescer.fill_ended(FOLLOWER, turn);
-    });
-    assert_eq!(request(&mut coalescer, &data, THIRD, end), None);
-    let leads = |effect: &Effect| {
-        matches!(
-            effect,
-            Effect::Resume {
-                stream: THIRD,
-                next_step: NextStep::Lead,
-                ..
-            }
-        )
-    };
-    let given_up = (end..end + policy().max_wait).find(|now| {
-        let ((), effects) = turn(&data, *now, |turn| {
-            coalescer.probed(KEY, Probed::Missing, turn);
+    for other in OTHERS {
+        assert_eq!(request(&mut coalescer, &data, other, 3), None);
+    }
+    let barred = NextStep::HitForMiss(UncacheableReason::NotTaken);
+    let leaders = [FOLLOWER, OTHERS[0]].into_iter();
+    let next = [(OTHERS[0], NextStep::Lead), (OTHERS[1], barred)];
+    for (leader, expected) in leaders.zip(next) {
+        turn(&data, 3, |turn| {
+            coalescer.fill_begins(leader, turn.now);
+            coalescer.fill_ended(leader, turn);
         });
-        effects.iter().any(leads)
-    });
-    given_up.map(|now| now - end)
-}
-
-#[test]
-fn store_that_is_busy_with_an_aborted_fill_is_not_waited_for_as_if_it_were_slow() {
-    assert_eq!(store_is_given_up_after(0), Some(500));
-    assert_eq!(store_is_given_up_after(2_000), Some(policy().max_wait / 2));
+        let ((), effects) = turn(&data, 4, |turn| {
+            coalescer.stored(KEY, StoreNews::NotTaken, turn);
+        });
+        let resumed = effects.iter().find_map(|effect| match effect {
+            Effect::Resume {
+                stream, next_step, ..
+            } => Some((*stream, *next_step)),
+            _ => None,
+        });
+        assert_eq!(resumed, Some(expected), "{effects:?}");
+    }
+    assert_eq!(coalescer.remembered(KEY, 5), Some(barred));
 }
 
 #[test]
@@ -211,7 +208,7 @@ fn abort_without_an_answer_is_not_waited_for_any_longer_though_the_body_goes_on(
 }
 
 #[test]
-fn probe_without_an_answer_keeps_nobody_for_ever() {
+fn store_is_asked_at_once_where_a_request_waits_and_not_once_the_flight_is_over() {
     let (data, mut coalescer) = (FakeSharedData::default(), coalescer(1));
     request(&mut coalescer, &data, LEADER, 1);
     assert_eq!(request(&mut coalescer, &data, FOLLOWER, 1), None);
@@ -219,13 +216,15 @@ fn probe_without_an_answer_keeps_nobody_for_ever() {
         coalescer.fill_begins(LEADER, turn.now);
     });
     let ((), effects) = turn(&data, 1, |turn| coalescer.fill_ended(LEADER, turn));
-    let probes = |effect: &Effect| matches!(effect, Effect::Probe { .. });
-    assert!(effects.iter().any(probes), "{effects:?}");
+    let asked = |effect: &Effect| matches!(effect, Effect::Await { fill, .. } if fill.urgent);
+    assert!(effects.iter().any(asked), "{effects:?}");
     close(&mut coalescer, &data, LEADER, 1);
-    for now in (101..policy().max_wait + 200).step_by(100) {
-        turn(&data, now, |turn| coalescer.tick(turn));
-    }
-    assert_eq!(coalescer.parked(), 0);
+    let ((), effects) = turn(&data, 2, |turn| {
+        coalescer.stored(KEY, StoreNews::Lost, turn);
+    });
+    assert!(resumes(&effects, NextStep::Lead), "{effects:?}");
+    let over = Effect::AwaitNoMore { key: KEY };
+    assert!(effects.contains(&over), "{effects:?}");
 }
 
 /// Two workers that meet between the read and the write of one of them.
@@ -307,15 +306,15 @@ fn a_hit_from_before_a_rewrite_does_not_send_others_into_the_gap() {
         for_others: false,
         policy: policy(),
     };
-    turn(&data, 0, |turn| coalescer.met_gap(&met, turn));
+    turn(&data, 0, |turn| coalescer.await_return(&met, turn));
     coalescer.hints().set(KEY, Hint::Fresh, 1_000);
     let waits = request(&mut coalescer, &data, FOLLOWER, 1);
     assert_eq!(waits, None, "it waits for the store");
-    let found = Probed::Readable {
+    let found = StoreNews::Readable {
         until: 1_000,
         small: true,
     };
-    let (_, effects) = turn(&data, 2, |turn| coalescer.probed(KEY, found, turn));
+    let (_, effects) = turn(&data, 2, |turn| coalescer.stored(KEY, found, turn));
     assert!(resumes(&effects, NextStep::Fresh), "{effects:?}");
     let after = request(&mut coalescer, &data, StreamId(3), 3);
     assert_eq!(after, Some(NextStep::Fresh));

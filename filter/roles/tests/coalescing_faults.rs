@@ -307,23 +307,6 @@ fn keys_beyond_the_room_in_a_slot_go_alone() {
 }
 
 #[test]
-fn clients_that_come_and_go_leave_no_memory_behind() {
-    let mut envoy = envoy(1);
-    envoy.get(0, KEY);
-    let patient = envoy.get(0, KEY);
-    for _ in 0..1_000 {
-        let hasty = envoy.get(0, KEY);
-        envoy.abort(hasty);
-    }
-    assert_eq!(envoy.stage(patient), Stage::Parked);
-    let remembered = envoy.coalescer(0).unwrap().remembered_waiters();
-    assert!(
-        remembered < 100,
-        "{remembered} places on the waiting list for one request"
-    );
-}
-
-#[test]
 fn host_that_fails_makes_requests_go_alone_and_parks_nobody() {
     let mut envoy = warm_envoy(2);
     envoy.data.fail_next(u32::MAX);

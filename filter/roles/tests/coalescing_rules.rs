@@ -141,7 +141,6 @@ fn eager_probes_come_before_the_patient_ones() {
     assert_eq!(envoy.probes(0), 1);
     envoy.answer_probe(0);
     assert_eq!(envoy.probes(0), 0, "the store gets some time");
-    assert_eq!(envoy.coalescer(0).unwrap().tick_period(), Some(10));
     envoy.advance(10);
     envoy.tick(0);
     assert_eq!(envoy.probes(0), 1);
@@ -257,7 +256,7 @@ fn what_has_expired_before_anybody_came_is_asked_for_anew_at_once() {
         envoy.commit(KEY);
         envoy.close_all();
         live(&mut envoy, 2_100);
-        assert_eq!(envoy.coalescer(0).unwrap().unconfirmed(), 1);
+        assert_eq!(envoy.coalescer(0).unwrap().resting(), 1);
         let next = envoy.get(seat, KEY);
         envoy.deliver_all();
         let goes = admission(&envoy, next).or(envoy.clients[next.0].purpose);
@@ -793,7 +792,7 @@ fn a_flight_commits_between_the_end_of_its_response_and_the_sight_of_it() {
     let mut envoy = envoy(1);
     let commits = |envoy: &mut FakeEnvoy| {
         let key = envoy.key_hash(KEY);
-        envoy.coalescer(0).unwrap().is_committing(key)
+        envoy.coalescer(0).unwrap().is_storing(key)
     };
     envoy.get(0, KEY);
     assert!(!commits(&mut envoy), "fetching");

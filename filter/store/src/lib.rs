@@ -2,6 +2,7 @@
 //! Envoy's HTTP cache filter as a store.
 
 pub mod body_lengths;
+pub mod confirmations;
 pub mod entry;
 pub mod hidden_fields;
 pub mod link;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A flight as one worker sees it: who leads, and which of its own requests wait.
+//! A flight as one worker sees it: which request leads, and which of its own requests wait.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::waiting_list::{WaitingList, WaitingPlace};
 use crate::coalescing::board::FlightKey;
 use crate::key::CanonicalTarget;
 use crate::policy::Policy;
@@ -12,19 +12,12 @@ use crate::workers::{FlightId, Millis, OwnHeaders, StreamId};
 
 /// Longest time between two looks at the board.
 const RESCAN_MILLIS: Millis = 500;
-/// Timer period while requests wait, or the store is to be asked.
+/// Timer period while requests wait.
 const TICK_MILLIS: Millis = 50;
 /// Longest timer period, while a request leads for nobody else.
 pub(super) const LONGEST_TICK_MILLIS: Millis = 1_000;
-/// How long the store may take to write an object anew. As a rule it takes some milliseconds.
-const REWRITE_MILLIS: Millis = 250;
-/// How long the store may take with the response that follows an aborted one. While the store writes the last bytes of
-/// the aborted one, it drops the next response.
-const AFTER_ABORT_MILLIS: Millis = 500;
-/// Time between probes of the store that find nothing, once the first few have followed each other at once.
-pub(super) const PROBE_MILLIS: Millis = 10;
 
-/// What the flights of a key take from the policy under which they began.
+/// The settings of the policy under which the flights of a key began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlightPolicy {
     /// How long followers wait without progress.
@@ -52,9 +45,7 @@ impl FlightPolicy {
             keys_in_flight: policy.edge.limits.keys_in_flight,
         }
     }
-}
 
-impl FlightPolicy {
     /// How often a leader renews its lease and says how far it has come: often enough for followers
     /// to learn of its progress before they take it for stalled.
     pub fn renewal(&self) -> Millis {
@@ -62,13 +53,8 @@ impl FlightPolicy {
     }
 
     /// How long the store may take to make a response readable that has ended.
-    pub fn longest_commit(&self) -> Millis {
+    pub fn patience(&self) -> Millis {
         self.max_wait / 2
-    }
-
-    /// How long it may take where the fill before was aborted a moment ago.
-    pub fn commit_after_abort(&self) -> Millis {
-        self.longest_commit().min(AFTER_ABORT_MILLIS)
     }
 
     /// How often a follower's worker looks at the board, for progress and for news that was lost.
@@ -80,7 +66,7 @@ impl FlightPolicy {
 /// How far a leader has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No response headers yet.
+    /// No response headers have come.
     Fetching,
     /// The response is on its way into the store, and cannot be read before its end.
     Filling,
@@ -89,21 +75,11 @@ pub enum Phase {
         /// Since when.
         since: Millis,
     },
-    /// The response has ended and the store is busy making it readable.
-    Committing(Commit),
-}
-
-/// The wait for a store that makes an entry readable some time after its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commit {
-    /// When the response ended.
-    pub since: Millis,
-    /// Probes sent.
-    pub probes: u32,
-    /// When to probe next; `None` while a probe is under way.
-    pub next_probe: Option<Millis>,
-    /// How long the store may take.
-    pub patience: Millis,
+    /// The response has ended, and the store has not said yet that it can be read.
+    Storing {
+        /// Whether the store has been told that requests wait for it.
+        urged: bool,
+    },
 }
 
 /// The leader of a flight, on its own worker.
@@ -113,13 +89,13 @@ pub struct Leader {
     pub id: FlightId,
     /// The leading request.
     pub stream: StreamId,
-    /// What it takes to the origin beside its key.
+    /// The headers that it takes to the origin beside its key.
     pub own_headers: OwnHeaders,
     /// How far it has come.
     pub phase: Phase,
     /// When it last made progress.
     pub progress: Millis,
-    /// When the origin answered with what goes into the store, if it has.
+    /// When the origin answered with a response that goes into the store, if it has.
     pub answered: Option<Millis>,
     /// Until when the store will serve that unasked, if that is known.
     pub fresh_until: Option<Millis>,
@@ -148,9 +124,14 @@ impl Leader {
             self.phase = Phase::Filling;
         }
     }
+
+    /// Whether the response has ended, and only the store is waited for.
+    pub fn is_storing(&self) -> bool {
+        matches!(self.phase, Phase::Storing { .. })
+    }
 }
 
-/// What a worker has to do with a flight.
+/// A worker's part in a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// One of its requests leads.
@@ -173,23 +154,8 @@ pub enum AwaitedEntry {
     Fill,
     /// The response of a fill that ended while no request waited: a hit for the requests that wait now.
     EarlierFill,
-    /// An object that the store had a moment ago, and is thought to write anew: a hit as well. No request fetches.
-    Rewrite,
-}
-
-/// A request that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiter {
-    /// The request.
-    pub stream: StreamId,
-    /// Since when it waits.
-    pub since: Millis,
-    /// What it takes to the origin beside its key.
-    pub own_headers: OwnHeaders,
-    /// Whether its response can fill the store, so that it may lead.
-    pub may_lead: bool,
-    /// Whether it is there to lead for others, and for nothing else.
-    pub for_others: bool,
+    /// An object that the store served a moment ago and is about to serve again: a hit as well. No request fetches.
+    Returning,
 }
 
 /// Releases followers of a stalled leader in growing batches.
@@ -209,23 +175,21 @@ impl Rush {
 /// A key that is being fetched, on one worker.
 #[derive(Debug)]
 pub struct LocalFlight {
-    /// What is fetched.
+    /// The target that is fetched.
     pub target: Rc<CanonicalTarget>,
-    /// How the board knows it.
+    /// Its key on the board.
     pub key: FlightKey,
     /// The rules under which it began.
     pub policy: FlightPolicy,
-    /// Who leads.
+    /// This worker's part in it.
     pub role: Role,
-    /// Who waits, in order of arrival. A request that has gone away stays here until it is passed over.
-    pub waiters: VecDeque<Waiter>,
-    /// How many of them have not gone away.
-    pub waiting: usize,
+    /// The requests of this worker that wait for it.
+    pub waiters: WaitingList,
     /// Whether requests of other workers may wait for this worker's leader.
     pub awaited: bool,
     /// The entry that the store is to make readable.
     pub awaits: AwaitedEntry,
-    /// How they leave a leader that has stalled.
+    /// How followers leave a leader that has stalled.
     pub rush: Rush,
     /// Whether the store has already failed to take a response.
     pub unshared: bool,
@@ -250,8 +214,7 @@ impl LocalFlight {
             key,
             policy,
             role,
-            waiters: VecDeque::new(),
-            waiting: 0,
+            waiters: WaitingList::default(),
             awaited: false,
             awaits: AwaitedEntry::Fill,
             rush: Rush::FIRST,
@@ -263,39 +226,24 @@ impl LocalFlight {
     }
 
     /// The leader, if it is this worker's.
-    pub fn leader(&mut self) -> Option<&mut Leader> {
+    pub fn leader(&self) -> Option<&Leader> {
+        match &self.role {
+            Role::Leading(leader) => Some(leader),
+            Role::Following { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn leader_mut(&mut self) -> Option<&mut Leader> {
         match &mut self.role {
             Role::Leading(leader) => Some(leader),
             Role::Following { .. } => None,
         }
     }
 
-    /// Waits for the store, which is thought to write the object anew, in the place of a response.
-    pub fn await_rewrite(&mut self, now: Millis) {
-        self.awaits = AwaitedEntry::Rewrite;
-        if let Some(leader) = self.leader() {
-            leader.phase = Phase::Committing(Commit {
-                since: now,
-                probes: 0,
-                next_probe: Some(now),
-                patience: REWRITE_MILLIS,
-            });
-        }
-    }
-
-    /// Its wait for the store, if that is what its leader, a request of this worker, is about.
-    pub fn commit(&mut self) -> Option<&mut Commit> {
-        match &mut self.leader()?.phase {
-            Phase::Committing(commit) => Some(commit),
-            _ => None,
-        }
-    }
-
     /// The timer period in which [`Coalescer::tick`](super::Coalescer::tick) must look at it.
     pub fn tick_period(&self) -> Millis {
-        if self.is_probed_again() {
-            PROBE_MILLIS
-        } else if !self.leads() || self.is_awaited() || self.is_committing() {
+        if !self.leads() || self.is_awaited() || self.is_storing() {
             TICK_MILLIS
         } else {
             // Twice as often as the lease is renewed, so that no renewal is late by a whole period.
@@ -321,46 +269,30 @@ impl LocalFlight {
         *doubted = Some(own_headers);
     }
 
-    /// The place of the request that leads next on this worker: the first that may lead. Where the response of a former
-    /// leader may be the doing of its own headers, the first with others comes in front of one with the same.
-    pub fn heir(&self) -> Option<usize> {
-        let mut waiters = self.waiters.iter();
-        let doubted = [self.failed, self.unstored];
-        let differs = |waiter: &Waiter| !doubted.contains(&Some(waiter.own_headers));
-        let first = waiters.position(|waiter| waiter.may_lead && differs(waiter));
-        first.or_else(|| self.waiters.iter().position(|waiter| waiter.may_lead))
+    /// The place of the request that leads next on this worker.
+    pub fn heir(&self) -> Option<WaitingPlace> {
+        self.waiters.heir([self.failed, self.unstored])
     }
 
-    /// Whether anyone waits for this worker's leader, as far as is known here.
+    /// Whether a request waits for this worker's leader, as far as is known here.
     pub fn is_awaited(&self) -> bool {
-        self.waiting > 0 || self.awaited
+        self.awaited || !self.waiters.is_empty()
     }
 
     /// Whether it waits for the store only.
-    pub fn is_committing(&self) -> bool {
-        matches!(&self.role, Role::Leading(leader) if matches!(leader.phase, Phase::Committing(_)))
+    pub fn is_storing(&self) -> bool {
+        self.leader().is_some_and(Leader::is_storing)
     }
 
-    /// Whether the store would ask the origin by now for what this worker's leader has brought.
+    /// Whether the store would ask the origin by now for the response that this worker's leader has brought.
     pub fn has_expired(&self, now: Millis) -> bool {
-        let Role::Leading(leader) = &self.role else {
-            return false;
-        };
-        let until = leader.fresh_until;
-        self.is_committing() && until.is_some_and(|until| until <= now)
-    }
-
-    /// Whether a probe has not found the response, and another is to follow.
-    pub fn is_probed_again(&self) -> bool {
-        let Role::Leading(leader) = &self.role else {
-            return false;
-        };
-        matches!(leader.phase, Phase::Committing(commit) if commit.probes > 0 && commit.next_probe.is_some())
+        let until = self.leader().and_then(|leader| leader.fresh_until);
+        self.is_storing() && until.is_some_and(|until| until <= now)
     }
 
     /// Whether one of this worker's requests leads.
     pub fn leads(&self) -> bool {
-        matches!(self.role, Role::Leading(_))
+        self.leader().is_some()
     }
 
     /// When the leader last made progress, as far as is known here.
@@ -373,7 +305,7 @@ impl LocalFlight {
 
     /// Whether one of this worker's requests leads that flight.
     pub fn leads_as(&self, flight: FlightId) -> bool {
-        matches!(self.role, Role::Leading(leader) if leader.id == flight)
+        self.leader().is_some_and(|leader| leader.id == flight)
     }
 
     /// Whether it waits for that flight to end.
@@ -384,5 +316,10 @@ impl LocalFlight {
     /// Whether followers should no longer wait.
     pub fn is_stalled(&self, now: Millis) -> bool {
         self.progress().saturating_add(self.policy.max_wait) <= now
+    }
+
+    /// Whether nothing is left of it on this worker: no request of it leads, and none waits.
+    pub fn is_over(&self) -> bool {
+        !self.leads() && self.waiters.is_empty()
     }
 }

@@ -3,8 +3,9 @@
 
 use super::{Coalescer, Effect, NextStep, Turn};
 use crate::coalescing::board::Acquired;
-use crate::coalescing::flight::{Role, Waiter};
+use crate::coalescing::flight::Role;
 use crate::coalescing::hints::Hint;
+use crate::coalescing::waiting_list::Waiter;
 use crate::workers::message::{Event, FlightMessage, FlightOutcome};
 use crate::workers::{FlightId, KeyHash, Millis};
 
@@ -23,7 +24,7 @@ impl Coalescer {
 
     /// Requests of another worker wait for a leader of this one.
     fn flight_awaited(&mut self, key: KeyHash, id: FlightId, turn: &mut Turn<'_>) {
-        if self.unconfirmed.is_led_as(key, id) {
+        if self.resting.is_led_as(key, id) {
             self.take_back(key, turn);
         }
         let Some(flight) = self.flights.get_mut(&key) else {
@@ -31,7 +32,7 @@ impl Coalescer {
         };
         if flight.leads_as(id) {
             flight.awaited = true;
-            Self::begin_to_probe(key, flight, turn);
+            turn.urge_store(key, flight);
             self.hasten(key);
         }
     }
@@ -44,7 +45,7 @@ impl Coalescer {
         turn: &mut Turn<'_>,
     ) {
         if outcome == FlightOutcome::NothingShared {
-            self.note_abort(key, turn.now);
+            turn.push(Effect::Aborted { key });
         }
         match self.flights.get(&key).map(|flight| flight.role) {
             // This worker's lease ran out, so there are two leaders; each tells its own followers.
@@ -140,10 +141,10 @@ impl Coalescer {
     /// Ends the flight on this worker: all followers leave.
     pub(super) fn settle(&mut self, key: KeyHash, outcome: FlightOutcome, turn: &mut Turn<'_>) {
         self.remember(key, &outcome, turn.now);
-        let Some(flight) = self.flights.remove(&key) else {
+        let Some(mut flight) = self.flights.remove(&key) else {
             return;
         };
-        if flight.waiting > 0 {
+        if !flight.waiters.is_empty() {
             self.note_heirless(key, &outcome, turn.now);
         }
         if let FlightOutcome::Varies { names } = &outcome {
@@ -152,7 +153,7 @@ impl Coalescer {
                 names: names.clone(),
             });
         }
-        for waiter in flight.waiters {
+        for waiter in flight.waiters.take_all() {
             self.release(waiter, &outcome, turn);
         }
     }
@@ -169,54 +170,38 @@ impl Coalescer {
             FlightOutcome::HitForMiss { reason, .. } => NextStep::HitForMiss(*reason),
             FlightOutcome::NoRoom => NextStep::NoRoom,
             FlightOutcome::NothingShared | FlightOutcome::Own { .. } => NextStep::Alone,
-            FlightOutcome::Failed { status } => return self.fail(waiter, *status, turn),
+            FlightOutcome::Failed { status } => {
+                let (stream, status) = (waiter.stream, *status);
+                let waited = self.dismiss(waiter, turn.now);
+                return turn.push(Effect::Fail {
+                    stream,
+                    status,
+                    waited,
+                });
+            }
         };
         self.release_as(waiter, next_step, turn);
     }
 
-    fn fail(&mut self, waiter: Waiter, status: u16, turn: &mut Turn<'_>) {
-        let stream = waiter.stream;
-        if let Some(waited) = self.leave(waiter, turn.now) {
-            turn.push(Effect::Fail {
-                stream,
-                status,
-                waited,
-            });
-        }
-    }
-
-    /// The response of a flight that goes on is one of several of its URL: who waits for it here goes on under the key of
-    /// the variant of its own.
+    /// The response of a flight that goes on is one of several of its URL: the requests that wait for it here go on under
+    /// the keys of their own variants.
     pub fn part_variants(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        let waiters = std::mem::take(&mut flight.waiters);
-        flight.waiting = 0;
-        if !flight.leads() {
-            self.flights.remove(&key);
-        }
-        for waiter in waiters {
+        for waiter in flight.waiters.take_all() {
             self.release_as(waiter, NextStep::Varies, turn);
         }
+        self.forget_if_over(key);
     }
 
-    fn release_as(&mut self, waiter: Waiter, next_step: NextStep, turn: &mut Turn<'_>) {
-        let stream = waiter.stream;
-        if let Some(waited) = self.leave(waiter, turn.now) {
-            turn.push(Effect::Resume {
-                stream,
-                next_step,
-                waited,
-            });
-        }
-    }
-
-    /// A request waits no longer. How long it has waited, in milliseconds; `None` if it has gone away.
-    fn leave(&mut self, waiter: Waiter, now: Millis) -> Option<Millis> {
-        self.streams.remove(&waiter.stream)?;
-        self.parked -= 1;
-        Some(now.saturating_sub(waiter.since))
+    pub(super) fn release_as(&mut self, waiter: Waiter, next_step: NextStep, turn: &mut Turn<'_>) {
+        let (stream, waited) = (waiter.stream, self.dismiss(waiter, turn.now));
+        turn.push(Effect::Resume {
+            stream,
+            next_step,
+            waited,
+        });
     }
 
     /// Waits on if another worker leads, else leads.

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handover: who leads next.
 
-use super::{Coalescer, Effect, NextStep, Turn};
+use super::{Coalescer, Effect, FlightPart, NextStep, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{AwaitedEntry, Leader, Role, Rush};
+use crate::coalescing::waiting_list::WaitingPlace;
 use crate::metrics::Metric;
 use crate::workers::{FlightId, KeyHash};
 
 impl Coalescer {
-    /// Waits on where another worker leads, else makes the heir ([`LocalFlight::heir`]) on this worker the leader. False when neither can be. `leader_lost` says that the former leader is known to be
-    /// gone, rather than not heard of.
+    /// Waits on where another worker leads, else makes the heir on this worker the leader. False when neither can be.
+    /// `leader_lost` says that the former leader is known to be gone, rather than not heard of.
     pub(super) fn promote(&mut self, key: KeyHash, leader_lost: bool, turn: &mut Turn<'_>) -> bool {
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
         };
-        let streams = &self.streams;
-        flight
-            .waiters
-            .retain(|waiter| streams.contains_key(&waiter.stream));
         if flight.waiters.is_empty() {
             return false;
         }
@@ -67,16 +64,22 @@ impl Coalescer {
     }
 
     /// Makes the request at place `heir` of the waiting list the leader of flight `id`.
-    fn appoint(&mut self, key: KeyHash, id: FlightId, heir: usize, turn: &mut Turn<'_>) -> bool {
+    fn appoint(
+        &mut self,
+        key: KeyHash,
+        id: FlightId,
+        heir: WaitingPlace,
+        turn: &mut Turn<'_>,
+    ) -> bool {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
         };
-        let Some(waiter) = flight.waiters.remove(heir) else {
+        let Some(waiter) = flight.waiters.take(heir) else {
             return false;
         };
-        flight.waiting -= 1;
-        self.parked -= 1;
+        self.parts
+            .insert(waiter.stream, FlightPart { key, place: None });
         flight.rush = Rush::FIRST;
         // This worker does not know which workers wait for a flight that it takes over.
         flight.awaited |= !flight.leads();

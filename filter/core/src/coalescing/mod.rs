@@ -12,35 +12,33 @@
 //!
 //! ```text
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Found
-//!           ├ ORIGIN: it cannot be stored, perhaps for the request's own
-//!           │ headers ────────────────────────────────────────────────────────► Own
-//!           ├ ORIGIN: the same, for the second leader in a row ───────────────► HitForMiss
-//!           ├ EDGE: the store has no room for it ─┬ it is too large to copy ──► NoRoom
-//!           │                                     └ its copy has been shared ─► NothingShared
-//!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
-//!           ├ ORIGIN: its key does not have all that it varies with, and it is
-//!           │ not stored ─────────────────────────────────────────────────────► Varies
-//!           ├ ORIGIN or EDGE: the origin failed, perhaps for the request's own
-//!           │ headers ────────────────────────────────────────────────────────► Own
-//!           ├ ORIGIN or EDGE: the same, for the second leader in a row ───────► Failed
-//!           ├ ORIGIN or EDGE: the request may be why the origin refused it ───► NothingShared
+//!           ├ it cannot be stored, perhaps for the request's own headers ─────► Own
+//!           ├ the same, for the second leader in a row ───────────────────────► HitForMiss
+//!           ├ the store has no room for it ─┬ it is too large to copy ────────► NoRoom
+//!           │                               └ its copy has been shared ───────► NothingShared
+//!           ├ the origin failed, and the store keeps what it has ─────────────► Kept
+//!           ├ its key does not have all that it varies with, and it is not
+//!           │ stored ─────────────────────────────────────────────────────────► Varies
+//!           ├ the origin failed, perhaps for the request's own headers ───────► Own
+//!           ├ the same, for the second leader in a row ───────────────────────► Failed
+//!           ├ the request may be why the origin refused it ───────────────────► NothingShared
 //!           ├ the client left ────────────────────────────────────────────────► NothingShared
-//!           └ ORIGIN: it goes into the store ─► Filling
+//!           └ it goes into the store ─► Filling
 //!
-//! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
-//!          │                         ├ the same, and nobody waited at the end ─► Found
-//!          │                         ├ the same, of what each use validates ───► Validated
-//!          │                         ├ nobody came while its lease lasted ─────► believed to be stored
-//!          │                         └ none did for half of max_wait, or there
-//!          │                           is no room ────────────────────────────► NothingShared
+//! Filling ─┬ it ended ─► Storing ─┬ the store has it ─────────────────────────► Stored
+//!          │                      ├ the same, and no request waited at the end ► Found
+//!          │                      ├ the same, of what each use validates ─────► Validated
+//!          │                      ├ no request came while its lease lasted ───► believed to be stored
+//!          │                      ├ the store has lost it, or has no room ────► NothingShared
+//!          │                      └ the store has not taken it ───────────────► NothingShared, HitForMiss
 //!          ├ it broke ────────────────────────────────────────────────────────► Own, Failed
-//!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
+//!          └ the client left ─► Aborting ─┬ it ended all the same ─► Storing
 //!                                         └ it broke, or max_wait passed ─────► NothingShared
 //! ```
 //!
 //! After `NothingShared` and `Own` another request leads: of the same worker if one waits there, else of the first
 //! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
-//! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
+//! `HitForMiss` instead. A client that leaves in `Storing` changes nothing.
 //!
 //! Where leader after leader gets an error of its own, more and more requests stop waiting, so that those for a URL that
 //! is refused to everybody do not go to the origin one by one.
@@ -48,15 +46,14 @@
 //! Where a response that is stored proves to be one of several of its URL, the flight goes on, and its followers leave
 //! it for those of their own variants ([`Coalescer::part_variants`]).
 //!
-//! Envoy's cache makes an entry readable some time after the response has ended. While followers wait, on this worker or
-//! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers no
-//! probe is sent: the fill is unconfirmed. Its lease stays on the board, so that the next request on any worker is a
-//! follower. Where the lease is too short for that, a probe is sent a moment later, when the store has the response as a
-//! rule: a probe that finds nothing goes all the way to ORIGIN and costs as much as a fill.
+//! The store says some time after the end of a response that it can be read ([`StoreNews`]). It is asked to while
+//! followers wait, on this worker or on another, which says so ([`Effect::Await`]). Without followers the fill rests: its
+//! lease stays on the board, so that the next request on any worker is a follower. Where the lease is too short for that,
+//! the store is asked a moment later.
 //!
-//! Envoy's cache crashes when the client of a fill leaves, and takes no other response to the same entry while the fill
-//! lasts. So a fill whose client has gone is aborted before the next leader begins ([`Effect::Abort`]). A client whose
-//! answer may be 304 may leave with it. Its request does not lead: the caller leads with a request of its own instead.
+//! A store may lose a fill whose client leaves, and may take no other response to the same entry meanwhile. So a fill
+//! whose client has gone is aborted in front of the next leader ([`Effect::Abort`]). A client whose answer may be 304 may
+//! leave with it. Its request does not lead: the caller leads with a request of its own instead.
 
 pub mod ahead;
 pub mod board;
@@ -70,20 +67,21 @@ mod next_step;
 mod own_responses;
 mod refreshes;
 mod requests;
+mod resting;
+mod storing;
 mod timer;
-mod unconfirmed;
 pub mod unread;
 pub mod varying;
+mod waiting_list;
 
 use std::rc::Rc;
 
-use own_responses::{Doubts, Heirless};
-use unconfirmed::Unconfirmed;
+use own_responses::OwnResponses;
+use resting::RestingFills;
+use waiting_list::{Waiter, WaitingPlace};
 
 use crate::coalescing::board::{Board, FlightKey};
-use crate::coalescing::flight::{
-    Commit, FlightPolicy, LONGEST_TICK_MILLIS, Leader, LocalFlight, Role,
-};
+use crate::coalescing::flight::{FlightPolicy, LONGEST_TICK_MILLIS, Leader, LocalFlight, Role};
 use crate::coalescing::hints::Hints;
 use crate::freshness::UncacheableReason;
 use crate::host::SharedStore;
@@ -96,6 +94,7 @@ use crate::workers::{FlightId, KeyHash, Millis, NumberMap, OwnHeaders, StreamId,
 
 pub use next_step::NextStep;
 pub use refreshes::CLAIM_MILLIS;
+pub use storing::{AwaitedFill, StoreNews};
 
 /// A request that would take part.
 #[derive(Clone, Debug)]
@@ -150,18 +149,28 @@ pub enum Effect {
         /// The request.
         stream: StreamId,
     },
-    /// Ask the store whether it has `target`; answer with [`Coalescer::probed`].
-    Probe {
+    /// A fill of the key was aborted, on this worker or on another: the store may still be busy with it.
+    Aborted {
         /// The key.
         key: KeyHash,
-        /// What to ask for.
-        target: Rc<CanonicalTarget>,
+    },
+    /// Have the store say when a response that has ended can be read, by [`Coalescer::stored`].
+    Await {
+        /// The key.
+        key: KeyHash,
+        /// The response.
+        fill: AwaitedFill,
+    },
+    /// The store need not say it any more.
+    AwaitNoMore {
+        /// The key.
+        key: KeyHash,
     },
     /// The store is believed to have `target` since the newest soft purge, if there was one.
     Confirm {
         /// The key.
         key: KeyHash,
-        /// What was fetched.
+        /// The target that was fetched.
         target: Rc<CanonicalTarget>,
     },
     /// Remember that responses for the URL of `target` vary with `names`, before anyone of this turn goes on.
@@ -188,25 +197,12 @@ pub struct NotStored {
     pub most: Millis,
 }
 
-/// What a probe of the store has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probed {
-    /// The response of the flight, or a newer one.
-    Readable {
-        /// Until when it is fresh.
-        until: Millis,
-        /// Whether a call can bring it.
-        small: bool,
-    },
-    /// The response of the flight, which is validated at each use.
-    Validated,
-    /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
-    /// from before the purge was under way, it may have dropped that of the flight.
-    Outdated,
-    /// Nothing, and the store has no room now.
-    NoRoom,
-    /// Nothing.
-    Missing,
+/// The part that a request of this worker takes in the flight of a key.
+#[derive(Clone, Copy, Debug)]
+struct FlightPart {
+    key: KeyHash,
+    /// Its place among the requests that wait; `None` for the leader.
+    place: Option<WaitingPlace>,
 }
 
 /// The coalescing of one worker.
@@ -215,20 +211,12 @@ pub struct Coalescer {
     worker: WorkerId,
     sequence: u32,
     flights: NumberMap<KeyHash, LocalFlight>,
-    unconfirmed: Unconfirmed,
-    streams: NumberMap<StreamId, KeyHash>,
+    resting: RestingFills,
+    parts: NumberMap<StreamId, FlightPart>,
     hints: Hints,
-    /// Keys whose last request the origin has failed.
-    failures: Doubts,
-    /// Keys whose last response was not stored.
-    unstored: Doubts,
-    /// Keys whose last fill was aborted.
-    aborts: Doubts,
-    /// Keys whose followers go on without an heir.
-    heirless: Heirless,
+    own_responses: OwnResponses,
     /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
     successors: Vec<(FlightId, KeyHash)>,
-    parked: usize,
     /// The shortest timer period that a flight has needed at the last tick or since.
     period: Millis,
 }
@@ -240,15 +228,11 @@ impl Coalescer {
             worker,
             sequence: 0,
             flights: NumberMap::default(),
-            unconfirmed: Unconfirmed::default(),
-            streams: NumberMap::default(),
+            resting: RestingFills::default(),
+            parts: NumberMap::default(),
             hints: Hints::new(hints),
-            failures: Doubts::default(),
-            unstored: Doubts::default(),
-            aborts: Doubts::default(),
-            heirless: Heirless::default(),
+            own_responses: OwnResponses::default(),
             successors: Vec::new(),
-            parked: 0,
             period: LONGEST_TICK_MILLIS,
         }
     }
@@ -265,7 +249,8 @@ impl Coalescer {
 
     /// Requests that wait now.
     pub fn parked(&self) -> usize {
-        self.parked
+        let waiting = self.flights.values().map(|flight| flight.waiters.len());
+        waiting.sum()
     }
 
     /// Keys in flight, as far as this worker takes part.
@@ -275,23 +260,25 @@ impl Coalescer {
 
     /// The request of this worker that leads for `key`.
     pub fn leader(&self, key: KeyHash) -> Option<Leader> {
-        match self.role(key)? {
-            Role::Leading(leader) => Some(leader),
-            Role::Following { .. } => None,
-        }
+        self.flights.get(&key)?.leader().copied()
     }
 
-    /// What this worker has to do with `key`.
+    /// This worker's part in the flight of `key`.
     pub fn role(&self, key: KeyHash) -> Option<Role> {
         self.flights.get(&key).map(|flight| flight.role)
     }
 
-    /// Places on waiting lists, those of requests that have gone away included.
-    pub fn remembered_waiters(&self) -> usize {
-        self.flights
-            .values()
-            .map(|flight| flight.waiters.len())
-            .sum()
+    /// Notes that a request waits no longer. How long it has waited, in milliseconds.
+    fn dismiss(&mut self, waiter: Waiter, now: Millis) -> Millis {
+        self.parts.remove(&waiter.stream);
+        now.saturating_sub(waiter.since)
+    }
+
+    /// Forgets the flight of `key` on this worker, if nothing is left of it.
+    fn forget_if_over(&mut self, key: KeyHash) {
+        if self.flights.get(&key).is_some_and(LocalFlight::is_over) {
+            self.flights.remove(&key);
+        }
     }
 }
 
@@ -330,13 +317,6 @@ impl Turn<'_> {
             checked: self.now,
         };
         self.tell_leader(key, leader);
-    }
-
-    fn probe(&mut self, key: KeyHash, commit: &mut Commit, target: Rc<CanonicalTarget>) {
-        commit.next_probe = None;
-        commit.probes += 1;
-        self.count(Metric::StoreProbes);
-        self.push(Effect::Probe { key, target });
     }
 
     /// Tells a leader that requests of this worker wait for it.

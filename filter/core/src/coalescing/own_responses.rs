@@ -6,7 +6,7 @@
 //! cookie made the key hit-for-miss, one client could switch caching off. So the first such response is its leader's own,
 //! and one of the waiting requests leads with its own headers, if possible with others than those of the former leader.
 //! The second in a row counts for all: a crowd costs an origin that is down two requests. Where nobody waits, the
-//! responses for one key follow each other in [`Doubts`]. Where the waiting requests may not lead, as HEADs and
+//! responses for one key follow each other in [`OwnResponses`]. Where the waiting requests may not lead, as HEADs and
 //! conditional requests, a fill in the background leads for them next ([`Coalescer::lacks_heir`]).
 
 use super::{Coalescer, NotStored, Turn};
@@ -22,45 +22,9 @@ const HEIRLESS_MILLIS: Millis = 1_000;
 /// How many keys are remembered at most. What is forgotten costs one more request.
 const MOST_KEYS: usize = 4_096;
 
-/// Keys whose last response was of one such kind, with the end of the time for which that is remembered.
-#[derive(Debug)]
-pub(super) struct Doubts {
-    keys: RecentKeys<Millis>,
-}
-
-impl Default for Doubts {
-    fn default() -> Self {
-        Self {
-            keys: RecentKeys::new(MOST_KEYS),
-        }
-    }
-}
-
-impl Doubts {
-    /// Remembers a response for `key` until then. Whether another is remembered.
-    pub(super) fn note(&mut self, key: KeyHash, now: Millis, until: Millis) -> bool {
-        let before = self.keys.peek(key).is_some_and(|until| *until > now);
-        self.keys.insert(key, until);
-        before
-    }
-
-    /// Forgets the response for `key` that is remembered. Whether there is one.
-    pub(super) fn take(&mut self, key: KeyHash, now: Millis) -> bool {
-        let known = self.keys.peek(key).is_some_and(|until| *until > now);
-        self.forget(key);
-        known
-    }
-
-    fn forget(&mut self, key: KeyHash) {
-        if !self.keys.is_empty() {
-            self.keys.remove(key);
-        }
-    }
-}
-
 /// A response that was its leader's own, where none of the waiting requests may lead.
 #[derive(Clone, Copy, Debug)]
-struct OwnResponse {
+struct HeirlessResponse {
     doubt: Doubt,
     own_headers: OwnHeaders,
     /// When it ended its flight.
@@ -69,13 +33,23 @@ struct OwnResponse {
     filled: bool,
 }
 
-/// The keys of such responses.
-#[derive(Debug)]
-pub(super) struct Heirless {
-    keys: RecentKeys<OwnResponse>,
+/// The last responses for a key that say something about the next one.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastResponses {
+    /// Until when a failure of the origin is remembered.
+    failed: Millis,
+    /// Until when a response is remembered that was not stored.
+    unstored: Millis,
+    heirless: Option<HeirlessResponse>,
 }
 
-impl Default for Heirless {
+/// The keys of such responses.
+#[derive(Debug)]
+pub(super) struct OwnResponses {
+    keys: RecentKeys<LastResponses>,
+}
+
+impl Default for OwnResponses {
     fn default() -> Self {
         Self {
             keys: RecentKeys::new(MOST_KEYS),
@@ -83,52 +57,79 @@ impl Default for Heirless {
     }
 }
 
-impl Heirless {
-    fn get(&self, key: KeyHash, now: Millis) -> Option<OwnResponse> {
-        let known = self.keys.peek(key).copied();
-        known.filter(|response| now < response.at.saturating_add(HEIRLESS_MILLIS))
+impl OwnResponses {
+    /// Remembers a response for `key` of that kind until then. Whether another is remembered at `now`.
+    fn note(&mut self, key: KeyHash, doubt: Doubt, now: Millis, until: Millis) -> bool {
+        let mut last = self.keys.peek(key).copied().unwrap_or_default();
+        let known = match doubt {
+            Doubt::Failed => &mut last.failed,
+            Doubt::NotStored => &mut last.unstored,
+        };
+        let before = std::mem::replace(known, until);
+        self.keys.insert(key, last);
+        before > now
+    }
+
+    /// Forgets the response for `key` of that kind.
+    fn forget(&mut self, key: KeyHash, doubt: Doubt) {
+        if let Some(last) = self.keys.peek_mut(key) {
+            match doubt {
+                Doubt::Failed => last.failed = 0,
+                Doubt::NotStored => last.unstored = 0,
+            }
+        }
+    }
+
+    fn heirless(&mut self, key: KeyHash, now: Millis) -> Option<&mut HeirlessResponse> {
+        let heirless = self.keys.peek_mut(key)?.heirless.as_mut();
+        heirless.filter(|response| now < response.at.saturating_add(HEIRLESS_MILLIS))
+    }
+
+    fn set_heirless(&mut self, key: KeyHash, response: HeirlessResponse) {
+        let last = self.keys.peek(key).copied().unwrap_or_default();
+        let heirless = Some(response);
+        self.keys.insert(key, LastResponses { heirless, ..last });
     }
 }
 
 impl Coalescer {
     /// Whether requests for `key` go on that may not lead, because the response of their leader was its own.
-    pub fn lacks_heir(&self, key: KeyHash, now: Millis) -> bool {
-        self.heirless.get(key, now).is_some()
+    pub fn lacks_heir(&mut self, key: KeyHash, now: Millis) -> bool {
+        self.own_responses.heirless(key, now).is_some()
     }
 
     /// Lets one fill in the background begin for these requests, which may have waited for one before. False if one has
     /// begun.
     pub fn take_heirless_fill(&mut self, key: KeyHash, now: Millis) -> bool {
-        let lacks = self.lacks_heir(key, now);
-        let known = self.heirless.keys.peek_mut(key).filter(|_| lacks);
-        known.is_some_and(|response| !std::mem::replace(&mut response.filled, true))
+        let response = self.own_responses.heirless(key, now);
+        response.is_some_and(|response| !std::mem::replace(&mut response.filled, true))
     }
 
     /// Remembers a flight of `key` that ends so while requests wait for it that may not lead.
     pub(super) fn note_heirless(&mut self, key: KeyHash, outcome: &FlightOutcome, now: Millis) {
         if let FlightOutcome::Own { doubt, own_headers } = *outcome {
-            let response = OwnResponse {
+            let response = HeirlessResponse {
                 doubt,
                 own_headers,
                 at: now,
                 filled: false,
             };
-            self.heirless.keys.insert(key, response);
+            self.own_responses.set_heirless(key, response);
         }
     }
 
     /// Goes on with such a flight in the one that a fill in the background leads: the next response of that kind counts
     /// for all.
     pub(super) fn inherit(&mut self, key: KeyHash, now: Millis) {
-        let former = self.heirless.get(key, now);
+        let former = self.own_responses.heirless(key, now);
         if let Some((former, flight)) = former.zip(self.flights.get_mut(&key)) {
             flight.set_doubted(former.doubt, former.own_headers);
         }
     }
 
-    /// Whether the failure of the origin that `stream` has met for `key` is its own, and remembers the failure. It is
-    /// where the request has own headers, and the failure is the first in a row.
-    pub fn is_own_failure(
+    /// Remembers a failure of the origin that `stream` has met for `key`. True if the failure is its own: the request has
+    /// own headers, and the failure is the first in a row.
+    pub fn meet_failure(
         &mut self,
         key: KeyHash,
         stream: StreamId,
@@ -136,7 +137,7 @@ impl Coalescer {
         now: Millis,
     ) -> bool {
         let until = now.saturating_add(FAILURE_MILLIS);
-        let before = self.failures.note(key, now, until);
+        let before = self.own_responses.note(key, Doubt::Failed, now, until);
         self.is_first(Doubt::Failed, stream, before) && !own_headers.is_none()
     }
 
@@ -153,7 +154,7 @@ impl Coalescer {
 
     /// The origin has answered a request for `key`, and did not fail.
     pub fn origin_is_well(&mut self, key: KeyHash) {
-        self.failures.forget(key);
+        self.own_responses.forget(key, Doubt::Failed);
     }
 
     /// The origin has failed the leader of `key`, whose followers get that `status`, unless the failure is its own.
@@ -161,7 +162,7 @@ impl Coalescer {
         let Some(leader) = self.leader(key) else {
             return;
         };
-        if self.is_own_failure(key, leader.stream, leader.own_headers, turn.now) {
+        if self.meet_failure(key, leader.stream, leader.own_headers, turn.now) {
             self.pass_on(key, Doubt::Failed, turn);
         } else {
             self.finish(key, FlightOutcome::Failed { status }, turn);
@@ -183,9 +184,10 @@ impl Coalescer {
             most,
         } = response;
         let led = self.led_by(stream);
+        let until = turn.now.saturating_add(most);
         let before = self
-            .unstored
-            .note(key, turn.now, turn.now.saturating_add(most));
+            .own_responses
+            .note(key, Doubt::NotStored, turn.now, until);
         if self.is_first(Doubt::NotStored, stream, before) && !own_headers.is_none() {
             if let Some(led) = led {
                 self.pass_on(led, Doubt::NotStored, turn);
@@ -201,7 +203,7 @@ impl Coalescer {
 
     /// The response for `key` goes into the store, so that the key is not hit-for-miss any more.
     pub fn response_is_stored(&mut self, key: KeyHash) {
-        self.unstored.forget(key);
+        self.own_responses.forget(key, Doubt::NotStored);
         self.hints.end_mark(key);
     }
 
@@ -225,12 +227,19 @@ mod tests {
 
     #[test]
     fn responses_are_in_a_row_within_a_time_and_until_there_is_another() {
-        let (key, mut doubts) = (KeyHash(7), Doubts::default());
-        assert!(!doubts.note(key, 0, 10));
-        assert!(doubts.note(key, 9, 20));
-        assert!(!doubts.note(KeyHash(8), 9, 20), "of another key");
-        assert!(!doubts.note(key, 20, 30));
-        doubts.forget(key);
-        assert!(!doubts.note(key, 21, 30));
+        let (key, mut responses) = (KeyHash(7), OwnResponses::default());
+        assert!(!responses.note(key, Doubt::Failed, 0, 10));
+        assert!(responses.note(key, Doubt::Failed, 9, 20));
+        assert!(
+            !responses.note(key, Doubt::NotStored, 9, 20),
+            "of another kind"
+        );
+        assert!(
+            !responses.note(KeyHash(8), Doubt::Failed, 9, 20),
+            "of another key"
+        );
+        assert!(!responses.note(key, Doubt::Failed, 20, 30));
+        responses.forget(key, Doubt::Failed);
+        assert!(!responses.note(key, Doubt::Failed, 21, 30));
     }
 }

@@ -3,23 +3,21 @@
 
 use std::rc::Rc;
 
-use super::{Coalescer, Effect, NextStep, Request, Turn};
+use super::waiting_list::Waiter;
+use super::{Coalescer, Effect, FlightPart, NextStep, Request, Turn};
 use crate::coalescing::board::Acquired;
-use crate::coalescing::flight::{AwaitedEntry, Leader, LocalFlight, Phase, Role, Waiter};
+use crate::coalescing::flight::{AwaitedEntry, Leader, LocalFlight, Phase, Role};
 use crate::coalescing::hints::Hint;
 use crate::metrics::Metric;
 use crate::workers::message::FlightOutcome;
 use crate::workers::{FlightId, KeyHash, Millis, StreamId};
-
-/// Places that a waiting list may keep for requests that have gone away, beside one for each request that waits.
-const GONE_WAITERS: usize = 32;
 
 impl Coalescer {
     /// How a request goes on that neither leads nor waits; `None` if nothing is remembered of its key.
     pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<NextStep> {
         // A hit from before may be on its way to its client still, and has made a hint.
         let flight = self.flights.get(&key);
-        if flight.is_some_and(|flight| flight.awaits == AwaitedEntry::Rewrite) {
+        if flight.is_some_and(|flight| flight.awaits == AwaitedEntry::Returning) {
             return None;
         }
         Some(match self.hints.get(key, now)? {
@@ -30,14 +28,8 @@ impl Coalescer {
 
     /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.
     pub fn knows(&mut self, key: KeyHash, now: Millis) -> bool {
-        let in_flight = self.flights.contains_key(&key) || self.unconfirmed.contains(key);
+        let in_flight = self.flights.contains_key(&key) || self.resting.contains(key);
         in_flight || self.hints.get(key, now).is_some()
-    }
-
-    /// Whether the response for `key` has come to this worker whole, and the store is busy with it.
-    pub fn is_committing(&self, key: KeyHash) -> bool {
-        let flight = self.flights.get(&key);
-        flight.is_some_and(LocalFlight::is_committing) || self.unconfirmed.contains(key)
     }
 
     /// A request has come. How it goes on, or `None` if it waits.
@@ -99,7 +91,7 @@ impl Coalescer {
         let key = request.key.key;
         let free = self.flights.len() < request.policy.keys_in_flight
             && !self.flights.contains_key(&key)
-            && !self.unconfirmed.contains(key);
+            && !self.resting.contains(key);
         if matches!(remembered, NextStep::HitForMiss(_))
             && request.may_lead
             && free
@@ -127,9 +119,9 @@ impl Coalescer {
         }
     }
 
-    /// A request has met a gap in the store: the object was served a moment ago, and is being written anew. The store is
-    /// probed until it has the object again, and the requests that come now wait for that.
-    pub fn met_gap(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
+    /// The store does not have an object that it served a moment ago, and is about to serve it again: the requests that
+    /// come now wait for that.
+    pub fn await_return(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         let key = request.key.key;
         self.hints.expire(key);
         let room = self.flights.len() < request.policy.keys_in_flight;
@@ -139,7 +131,8 @@ impl Coalescer {
         if let Some(Acquired::Lead) = self.acquire(request, turn) {
             self.lead(request, turn);
             if let Some(flight) = self.flights.get_mut(&key) {
-                flight.await_rewrite(turn.now);
+                flight.await_return();
+                turn.await_store(key, flight, false);
             }
             self.hasten(key);
         }
@@ -174,7 +167,9 @@ impl Coalescer {
         if request.for_others {
             self.inherit(request.key.key, turn.now);
         }
-        self.streams.insert(request.stream, request.key.key);
+        let key = request.key.key;
+        self.parts
+            .insert(request.stream, FlightPart { key, place: None });
     }
 
     /// Notes that `next` is led after a flight of `key`, if that is another key.
@@ -201,68 +196,54 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&request.key.key) else {
             return Some(NextStep::Alone);
         };
-        if flight.waiting >= request.policy.waiters_per_key {
+        if flight.waiters.len() >= request.policy.waiters_per_key {
             turn.count(Metric::LimitsReached);
             return Some(NextStep::Alone);
         }
-        flight.waiters.push_back(Waiter {
+        let key = request.key.key;
+        let place = Some(flight.waiters.push(Waiter {
             stream: request.stream,
             since: turn.now,
             own_headers: request.own_headers,
             may_lead: request.may_lead,
             for_others: request.for_others,
-        });
-        flight.waiting += 1;
-        self.parked += 1;
-        self.streams.insert(request.stream, request.key.key);
+        }));
+        self.parts.insert(request.stream, FlightPart { key, place });
         turn.count(Metric::FollowersParked);
-        Self::begin_to_probe(request.key.key, flight, turn);
-        self.hasten(request.key.key);
+        turn.urge_store(key, flight);
+        self.hasten(key);
         None
     }
 
     /// Whether a request leads or waits. [`Coalescer::closed`] has nothing to do for any other.
     pub fn takes_part(&self, stream: StreamId) -> bool {
-        self.streams.contains_key(&stream)
+        self.parts.contains_key(&stream)
     }
 
     /// The client of `stream` has gone, or its response has been sent.
     pub fn closed(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
-        let Some((&stream, &key)) = self.streams.get_key_value(&stream) else {
+        let Some(&FlightPart { key, place }) = self.parts.get(&stream) else {
             return;
         };
         let Some(flight) = self.flights.get_mut(&key) else {
-            // Its fill is unconfirmed, and needs nobody.
-            self.streams.remove(&stream);
+            // Its fill rests, and needs no client.
+            self.parts.remove(&stream);
             return;
         };
-        if let Some(leader) = flight.leader()
-            && leader.stream == stream
-        {
+        if let Some(place) = place {
+            flight.waiters.take(place);
+            self.parts.remove(&stream);
+            self.forget_if_over(key);
+        } else if let Some(leader) = flight.leader_mut() {
             match leader.phase {
                 Phase::Filling => {
                     leader.phase = Phase::Aborting { since: turn.now };
                     turn.push(Effect::Abort { stream });
                 }
                 Phase::Fetching => self.finish(key, FlightOutcome::NothingShared, turn),
-                // The store has all that it needs, or ORIGIN tells of the end of the fill.
-                Phase::Committing(_) | Phase::Aborting { .. } => {}
+                // The store has all that it needs, or the end of the fill is still to come.
+                Phase::Storing { .. } | Phase::Aborting { .. } => {}
             }
-            return;
-        }
-        self.streams.remove(&stream);
-        flight.waiting -= 1;
-        self.parked -= 1;
-        if flight.waiting == 0 {
-            flight.waiters.clear();
-            if !flight.leads() {
-                self.flights.remove(&key);
-            }
-        } else if flight.waiters.len() > 2 * flight.waiting + GONE_WAITERS {
-            let streams = &self.streams;
-            flight
-                .waiters
-                .retain(|waiter| streams.contains_key(&waiter.stream));
         }
     }
 
@@ -279,23 +260,19 @@ impl Coalescer {
             return Vec::new();
         };
         let mut answered = Vec::new();
-        flight.waiters.retain(|waiter| {
-            let stream = waiter.stream;
-            if !self.streams.contains_key(&stream) {
-                return false;
-            }
-            let Some(answer) = answer(stream) else {
-                return true;
-            };
-            self.streams.remove(&stream);
-            answered.push((stream, now.saturating_sub(waiter.since), answer));
-            false
-        });
-        flight.waiting -= answered.len();
-        self.parked -= answered.len();
-        if flight.waiting == 0 && !flight.leads() {
-            self.flights.remove(&key);
+        for waiter in flight
+            .waiters
+            .take_if(|waiter| match answer(waiter.stream) {
+                Some(answer) => {
+                    answered.push((waiter.stream, now.saturating_sub(waiter.since), answer));
+                    true
+                }
+                None => false,
+            })
+        {
+            self.parts.remove(&waiter.stream);
         }
+        self.forget_if_over(key);
         answered
     }
 }

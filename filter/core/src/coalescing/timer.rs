@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time: leases are renewed, lost news is looked for, stalled leaders are left.
 
-use super::{Coalescer, Effect, NextStep, Turn};
+use super::{Coalescer, NextStep, Turn};
 use crate::coalescing::flight::{LONGEST_TICK_MILLIS, Leader, LocalFlight, Role, Rush};
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
@@ -10,11 +10,11 @@ use crate::workers::{KeyHash, Millis};
 const RUSH_MILLIS: Millis = 100;
 
 impl Coalescer {
-    /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits, leads or is unconfirmed.
+    /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits, leads or rests.
     pub fn tick_period(&self) -> Option<Millis> {
         if !self.flights.is_empty() {
             Some(self.period)
-        } else if !self.unconfirmed.is_empty() {
+        } else if !self.resting.is_empty() {
             Some(LONGEST_TICK_MILLIS)
         } else {
             None
@@ -37,7 +37,7 @@ impl Coalescer {
             match flight.role {
                 Role::Leading(leader) => {
                     self.renew(key, leader, turn);
-                    self.probe_if_due(key, turn);
+                    self.pass_on_expired(key, turn);
                     self.give_up_abort(key, turn);
                 }
                 Role::Following { checked, .. } => {
@@ -48,25 +48,17 @@ impl Coalescer {
             }
             self.leave_stalled(key, turn);
         }
-        self.end_unconfirmed(turn);
+        self.end_resting(turn);
         let needed = self.flights.values().map(LocalFlight::tick_period);
         self.period = needed.min().unwrap_or(LONGEST_TICK_MILLIS);
     }
 
-    /// Looks at the board for every key that another worker leads, and asks the store anew, as after
-    /// the loss of a queue and of the answers under way.
+    /// Looks at the board for every key that another worker leads, as after the loss of a queue.
     pub fn rescan_all(&mut self, turn: &mut Turn<'_>) {
-        let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
+        let follows = |(key, flight): (&KeyHash, &LocalFlight)| (!flight.leads()).then_some(*key);
+        let keys: Vec<KeyHash> = self.flights.iter().filter_map(follows).collect();
         for key in keys {
-            let Some(flight) = self.flights.get_mut(&key) else {
-                continue;
-            };
-            if !flight.leads() {
-                self.rescan(key, turn);
-            } else if let Some(commit) = flight.commit() {
-                commit.next_probe = Some(turn.now);
-                self.probe_if_due(key, turn);
-            }
+            self.rescan(key, turn);
         }
     }
 
@@ -79,7 +71,7 @@ impl Coalescer {
         if leader.renewed + flight.policy.renewal() > now {
             return;
         }
-        if let Some(current) = flight.leader() {
+        if let Some(current) = flight.leader_mut() {
             current.renewed = now;
         }
         let board_key = flight.key;
@@ -95,37 +87,35 @@ impl Coalescer {
         if !flight.is_stalled(now) {
             flight.rush = Rush::FIRST;
         }
-        if flight.waiting == 0 || !flight.is_stalled(now) || flight.rush.due > now {
+        if !flight.is_stalled(now) || flight.rush.due > now {
             return;
         }
-        let mut left = flight.rush.batch;
+        let batch = flight.rush.batch;
+        let mut leaving = Vec::new();
+        let mut clients = 0;
+        while clients < batch
+            && let Some(waiter) = flight.waiters.take_first()
+        {
+            clients += usize::from(!waiter.for_others);
+            leaving.push(waiter);
+        }
+        if leaving.is_empty() {
+            return;
+        }
         flight.rush = Rush {
-            batch: left.saturating_mul(2),
+            batch: batch.saturating_mul(2),
             due: now + RUSH_MILLIS,
         };
-        while left > 0
-            && let Some(waiter) = flight.waiters.pop_front()
-        {
-            if self.streams.remove(&waiter.stream).is_none() {
-                continue;
-            }
-            flight.waiting -= 1;
-            self.parked -= 1;
-            let next_step = if waiter.for_others {
-                NextStep::Unneeded
-            } else {
-                left -= 1;
-                turn.count(Metric::WaitTimeouts);
-                NextStep::WaitTimeout
+        for waiter in leaving {
+            let next_step = match waiter.for_others {
+                true => NextStep::Unneeded,
+                false => {
+                    turn.count(Metric::WaitTimeouts);
+                    NextStep::WaitTimeout
+                }
             };
-            turn.push(Effect::Resume {
-                stream: waiter.stream,
-                next_step,
-                waited: now.saturating_sub(waiter.since),
-            });
+            self.release_as(waiter, next_step, turn);
         }
-        if flight.waiting == 0 && !flight.leads() {
-            self.flights.remove(&key);
-        }
+        self.forget_if_over(key);
     }
 }

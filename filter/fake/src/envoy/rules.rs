@@ -166,7 +166,7 @@ impl FakeEnvoy {
                 "worker {seat} follows {key:?} for nobody"
             ),
             Role::Leading(Leader {
-                phase: Phase::Committing(_) | Phase::Aborting { .. },
+                phase: Phase::Storing { .. } | Phase::Aborting { .. },
                 ..
             }) => {}
             Role::Leading(leader) => {

@@ -320,7 +320,7 @@ impl Fetch {
                 .hints()
                 .was_just_readable(stream.key.key, turn.now);
             if again {
-                coalescer.met_gap(&request, turn);
+                coalescer.await_return(&request, turn);
             }
             again
         });

@@ -291,7 +291,7 @@ impl EdgeRequest {
             let avoids = avoids.filter(|_| !coalescer.hints().take_check(self.key.key, turn.now));
             return avoids.or(Some(NextStep::Alone));
         }
-        let waits = !self.shares_headers_only() || coalescer.is_committing(self.key.key);
+        let waits = !self.shares_headers_only() || coalescer.is_storing(self.key.key);
         if remembered == Some(NextStep::Fresh) || !waits {
             return remembered.or(Some(NextStep::Alone));
         }

@@ -223,7 +223,7 @@ pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, conte
 }
 
 /// Whether the failure of the origin that a request for `cache_key` has met may be the fault of its own headers. See
-/// [`Coalescer::is_own_failure`](sluice_core::coalescing::Coalescer::is_own_failure).
+/// [`Coalescer::meet_failure`](sluice_core::coalescing::Coalescer::meet_failure).
 pub fn is_own_failure(worker: &mut Worker, stream: &EdgeRequest, cache_key: &str) -> bool {
     let (key, now) = (
         worker.keys.key_hash(cache_key),
@@ -231,7 +231,7 @@ pub fn is_own_failure(worker: &mut Worker, stream: &EdgeRequest, cache_key: &str
     );
     worker
         .coalescer
-        .is_own_failure(key, stream.id, stream.own_headers, now)
+        .meet_failure(key, stream.id, stream.own_headers, now)
 }
 
 /// The origin has answered a request for `cache_key`, and has not failed.

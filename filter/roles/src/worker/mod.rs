@@ -39,6 +39,7 @@ use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{Order, TagHash, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
+use sluice_store::confirmations::Confirmations;
 use waking::wakeups::Wakeups;
 
 use crate::request::EdgeRequest;
@@ -57,6 +58,8 @@ pub struct Worker {
     /// What it knows of keys.
     pub keys: Keys,
     coalescer: Coalescer,
+    /// The responses that the store is to make readable.
+    confirmations: Confirmations,
     /// The root contexts, with the timer and the queue.
     pub roots: Roots,
     /// The policies of its root contexts and requests.
@@ -120,6 +123,7 @@ impl Worker {
                 policy,
             ),
             coalescer: Coalescer::new(worker, policy.limits.hints),
+            confirmations: Confirmations::default(),
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
             streams: NumberMap::default(),

@@ -16,6 +16,8 @@ impl Worker {
         self.turn(self.roots.serving(), |coalescer, turn| {
             coalescer.rescan_all(turn)
         });
+        self.confirmations.ask_anew(self.host.monotonic_millis());
+        self.watch_store();
         self.roots.wake();
     }
 
@@ -34,6 +36,7 @@ impl Worker {
     fn needed_period(&self) -> Millis {
         let needed = [
             self.coalescer.tick_period(),
+            self.confirmations.tick_period(),
             self.bodies.tick_period(),
             self.fills.tick_period(),
             self.calls.tick_period(),
@@ -105,6 +108,7 @@ impl Worker {
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
         self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
+        self.watch_store();
         bodies::give_up_overdue(self);
         fills::give_up_overdue(self);
         background::renew_claims(self);

@@ -80,7 +80,7 @@ pub fn await_probe(envoy: &mut FakeEnvoy, seat: usize) {
     let Some(coalescer) = envoy.coalescer(seat) else {
         return;
     };
-    if coalescer.unconfirmed() > 0 {
+    if coalescer.resting() > 0 {
         let end = envoy.now() + envoy.policy.lease;
         while envoy.now() < end && envoy.probes(seat) == 0 {
             live(envoy, 10);
@@ -125,7 +125,7 @@ pub fn assert_all_over(envoy: &mut FakeEnvoy) {
     for seat in 0..envoy.workers() {
         let coalescer = envoy.coalescer(seat).unwrap();
         assert_eq!((coalescer.flights(), coalescer.parked()), (0, 0));
-        assert_eq!(coalescer.unconfirmed(), 0);
+        assert_eq!(coalescer.resting(), 0);
         assert_eq!(coalescer.tick_period(), None, "no timer without work");
     }
 }

@@ -367,7 +367,7 @@ impl World {
             if let Some(coalescer) = self.host.coalescer(seat) {
                 let left = (coalescer.parked(), coalescer.flights());
                 assert_eq!(left, (0, 0), "worker {seat} leaks");
-                assert_eq!(coalescer.unconfirmed(), 0, "worker {seat} leaks");
+                assert_eq!(coalescer.resting(), 0, "worker {seat} leaks");
                 assert_eq!(
                     coalescer.tick_period(),
                     None,
@@ -404,7 +404,7 @@ impl World {
         let idle = (0..self.host.workers()).all(|seat| {
             self.host
                 .coalescer(seat)
-                .is_none_or(|coalescer| coalescer.flights() + coalescer.unconfirmed() == 0)
+                .is_none_or(|coalescer| coalescer.flights() + coalescer.resting() == 0)
         });
         idle && self.host.open_clients().is_empty()
     }

@@ -231,7 +231,7 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {
         return;
     };
-    if !worker.calls.has_room_to_prepare() || worker.coalescer.is_committing(stream.key.key) {
+    if !worker.calls.has_room_to_prepare() || worker.coalescer.is_storing(stream.key.key) {
         return;
     }
     let fill = CallKind::Fill(stream.key.key);

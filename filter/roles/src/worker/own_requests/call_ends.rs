@@ -4,15 +4,15 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::ahead::Representation;
-use sluice_core::coalescing::flight::Leader;
 use sluice_core::coalescing::unread::UnreadFill;
-use sluice_core::coalescing::{NextStep, Probed};
+use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::http::date;
 use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::vary::{Fit, fit};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::workers::KeyHash;
+use sluice_core::workers::{KeyHash, Millis};
+use sluice_store::confirmations::Probed;
 use sluice_store::entry::Entry;
 use sluice_store::stored_fields::StoredFields;
 
@@ -26,8 +26,8 @@ use crate::worker::own_requests::{
     probes::{self, has_succeeded},
     substitutes, variants,
 };
-use sluice_host::Map;
 use sluice_host::headers::Headers;
+use sluice_host::{Host, Map};
 
 /// What the origin has told of an object that a range is asked of.
 #[derive(Debug, Default)]
@@ -153,35 +153,37 @@ fn probed(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Probed {
     let cache_key = call.target.cache_key();
     let current = key == worker.keys.key_hash(cache_key);
     let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
-    let leader = worker.coalescer.leader(key);
     let awaited = |entry: &Entry<'_>, fields: &StoredFields<'_>| {
-        leader.is_some_and(|leader| is_awaited(worker, leader, entry, fields))
+        let awaited = worker.confirmations.awaited(key);
+        awaited.is_some_and(|(stream, answered)| {
+            entry.fill == worker.identity.fill_id(stream)
+                || has_come_since(&*worker.host, answered.unwrap_or_default(), entry, fields)
+        })
     };
     let now = worker.host.monotonic_millis();
     let probed = probes::probed(&*worker.host, now, outdated, awaited);
-    let found = matches!(probed, Probed::Readable { .. } | Probed::Validated);
-    if found {
+    if matches!(
+        probed,
+        Probed::Answered(StoreNews::Readable { .. } | StoreNews::Validated)
+    ) {
         worker.keys.confirm_current(key, &call.target);
     }
     probed
 }
 
-/// Whether the store has the response of `leader`, or one that came after it. While Envoy's cache writes what a 304 has
-/// brought, it may still have the response from before.
-fn is_awaited(
-    worker: &Worker,
-    leader: Leader,
+/// Whether a stored response has come since the origin `answered`. While Envoy's cache writes what a 304 has brought, it may
+/// still have the response from before.
+fn has_come_since(
+    host: &dyn Host,
+    answered: Millis,
     entry: &Entry<'_>,
     fields: &StoredFields<'_>,
 ) -> bool {
-    let host = &*worker.host;
-    let answered = leader.answered.unwrap_or_default();
     let since = host.monotonic_millis().saturating_sub(answered) / 1_000;
     let answered = host.unix_seconds().saturating_sub_unsigned(since);
     let date = fields.date().and_then(date::of);
     let received = date.map(|date| date.saturating_add_unsigned(entry.age));
-    let newer = received.is_some_and(|received| received > answered);
-    newer || entry.fill == worker.identity.fill_id(leader.stream)
+    received.is_some_and(|received| received > answered)
 }
 
 /// Ends a request of the worker: what it was for is done, or fails.
@@ -193,9 +195,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             } else {
                 Probed::Missing
             };
-            worker.turn(worker.roots.serving(), |coalescer, turn| {
-                coalescer.probed(key, probed, turn);
-            });
+            worker.take_probe(key, probed);
         }
         CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),
         CallKind::Fill(key) => {

@@ -2,9 +2,10 @@
 //! Looks at the store: for HEADs, whether it has the object, or only the object's headers are shared; for ranges, in
 //! front of the question for the object's size; and for requests that go to the origin by themselves if it has not.
 
-use sluice_core::coalescing::{NextStep, Probed};
+use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
+use sluice_store::confirmations::Probed;
 
 use crate::reply::EXPIRED;
 use crate::request::{EdgeRequest, PriorCall};
@@ -36,7 +37,7 @@ pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
     let whole = worker.keys.key_hash(target.cache_key());
     let part = worker.keys.key_hash(headers.cache_key());
     let coalescer = &mut worker.coalescer;
-    let has_whole = coalescer.remembered(whole, now).is_some() || coalescer.is_committing(whole);
+    let has_whole = coalescer.remembered(whole, now).is_some() || coalescer.is_storing(whole);
     if !has_whole && coalescer.knows(part, now) {
         *target = headers;
     }
@@ -93,10 +94,10 @@ pub fn unshared(stream: &EdgeRequest) -> NextStep {
 
 fn seen(host: &dyn Host, target: &CanonicalTarget) -> Seen {
     match probed(host, 0, |_| false, |_, _| true) {
-        Probed::Readable { .. } => Seen::Served {
+        Probed::Answered(StoreNews::Readable { .. }) => Seen::Served {
             allows_authenticated: has_for_authenticated(host, target),
         },
-        Probed::Validated => Seen::Expired,
+        Probed::Answered(StoreNews::Validated) => Seen::Expired,
         _ if has_told(host, EXPIRED) => Seen::Expired,
         _ => Seen::Nothing,
     }

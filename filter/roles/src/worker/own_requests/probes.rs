@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the answer to a call of the filter's own tells.
 
-use sluice_core::coalescing::Probed;
+use sluice_core::coalescing::StoreNews;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::Millis;
+use sluice_store::confirmations::Probed;
 use sluice_store::entry::Entry;
 use sluice_store::stored_fields::StoredFields;
 
@@ -29,22 +30,22 @@ pub fn probed(
     };
     let fields = StoredFields::of(headers.fields());
     match fields.entry().filter(|entry| entry.stored) {
-        None if has_told(host, NO_ROOM) => Probed::NoRoom,
+        None if has_told(host, NO_ROOM) => Probed::Answered(StoreNews::Lost),
         None => Probed::Missing,
         Some(entry) if predates_purge(&entry) => Probed::Outdated,
         Some(entry) if entry.lifetime.must_be_validated() => {
             if is_awaited(&entry, &fields) {
-                Probed::Validated
+                Probed::Answered(StoreNews::Validated)
             } else {
                 Probed::Missing
             }
         }
-        Some(entry) => Probed::Readable {
+        Some(entry) => Probed::Answered(StoreNews::Readable {
             until: now.saturating_add(fields.served_for(&entry, host.unix_millis())),
             small: fields
                 .content_length()
                 .is_some_and(|length| length <= MOST_BYTES),
-        },
+        }),
     }
 }
 

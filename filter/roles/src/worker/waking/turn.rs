@@ -4,7 +4,8 @@
 use sluice_core::coalescing::{Coalescer, Effect, Turn};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::{FlightOutcome, Message};
-use sluice_core::workers::{Millis, StreamId};
+use sluice_core::workers::{KeyHash, Millis, StreamId};
+use sluice_store::confirmations::Probed;
 
 use crate::reply::DueReply;
 use crate::request::account;
@@ -89,16 +90,52 @@ impl Worker {
                 Some(context) => self.answer_later(context, DueReply::Reset),
                 None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
-            Effect::Probe { key, target } => {
-                if let Some(policy) = self.policies.of_key(target.cache_key()).cloned() {
-                    self.calls.push(BackgroundCall::new(
-                        &*self.host,
-                        CallKind::Probe(key),
-                        target,
-                        policy,
-                    ));
-                    self.roots.wake();
-                }
+            Effect::Aborted { key } => {
+                let now = self.host.monotonic_millis();
+                self.confirmations.note_abort(key, now);
+            }
+            Effect::Await { key, fill } => {
+                let now = self.host.monotonic_millis();
+                self.confirmations.begin(key, fill, now);
+                self.send_probes();
+            }
+            Effect::AwaitNoMore { key } => self.confirmations.end(key),
+        }
+    }
+
+    /// Takes the answer to a probe of the store.
+    pub(in crate::worker) fn take_probe(&mut self, key: KeyHash, probed: Probed) {
+        let now = self.host.monotonic_millis();
+        if let Some(news) = self.confirmations.probed(key, probed, now) {
+            self.turn(self.roots.serving(), |coalescer, turn| {
+                coalescer.stored(key, news, turn);
+            });
+        }
+        self.send_probes();
+        self.arm_timer();
+    }
+
+    /// Gives the store up where it has had the time that it may take, and asks it again.
+    pub(in crate::worker) fn watch_store(&mut self) {
+        let now = self.host.monotonic_millis();
+        for (key, news) in self.confirmations.take_overdue(now) {
+            self.turn(self.roots.serving(), |coalescer, turn| {
+                coalescer.stored(key, news, turn);
+            });
+        }
+        self.send_probes();
+    }
+
+    /// Sends the probes that are due.
+    pub(in crate::worker) fn send_probes(&mut self) {
+        let now = self.host.monotonic_millis();
+        for (key, target) in self.confirmations.take_due(now) {
+            self.metrics.count(Metric::StoreProbes, 1);
+            if let Some(policy) = self.policies.of_key(target.cache_key()).cloned() {
+                let (host, kind) = (&*self.host, CallKind::Probe(key));
+                self.calls
+                    .push(BackgroundCall::new(host, kind, target, policy));
+                self.roots.wake();
             }
         }
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fills that have ended while nobody waited for them: the store is not asked for them until somebody does.
+//! Fills that have ended while no request waited for them: the store is not asked for them until one does.
 //!
-//! Most objects are not asked for twice within seconds, and a probe of the store costs about as much as a hit. So such a
+//! Most objects are not asked for twice within seconds, and to ask the store costs about as much as a hit. So such a
 //! fill keeps its lease on the board, and its worker remembers it here. The first request for the key, on whichever
 //! worker, is the first that waits: then the store is asked as for any other fill. When the lease ends the store has had
 //! the time that it may take, and is believed to have the response.
 
 use std::collections::VecDeque;
 
-use super::flight::{AwaitedEntry, LocalFlight, Phase};
+use super::flight::{AwaitedEntry, LocalFlight};
 use super::{Coalescer, Effect, Turn};
 use crate::coalescing::hints::Hint;
 use crate::workers::{FlightId, KeyHash, Millis, NumberMap};
@@ -21,15 +21,15 @@ struct EndedFill {
     end: Millis,
 }
 
-/// The unconfirmed fills of one worker.
+/// The resting fills of one worker.
 #[derive(Debug, Default)]
-pub(super) struct Unconfirmed {
+pub(super) struct RestingFills {
     fills: NumberMap<KeyHash, EndedFill>,
     /// When the lease of each ends, in the order in which they came. Those that were taken back stay here until then.
     ends: VecDeque<(Millis, KeyHash)>,
 }
 
-impl Unconfirmed {
+impl RestingFills {
     /// Number of fills.
     pub fn len(&self) -> usize {
         self.fills.len()
@@ -81,29 +81,29 @@ impl Unconfirmed {
 
 impl Coalescer {
     /// Ended fills of this worker for which the store has not been asked.
-    pub fn unconfirmed(&self) -> usize {
-        self.unconfirmed.len()
+    pub fn resting(&self) -> usize {
+        self.resting.len()
     }
 
-    /// Leaves a fill that has ended unconfirmed, for which nobody waits. False if the store is to be asked: the lease does
+    /// Lets a fill rest that has ended, for which no request waits. False if the store is to be asked: the lease does
     /// not last for as long as the store may take, or something else is remembered of the key.
-    pub(super) fn leave_unconfirmed(&mut self, key: KeyHash, turn: &mut Turn<'_>) -> bool {
+    pub(super) fn rest(&mut self, key: KeyHash, turn: &mut Turn<'_>) -> bool {
         let now = turn.now;
-        let (fills, remembered) = (self.unconfirmed.len(), self.hints.get(key, now));
+        let (fills, remembered) = (self.resting.len(), self.hints.get(key, now));
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
         };
         let (board_key, policy) = (flight.key, flight.policy);
-        let may_rest = policy.lease >= policy.longest_commit()
+        let may_rest = policy.lease >= policy.patience()
             && fills < policy.keys_in_flight
             && remembered.is_none();
-        let Some(leader) = flight.leader().filter(|_| may_rest) else {
+        let Some(leader) = flight.leader_mut().filter(|_| may_rest) else {
             return false;
         };
-        let (id, needed) = (leader.id, now + policy.longest_commit());
+        let (id, needed) = (leader.id, now + policy.patience());
         let mut end = leader.renewed + policy.lease;
         // A lease that is much longer would have others wait for a worker that has died.
-        if end < needed || end > needed + policy.longest_commit() {
+        if end < needed || end > needed + policy.patience() {
             let renewed = turn.board(|board| board.renew(board_key, id, needed, now));
             if renewed != Some(true) {
                 return false;
@@ -112,44 +112,40 @@ impl Coalescer {
             end = needed;
         }
         if let Some(flight) = self.flights.remove(&key) {
-            self.unconfirmed.insert(key, flight, end);
+            self.resting.insert(key, flight, end);
         }
         true
     }
 
-    /// Takes the fill of `key` back among the flights, if it is unconfirmed: a request has come that waits for it. If the
+    /// Takes the fill of `key` back among the flights, if it rests: a request has come that waits for it. If the
     /// response has expired meanwhile, that request leads.
     pub(super) fn take_back(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         self.restore(key, turn.now);
         self.pass_on_expired(key, turn);
     }
 
-    /// Puts the fill of `key` among the flights, if it is unconfirmed, as if its response had just ended: the store is
-    /// asked from now on.
+    /// Puts the fill of `key` among the flights, if it rests, as if its response had just ended.
     pub(super) fn restore(&mut self, key: KeyHash, now: Millis) {
-        let Some(mut flight) = self.unconfirmed.remove(key) else {
+        let Some(mut flight) = self.resting.remove(key) else {
             return;
         };
         flight.awaits = AwaitedEntry::EarlierFill;
-        if let Some(leader) = flight.leader() {
+        if let Some(leader) = flight.leader_mut() {
             leader.progress = now;
-            if let Phase::Committing(commit) = &mut leader.phase {
-                commit.since = now;
-            }
         }
         self.flights.insert(key, flight);
         self.hasten(key);
     }
 
-    /// Believes the fills to be stored for which nobody has come while their leases lasted.
-    pub(super) fn end_unconfirmed(&mut self, turn: &mut Turn<'_>) {
+    /// Believes the fills to be stored for which no request has come while their leases lasted.
+    pub(super) fn end_resting(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now;
-        while let Some((key, mut flight)) = self.unconfirmed.next_ended(now) {
+        while let Some((key, flight)) = self.resting.next_ended(now) {
             let Some(leader) = flight.leader() else {
                 continue;
             };
             let until = leader.fresh_until;
-            self.streams.remove(&leader.stream);
+            self.parts.remove(&leader.stream);
             if let Some(until) = until.filter(|until| *until > now)
                 && self.hints.get(key, now).is_none()
             {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses that have ended, until the store says that they can be read.
+
+use std::rc::Rc;
+
+use super::{Coalescer, Effect, Turn};
+use crate::coalescing::flight::{AwaitedEntry, LocalFlight, Phase};
+use crate::freshness::UncacheableReason;
+use crate::key::CanonicalTarget;
+use crate::metrics::Metric;
+use crate::workers::message::FlightOutcome;
+use crate::workers::{KeyHash, Millis, StreamId};
+
+/// A response that the store is to make readable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedFill {
+    /// The target that was fetched.
+    pub target: Rc<CanonicalTarget>,
+    /// The request that has caused the fill.
+    pub stream: StreamId,
+    /// When the origin answered, if it has.
+    pub answered: Option<Millis>,
+    /// Whether the object was served a moment ago, and no request fetches it.
+    pub is_returning: bool,
+    /// Whether requests wait, so that the store is to look at once.
+    pub urgent: bool,
+    /// How long the store may take.
+    pub patience: Millis,
+}
+
+/// The store's word on such a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreNews {
+    /// The store serves the response of the flight, or a newer one.
+    Readable {
+        /// Until when it is fresh.
+        until: Millis,
+        /// Whether a call can bring it.
+        small: bool,
+    },
+    /// The store has the response of the flight or a newer one, and each use validates it.
+    Validated,
+    /// The store does not have it, which says nothing of the next response.
+    Lost,
+    /// The store has not taken a response that it should have taken.
+    NotTaken,
+}
+
+impl LocalFlight {
+    /// Waits for the store, which is about to serve the object again, in the place of a response.
+    pub(super) fn await_return(&mut self) {
+        self.awaits = AwaitedEntry::Returning;
+        if let Some(leader) = self.leader_mut() {
+            leader.phase = Phase::Storing { urged: false };
+        }
+    }
+
+    /// The response that its leader waits for the store with.
+    fn awaited_fill(&self, urgent: bool) -> Option<AwaitedFill> {
+        let leader = self.leader()?;
+        Some(AwaitedFill {
+            target: Rc::clone(&self.target),
+            stream: leader.stream,
+            answered: leader.answered,
+            is_returning: self.awaits == AwaitedEntry::Returning,
+            urgent,
+            patience: self.policy.patience(),
+        })
+    }
+}
+
+impl Turn<'_> {
+    /// Has the store say when the response can be read that the leader of `flight` has brought. It looks at once if requests
+    /// wait.
+    pub(super) fn await_store(&mut self, key: KeyHash, flight: &mut LocalFlight, urgent: bool) {
+        let Some(fill) = flight.awaited_fill(urgent) else {
+            return;
+        };
+        if let Some(leader) = flight.leader_mut() {
+            leader.phase = Phase::Storing { urged: urgent };
+        }
+        self.push(Effect::Await { key, fill });
+    }
+
+    /// Has the store look at once, as a request waits for a leader of this worker, if the response has ended.
+    pub(super) fn urge_store(&mut self, key: KeyHash, flight: &mut LocalFlight) {
+        let phase = flight.leader().map(|leader| leader.phase);
+        if phase == Some(Phase::Storing { urged: false }) {
+            self.await_store(key, flight, true);
+        }
+    }
+}
+
+impl Coalescer {
+    /// The response of the fill has come to its end.
+    pub fn fill_ended(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
+        let now = turn.now;
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
+        leader.progress = now;
+        leader.phase = Phase::Storing { urged: false };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        if flight.is_awaited() {
+            turn.await_store(key, flight, true);
+        } else if self.rest(key, turn) {
+            return;
+        } else if let Some(flight) = self.flights.get_mut(&key) {
+            turn.await_store(key, flight, false);
+        }
+        self.hasten(key);
+    }
+
+    /// The store has said what it has of the response for `key`.
+    pub fn stored(&mut self, key: KeyHash, news: StoreNews, turn: &mut Turn<'_>) {
+        let flight = self.flights.get_mut(&key);
+        let Some(flight) = flight.filter(|flight| flight.is_storing()) else {
+            return;
+        };
+        let outcome = match news {
+            StoreNews::Readable { until, small } if flight.awaits == AwaitedEntry::Fill => {
+                FlightOutcome::Stored { until, small }
+            }
+            StoreNews::Readable { until, small } => FlightOutcome::Found { until, small },
+            StoreNews::Validated => {
+                let answered = flight.leader().and_then(|leader| leader.answered);
+                let at = answered.unwrap_or_default();
+                FlightOutcome::Validated { at }
+            }
+            StoreNews::Lost => {
+                if flight.awaits != AwaitedEntry::Returning {
+                    turn.count(Metric::Unshared);
+                }
+                flight.awaits = AwaitedEntry::Fill;
+                FlightOutcome::NothingShared
+            }
+            StoreNews::NotTaken => return self.not_taken(key, turn),
+        };
+        self.finish(key, outcome, turn);
+    }
+
+    /// The store has not taken a response that it should have taken: another request tries once more. After the second
+    /// time the key is hit-for-miss.
+    pub(super) fn not_taken(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        turn.count(Metric::Unshared);
+        let most = flight.policy.hit_for_miss;
+        let outcome = if std::mem::replace(&mut flight.unshared, true) {
+            let reason = UncacheableReason::NotTaken;
+            let until = self.hints.mark(key, reason, most, turn.now);
+            FlightOutcome::HitForMiss { until, reason }
+        } else {
+            FlightOutcome::NothingShared
+        };
+        self.finish(key, outcome, turn);
+    }
+
+    /// Has another request lead if the response has expired that the store was to make readable: it will not say so.
+    pub(super) fn pass_on_expired(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        let flight = self.flights.get(&key);
+        if flight.is_some_and(|flight| flight.has_expired(turn.now)) {
+            self.finish(key, FlightOutcome::NothingShared, turn);
+        }
+    }
+
+    /// Whether the response for `key` has come to this worker whole, and the store is busy with it.
+    pub fn is_storing(&self, key: KeyHash) -> bool {
+        let flight = self.flights.get(&key);
+        flight.is_some_and(LocalFlight::is_storing) || self.resting.contains(key)
+    }
+}

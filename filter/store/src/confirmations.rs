@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Confirmations: when the store has a response that has ended.
+//!
+//! Envoy's cache makes an entry readable some time after the response has ended, and tells no filter. So it is asked by
+//! probes while requests wait: at once, and again. A probe that finds nothing goes all the way to ORIGIN and costs as much
+//! as a fill, so the first one waits a moment where no request does.
+//!
+//! | Envoy's cache | the answer to it here | the test that tells when it can go |
+//! |---|---|---|
+//! | does not say when an entry is readable | probes | `control_an_entry_is_readable_some_time_after_its_response` |
+//! | drops a response while it is busy with an older fill of the key, and does not say so | patience | `store_that_is_busy_with_an_aborted_fill…` |
+//! | takes a file away in front of writing the freshened one | [`REWRITE_MILLIS`] | `control_v1_…` |
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::{AwaitedFill, StoreNews};
+use sluice_core::key::CanonicalTarget;
+use sluice_core::workers::recent_keys::RecentKeys;
+use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
+
+/// Timer period while the store is waited for.
+const TICK_MILLIS: Millis = 50;
+/// Time between probes of the store that find nothing, once the first few have followed each other at once.
+const PROBE_MILLIS: Millis = 10;
+/// Probes of the store that follow each other at once.
+const EAGER_PROBES: u32 = 4;
+/// How long the first probe waits where no follower does. As a rule the store takes less to make an entry readable.
+const COMMIT_MILLIS: Millis = 50;
+/// How long the store may take to write an object anew. As a rule it takes some milliseconds.
+const REWRITE_MILLIS: Millis = 250;
+/// How long the store may take with the response that follows an aborted one. While the store writes the last bytes of
+/// the aborted one, it drops the next response.
+const AFTER_ABORT_MILLIS: Millis = 500;
+/// How long probes may find the entry from before a soft purge. The store replaces it a moment after the end of a fill;
+/// after this time the store has dropped the fill.
+const OUTDATED_MILLIS: Millis = 1_000;
+/// How long the store may be busy with a fill that was aborted. It writes one part of the body at a time.
+const ABORT_MILLIS: Millis = 1_000;
+/// How many aborted fills are remembered at most. One that is forgotten costs its followers a longer wait.
+const MOST_ABORTS: usize = 4_096;
+
+/// What a probe of the store has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// The store's word on the awaited response.
+    Answered(StoreNews),
+    /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
+    /// from before the purge was under way, it may have dropped that of the flight.
+    Outdated,
+    /// Nothing.
+    Missing,
+}
+
+/// A response that the store is to make readable.
+#[derive(Debug)]
+struct AwaitedEntry {
+    fill: AwaitedFill,
+    /// When the wait began.
+    since: Millis,
+    /// Probes sent.
+    probes: u32,
+    /// When to probe next; `None` while a probe is under way.
+    next_probe: Option<Millis>,
+    /// How long the store may take.
+    patience: Millis,
+}
+
+impl AwaitedEntry {
+    /// The word on it where the store has not made it readable in time.
+    fn given_up(&self) -> StoreNews {
+        // A store that was busy with an aborted fill says nothing about the next response, nor does one that was not
+        // writing the object anew but has lost it.
+        match self.fill.is_returning || self.patience < self.fill.patience {
+            true => StoreNews::Lost,
+            false => StoreNews::NotTaken,
+        }
+    }
+}
+
+/// The responses that the store of one worker is to make readable.
+#[derive(Debug)]
+pub struct Confirmations {
+    awaited: NumberMap<KeyHash, AwaitedEntry>,
+    /// Until when the store may be busy with an aborted fill.
+    aborts: RecentKeys<Millis>,
+}
+
+impl Default for Confirmations {
+    fn default() -> Self {
+        Self {
+            awaited: NumberMap::default(),
+            aborts: RecentKeys::new(MOST_ABORTS),
+        }
+    }
+}
+
+impl Confirmations {
+    /// Waits for a response. If requests wait, the first probe is due at once.
+    pub fn begin(&mut self, key: KeyHash, fill: AwaitedFill, now: Millis) {
+        if let Some(entry) = self.awaited.get_mut(&key) {
+            entry.fill.urgent |= fill.urgent;
+        } else {
+            let patience = self.patience(key, &fill);
+            let pause = if fill.is_returning { 0 } else { COMMIT_MILLIS };
+            self.awaited.insert(
+                key,
+                AwaitedEntry {
+                    since: now,
+                    probes: 0,
+                    next_probe: Some(now.saturating_add(pause)),
+                    patience,
+                    fill,
+                },
+            );
+        }
+    }
+
+    /// How long the store may take with that response.
+    fn patience(&mut self, key: KeyHash, fill: &AwaitedFill) -> Millis {
+        if fill.is_returning {
+            return REWRITE_MILLIS;
+        }
+        let busy = self.aborts.peek(key).copied().unwrap_or_default();
+        self.aborts.remove(key);
+        match fill.answered.is_some_and(|answered| answered < busy) {
+            true => fill.patience.min(AFTER_ABORT_MILLIS),
+            false => fill.patience,
+        }
+    }
+
+    /// Ends the wait for `key`.
+    pub fn end(&mut self, key: KeyHash) {
+        self.awaited.remove(&key);
+    }
+
+    /// Remembers that a fill of `key` was aborted, with whose last bytes the store may be busy.
+    pub fn note_abort(&mut self, key: KeyHash, now: Millis) {
+        self.aborts.insert(key, now.saturating_add(ABORT_MILLIS));
+    }
+
+    /// The request whose response is awaited for `key`, and when the origin answered it.
+    pub fn awaited(&self, key: KeyHash) -> Option<(StreamId, Option<Millis>)> {
+        let fill = &self.awaited.get(&key)?.fill;
+        Some((fill.stream, fill.answered))
+    }
+
+    /// Takes the answer to a probe. Gives the word on the response, unless another probe is to follow.
+    pub fn probed(&mut self, key: KeyHash, probed: Probed, now: Millis) -> Option<StoreNews> {
+        let entry = self.awaited.get_mut(&key)?;
+        let news = match probed {
+            Probed::Answered(news) => news,
+            Probed::Outdated if entry.since.saturating_add(OUTDATED_MILLIS) <= now => {
+                StoreNews::NotTaken
+            }
+            Probed::Outdated | Probed::Missing => {
+                let eager = entry.probes < EAGER_PROBES;
+                let pause = if eager { 0 } else { PROBE_MILLIS };
+                entry.next_probe = Some(now.saturating_add(pause));
+                return None;
+            }
+        };
+        self.awaited.remove(&key);
+        Some(news)
+    }
+
+    /// Has the store asked anew for all of them, as after the loss of the answers under way.
+    pub fn ask_anew(&mut self, now: Millis) {
+        for entry in self.awaited.values_mut() {
+            entry.next_probe = Some(now);
+        }
+    }
+
+    /// Takes the responses for which the store has had the time that it may take, with the word on each.
+    pub fn take_overdue(&mut self, now: Millis) -> Vec<(KeyHash, StoreNews)> {
+        let overdue = |_: &KeyHash, entry: &mut AwaitedEntry| {
+            entry.since.saturating_add(entry.patience) <= now
+        };
+        let overdue = self.awaited.extract_if(overdue);
+        overdue
+            .map(|(key, entry)| (key, entry.given_up()))
+            .collect()
+    }
+
+    /// Takes the probes that are due, each with its key and the target to ask for.
+    pub fn take_due(&mut self, now: Millis) -> Vec<(KeyHash, Rc<CanonicalTarget>)> {
+        let mut due = Vec::new();
+        for (key, entry) in &mut self.awaited {
+            let urgent = entry.fill.urgent && entry.probes == 0;
+            if entry.next_probe.is_some_and(|next| urgent || next <= now) {
+                entry.next_probe = None;
+                entry.probes += 1;
+                due.push((*key, Rc::clone(&entry.fill.target)));
+            }
+        }
+        due
+    }
+
+    /// The timer period in which [`Confirmations::take_overdue`] and [`Confirmations::take_due`] are wanted.
+    pub fn tick_period(&self) -> Option<Millis> {
+        let again = |entry: &AwaitedEntry| entry.probes > 0 && entry.next_probe.is_some();
+        match self.awaited.values().any(again) {
+            true => Some(PROBE_MILLIS),
+            false => (!self.awaited.is_empty()).then_some(TICK_MILLIS),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_core::key::{Target, canonicalize};
+    use sluice_core::policy::Policy;
+
+    const KEY: KeyHash = KeyHash(7);
+    const PATIENCE: Millis = 2_500;
+    const FOUND: StoreNews = StoreNews::Readable {
+        until: 9_000,
+        small: true,
+    };
+
+    /// A response that the origin answered with at that time.
+    fn fill(answered: Millis, urgent: bool) -> AwaitedFill {
+        let policy = Policy::parse(br#"{"origin": {"kind": "http"}}"#).unwrap();
+        let target = Target {
+            scheme: Some("http"),
+            authority: b"edge.test",
+            path: b"/object",
+        };
+        AwaitedFill {
+            target: Rc::new(canonicalize(&policy, &target).unwrap()),
+            stream: StreamId(1),
+            answered: Some(answered),
+            is_returning: false,
+            urgent,
+            patience: PATIENCE,
+        }
+    }
+
+    /// When the store is given up that has nothing, and the word then.
+    fn given_up(confirmations: &mut Confirmations, now: Millis) -> Option<(Millis, StoreNews)> {
+        (now..now + 10_000).find_map(|now| {
+            confirmations.take_due(now);
+            confirmations.probed(KEY, Probed::Missing, now);
+            let overdue = confirmations.take_overdue(now);
+            overdue.first().map(|(_, news)| (now, *news))
+        })
+    }
+
+    #[test]
+    fn store_that_is_busy_with_an_aborted_fill_is_not_waited_for_as_if_it_were_slow() {
+        for (answered, expected) in [
+            (2, (500, StoreNews::Lost)),
+            (2_000, (PATIENCE, StoreNews::NotTaken)),
+        ] {
+            let mut confirmations = Confirmations::default();
+            confirmations.note_abort(KEY, 2);
+            confirmations.begin(KEY, fill(answered, true), answered);
+            let (at, news) = given_up(&mut confirmations, answered).unwrap();
+            assert_eq!((at - answered, news), expected);
+        }
+    }
+
+    #[test]
+    fn an_object_that_was_served_a_moment_ago_is_lost_if_it_does_not_return() {
+        let mut confirmations = Confirmations::default();
+        let returning = AwaitedFill {
+            is_returning: true,
+            ..fill(0, false)
+        };
+        confirmations.begin(KEY, returning, 0);
+        assert_eq!(confirmations.take_due(0).len(), 1, "probed at once");
+        let given_up = given_up(&mut confirmations, 0);
+        assert_eq!(given_up, Some((REWRITE_MILLIS, StoreNews::Lost)));
+    }
+
+    #[test]
+    fn probes_follow_each_other_at_once_and_then_after_a_pause() {
+        let mut confirmations = Confirmations::default();
+        confirmations.begin(KEY, fill(0, true), 0);
+        for _ in 0..EAGER_PROBES {
+            assert_eq!(confirmations.take_due(0).len(), 1);
+            assert!(confirmations.take_due(0).is_empty(), "one is under way");
+            assert_eq!(confirmations.probed(KEY, Probed::Missing, 0), None);
+        }
+        assert!(confirmations.take_due(PROBE_MILLIS - 1).is_empty());
+        assert_eq!(confirmations.tick_period(), Some(PROBE_MILLIS));
+        assert_eq!(confirmations.take_due(PROBE_MILLIS).len(), 1);
+        let news = confirmations.probed(KEY, Probed::Answered(FOUND), PROBE_MILLIS);
+        assert_eq!(news, Some(FOUND));
+        assert_eq!(confirmations.tick_period(), None);
+    }
+
+    #[test]
+    fn where_no_request_waits_the_first_probe_does() {
+        let mut confirmations = Confirmations::default();
+        confirmations.begin(KEY, fill(0, false), 0);
+        assert!(confirmations.take_due(COMMIT_MILLIS - 1).is_empty());
+        confirmations.begin(KEY, fill(0, true), 10);
+        assert_eq!(confirmations.take_due(10).len(), 1, "a request has come");
+    }
+
+    #[test]
+    fn an_entry_from_before_a_purge_is_not_waited_out_for_longer_than_a_second() {
+        let mut confirmations = Confirmations::default();
+        confirmations.begin(KEY, fill(0, true), 0);
+        let early = confirmations.probed(KEY, Probed::Outdated, OUTDATED_MILLIS - 1);
+        assert_eq!(early, None);
+        let late = confirmations.probed(KEY, Probed::Outdated, OUTDATED_MILLIS);
+        assert_eq!(late, Some(StoreNews::NotTaken));
+    }
+
+    #[test]
+    fn a_probe_without_an_answer_keeps_no_request_for_ever() {
+        let mut confirmations = Confirmations::default();
+        confirmations.begin(KEY, fill(0, true), 0);
+        confirmations.take_due(0);
+        let overdue = confirmations.take_overdue(PATIENCE);
+        assert_eq!(overdue, [(KEY, StoreNews::NotTaken)]);
+    }
+}
