@@ -13,7 +13,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::{AwaitedFill, StoreNews};
+use sluice_core::coalescing::{AwaitedFill, Store, StoreNews};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::recent_keys::RecentKeys;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
@@ -81,6 +81,8 @@ impl AwaitedEntry {
 #[derive(Debug)]
 pub struct Confirmations {
     awaited: NumberMap<KeyHash, AwaitedEntry>,
+    /// The word on the responses that probes have found, or will not find.
+    news: Vec<(KeyHash, StoreNews)>,
     /// Until when the store may be busy with an aborted fill.
     aborts: RecentKeys<Millis>,
 }
@@ -89,32 +91,13 @@ impl Default for Confirmations {
     fn default() -> Self {
         Self {
             awaited: NumberMap::default(),
+            news: Vec::new(),
             aborts: RecentKeys::new(MOST_ABORTS),
         }
     }
 }
 
 impl Confirmations {
-    /// Waits for a response. If requests wait, the first probe is due at once.
-    pub fn begin(&mut self, key: KeyHash, fill: AwaitedFill, now: Millis) {
-        if let Some(entry) = self.awaited.get_mut(&key) {
-            entry.fill.urgent |= fill.urgent;
-        } else {
-            let patience = self.patience(key, &fill);
-            let pause = if fill.is_returning { 0 } else { COMMIT_MILLIS };
-            self.awaited.insert(
-                key,
-                AwaitedEntry {
-                    since: now,
-                    probes: 0,
-                    next_probe: Some(now.saturating_add(pause)),
-                    patience,
-                    fill,
-                },
-            );
-        }
-    }
-
     /// How long the store may take with that response.
     fn patience(&mut self, key: KeyHash, fill: &AwaitedFill) -> Millis {
         if fill.is_returning {
@@ -128,25 +111,17 @@ impl Confirmations {
         }
     }
 
-    /// Ends the wait for `key`.
-    pub fn end(&mut self, key: KeyHash) {
-        self.awaited.remove(&key);
-    }
-
-    /// Remembers that a fill of `key` was aborted, with whose last bytes the store may be busy.
-    pub fn note_abort(&mut self, key: KeyHash, now: Millis) {
-        self.aborts.insert(key, now.saturating_add(ABORT_MILLIS));
-    }
-
     /// The request whose response is awaited for `key`, and when the origin answered it.
     pub fn awaited(&self, key: KeyHash) -> Option<(StreamId, Option<Millis>)> {
         let fill = &self.awaited.get(&key)?.fill;
         Some((fill.stream, fill.answered))
     }
 
-    /// Takes the answer to a probe. Gives the word on the response, unless another probe is to follow.
-    pub fn probed(&mut self, key: KeyHash, probed: Probed, now: Millis) -> Option<StoreNews> {
-        let entry = self.awaited.get_mut(&key)?;
+    /// Takes the answer to a probe.
+    pub fn take_probe(&mut self, key: KeyHash, probed: Probed, now: Millis) {
+        let Some(entry) = self.awaited.get_mut(&key) else {
+            return;
+        };
         let news = match probed {
             Probed::Answered(news) => news,
             Probed::Outdated if entry.since.saturating_add(OUTDATED_MILLIS) <= now => {
@@ -156,11 +131,11 @@ impl Confirmations {
                 let eager = entry.probes < EAGER_PROBES;
                 let pause = if eager { 0 } else { PROBE_MILLIS };
                 entry.next_probe = Some(now.saturating_add(pause));
-                return None;
+                return;
             }
         };
         self.awaited.remove(&key);
-        Some(news)
+        self.news.push((key, news));
     }
 
     /// Has the store asked anew for all of them, as after the loss of the answers under way.
@@ -168,17 +143,6 @@ impl Confirmations {
         for entry in self.awaited.values_mut() {
             entry.next_probe = Some(now);
         }
-    }
-
-    /// Takes the responses for which the store has had the time that it may take, with the word on each.
-    pub fn take_overdue(&mut self, now: Millis) -> Vec<(KeyHash, StoreNews)> {
-        let overdue = |_: &KeyHash, entry: &mut AwaitedEntry| {
-            entry.since.saturating_add(entry.patience) <= now
-        };
-        let overdue = self.awaited.extract_if(overdue);
-        overdue
-            .map(|(key, entry)| (key, entry.given_up()))
-            .collect()
     }
 
     /// Takes the probes that are due, each with its key and the target to ask for.
@@ -194,9 +158,45 @@ impl Confirmations {
         }
         due
     }
+}
 
-    /// The timer period in which [`Confirmations::take_overdue`] and [`Confirmations::take_due`] are wanted.
-    pub fn tick_period(&self) -> Option<Millis> {
+impl Store for Confirmations {
+    fn await_fill(&mut self, key: KeyHash, fill: AwaitedFill, now: Millis) {
+        if let Some(entry) = self.awaited.get_mut(&key) {
+            entry.fill.urgent |= fill.urgent;
+            return;
+        }
+        let patience = self.patience(key, &fill);
+        let pause = if fill.is_returning { 0 } else { COMMIT_MILLIS };
+        let entry = AwaitedEntry {
+            since: now,
+            probes: 0,
+            next_probe: Some(now.saturating_add(pause)),
+            patience,
+            fill,
+        };
+        self.awaited.insert(key, entry);
+    }
+
+    fn await_no_more(&mut self, key: KeyHash) {
+        self.awaited.remove(&key);
+    }
+
+    fn note_abort(&mut self, key: KeyHash, now: Millis) {
+        self.aborts.insert(key, now.saturating_add(ABORT_MILLIS));
+    }
+
+    fn take_news(&mut self, now: Millis) -> Vec<(KeyHash, StoreNews)> {
+        let overdue = |_: &KeyHash, entry: &mut AwaitedEntry| {
+            entry.since.saturating_add(entry.patience) <= now
+        };
+        let overdue = self.awaited.extract_if(overdue);
+        let given_up = overdue.map(|(key, entry)| (key, entry.given_up()));
+        self.news.extend(given_up);
+        std::mem::take(&mut self.news)
+    }
+
+    fn tick_period(&self) -> Option<Millis> {
         let again = |entry: &AwaitedEntry| entry.probes > 0 && entry.next_probe.is_some();
         match self.awaited.values().any(again) {
             true => Some(PROBE_MILLIS),
@@ -240,9 +240,9 @@ mod tests {
     fn given_up(confirmations: &mut Confirmations, now: Millis) -> Option<(Millis, StoreNews)> {
         (now..now + 10_000).find_map(|now| {
             confirmations.take_due(now);
-            confirmations.probed(KEY, Probed::Missing, now);
-            let overdue = confirmations.take_overdue(now);
-            overdue.first().map(|(_, news)| (now, *news))
+            confirmations.take_probe(KEY, Probed::Missing, now);
+            let news = confirmations.take_news(now);
+            news.first().map(|(_, news)| (now, *news))
         })
     }
 
@@ -254,7 +254,7 @@ mod tests {
         ] {
             let mut confirmations = Confirmations::default();
             confirmations.note_abort(KEY, 2);
-            confirmations.begin(KEY, fill(answered, true), answered);
+            confirmations.await_fill(KEY, fill(answered, true), answered);
             let (at, news) = given_up(&mut confirmations, answered).unwrap();
             assert_eq!((at - answered, news), expected);
         }
@@ -267,7 +267,7 @@ mod tests {
             is_returning: true,
             ..fill(0, false)
         };
-        confirmations.begin(KEY, returning, 0);
+        confirmations.await_fill(KEY, returning, 0);
         assert_eq!(confirmations.take_due(0).len(), 1, "probed at once");
         let given_up = given_up(&mut confirmations, 0);
         assert_eq!(given_up, Some((REWRITE_MILLIS, StoreNews::Lost)));
@@ -276,45 +276,47 @@ mod tests {
     #[test]
     fn probes_follow_each_other_at_once_and_then_after_a_pause() {
         let mut confirmations = Confirmations::default();
-        confirmations.begin(KEY, fill(0, true), 0);
+        confirmations.await_fill(KEY, fill(0, true), 0);
         for _ in 0..EAGER_PROBES {
             assert_eq!(confirmations.take_due(0).len(), 1);
             assert!(confirmations.take_due(0).is_empty(), "one is under way");
-            assert_eq!(confirmations.probed(KEY, Probed::Missing, 0), None);
+            confirmations.take_probe(KEY, Probed::Missing, 0);
+            assert!(confirmations.take_news(0).is_empty());
         }
         assert!(confirmations.take_due(PROBE_MILLIS - 1).is_empty());
         assert_eq!(confirmations.tick_period(), Some(PROBE_MILLIS));
         assert_eq!(confirmations.take_due(PROBE_MILLIS).len(), 1);
-        let news = confirmations.probed(KEY, Probed::Answered(FOUND), PROBE_MILLIS);
-        assert_eq!(news, Some(FOUND));
+        confirmations.take_probe(KEY, Probed::Answered(FOUND), PROBE_MILLIS);
+        assert_eq!(confirmations.take_news(PROBE_MILLIS), [(KEY, FOUND)]);
         assert_eq!(confirmations.tick_period(), None);
     }
 
     #[test]
     fn where_no_request_waits_the_first_probe_does() {
         let mut confirmations = Confirmations::default();
-        confirmations.begin(KEY, fill(0, false), 0);
+        confirmations.await_fill(KEY, fill(0, false), 0);
         assert!(confirmations.take_due(COMMIT_MILLIS - 1).is_empty());
-        confirmations.begin(KEY, fill(0, true), 10);
+        confirmations.await_fill(KEY, fill(0, true), 10);
         assert_eq!(confirmations.take_due(10).len(), 1, "a request has come");
     }
 
     #[test]
     fn an_entry_from_before_a_purge_is_not_waited_out_for_longer_than_a_second() {
         let mut confirmations = Confirmations::default();
-        confirmations.begin(KEY, fill(0, true), 0);
-        let early = confirmations.probed(KEY, Probed::Outdated, OUTDATED_MILLIS - 1);
-        assert_eq!(early, None);
-        let late = confirmations.probed(KEY, Probed::Outdated, OUTDATED_MILLIS);
-        assert_eq!(late, Some(StoreNews::NotTaken));
+        confirmations.await_fill(KEY, fill(0, true), 0);
+        confirmations.take_probe(KEY, Probed::Outdated, OUTDATED_MILLIS - 1);
+        assert!(confirmations.take_news(OUTDATED_MILLIS - 1).is_empty());
+        confirmations.take_probe(KEY, Probed::Outdated, OUTDATED_MILLIS);
+        let news = confirmations.take_news(OUTDATED_MILLIS);
+        assert_eq!(news, [(KEY, StoreNews::NotTaken)]);
     }
 
     #[test]
     fn a_probe_without_an_answer_keeps_no_request_for_ever() {
         let mut confirmations = Confirmations::default();
-        confirmations.begin(KEY, fill(0, true), 0);
+        confirmations.await_fill(KEY, fill(0, true), 0);
         confirmations.take_due(0);
-        let overdue = confirmations.take_overdue(PATIENCE);
+        let overdue = confirmations.take_news(PATIENCE);
         assert_eq!(overdue, [(KEY, StoreNews::NotTaken)]);
     }
 }

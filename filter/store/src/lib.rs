@@ -14,3 +14,5 @@ pub mod store_path;
 pub mod stored_fields;
 pub mod validator;
 mod words;
+
+pub use confirmations::{Confirmations, Probed};

@@ -94,7 +94,7 @@ use crate::workers::{FlightId, KeyHash, Millis, NumberMap, OwnHeaders, StreamId,
 
 pub use next_step::NextStep;
 pub use refreshes::CLAIM_MILLIS;
-pub use storing::{AwaitedFill, StoreNews};
+pub use storing::{AwaitedFill, Store, StoreNews};
 
 /// A request that would take part.
 #[derive(Clone, Debug)]

@@ -46,6 +46,24 @@ pub enum StoreNews {
     NotTaken,
 }
 
+/// A store, as the flights of one worker know it. It says some time after the end of a response what it has of it.
+pub trait Store {
+    /// Waits for a response that has ended, or looks at once for one that is waited for, if that is urgent now.
+    fn await_fill(&mut self, key: KeyHash, fill: AwaitedFill, now: Millis);
+
+    /// Ends the wait for `key`.
+    fn await_no_more(&mut self, key: KeyHash);
+
+    /// Notes that a fill of `key` was aborted.
+    fn note_abort(&mut self, key: KeyHash, now: Millis);
+
+    /// Takes what is known at `now` of the responses that are waited for. The wait for each of them is over.
+    fn take_news(&mut self, now: Millis) -> Vec<(KeyHash, StoreNews)>;
+
+    /// The timer period in which [`Store::take_news`] is wanted, in milliseconds.
+    fn tick_period(&self) -> Option<Millis>;
+}
+
 impl LocalFlight {
     /// Waits for the store, which is about to serve the object again, in the place of a response.
     pub(super) fn await_return(&mut self) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the root context does for the worker: it has the timer and the queue, and all that waits for its turn.
 
+use sluice_core::coalescing::Store as _;
 use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
@@ -17,7 +18,7 @@ impl Worker {
             coalescer.rescan_all(turn)
         });
         self.confirmations.ask_anew(self.host.monotonic_millis());
-        self.watch_store();
+        self.hear_store();
         self.roots.wake();
     }
 
@@ -108,7 +109,7 @@ impl Worker {
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
         self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
-        self.watch_store();
+        self.hear_store();
         bodies::give_up_overdue(self);
         fills::give_up_overdue(self);
         background::renew_claims(self);

@@ -195,7 +195,9 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             } else {
                 Probed::Missing
             };
-            worker.take_probe(key, probed);
+            let now = worker.host.monotonic_millis();
+            worker.confirmations.take_probe(key, probed, now);
+            worker.hear_store();
         }
         CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),
         CallKind::Fill(key) => {

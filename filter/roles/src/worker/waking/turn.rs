@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The coalescer's turn: an event goes in, and its effects are carried out.
 
-use sluice_core::coalescing::{Coalescer, Effect, Turn};
+use sluice_core::coalescing::{Coalescer, Effect, Store as _, Turn};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::{FlightOutcome, Message};
-use sluice_core::workers::{KeyHash, Millis, StreamId};
-use sluice_store::confirmations::Probed;
+use sluice_core::workers::{Millis, StreamId};
 
 use crate::reply::DueReply;
 use crate::request::account;
@@ -96,17 +95,17 @@ impl Worker {
             }
             Effect::Await { key, fill } => {
                 let now = self.host.monotonic_millis();
-                self.confirmations.begin(key, fill, now);
+                self.confirmations.await_fill(key, fill, now);
                 self.send_probes();
             }
-            Effect::AwaitNoMore { key } => self.confirmations.end(key),
+            Effect::AwaitNoMore { key } => self.confirmations.await_no_more(key),
         }
     }
 
-    /// Takes the answer to a probe of the store.
-    pub(in crate::worker) fn take_probe(&mut self, key: KeyHash, probed: Probed) {
+    /// Takes the store's news of the responses that it is to make readable, and asks it again for the others.
+    pub(in crate::worker) fn hear_store(&mut self) {
         let now = self.host.monotonic_millis();
-        if let Some(news) = self.confirmations.probed(key, probed, now) {
+        for (key, news) in self.confirmations.take_news(now) {
             self.turn(self.roots.serving(), |coalescer, turn| {
                 coalescer.stored(key, news, turn);
             });
@@ -115,19 +114,8 @@ impl Worker {
         self.arm_timer();
     }
 
-    /// Gives the store up where it has had the time that it may take, and asks it again.
-    pub(in crate::worker) fn watch_store(&mut self) {
-        let now = self.host.monotonic_millis();
-        for (key, news) in self.confirmations.take_overdue(now) {
-            self.turn(self.roots.serving(), |coalescer, turn| {
-                coalescer.stored(key, news, turn);
-            });
-        }
-        self.send_probes();
-    }
-
     /// Sends the probes that are due.
-    pub(in crate::worker) fn send_probes(&mut self) {
+    fn send_probes(&mut self) {
         let now = self.host.monotonic_millis();
         for (key, target) in self.confirmations.take_due(now) {
             self.metrics.count(Metric::StoreProbes, 1);

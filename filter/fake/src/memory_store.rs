@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A second store behind the trait that flights know: objects in memory, readable as soon as they are whole.
+//!
+//! It shows that the trait speaks of a cache, and not of Envoy's: nothing here is asked twice.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use sluice_core::coalescing::{AwaitedFill, Store, StoreNews};
+use sluice_core::workers::{KeyHash, Millis, StreamId};
+
+/// A stored object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryObject {
+    /// Its body.
+    pub body: Vec<u8>,
+    /// Until when it is fresh.
+    pub until: Millis,
+}
+
+/// A response on its way into the store.
+#[derive(Debug)]
+struct RunningFill {
+    key: KeyHash,
+    object: MemoryObject,
+}
+
+/// The objects that all workers share.
+#[derive(Debug, Default)]
+pub struct MemoryObjects {
+    objects: BTreeMap<KeyHash, MemoryObject>,
+    fills: BTreeMap<StreamId, RunningFill>,
+}
+
+impl MemoryObjects {
+    /// The fresh object under `key`.
+    pub fn look_up(&self, key: KeyHash, now: Millis) -> Option<&MemoryObject> {
+        self.objects.get(&key).filter(|object| now < object.until)
+    }
+
+    /// Begins to fill `key` with the response to a request.
+    pub fn fill(&mut self, stream: StreamId, key: KeyHash, until: Millis) {
+        let body = Vec::new();
+        let object = MemoryObject { body, until };
+        self.fills.insert(stream, RunningFill { key, object });
+    }
+
+    /// Takes a part of the response's body.
+    pub fn append(&mut self, stream: StreamId, bytes: &[u8]) {
+        if let Some(fill) = self.fills.get_mut(&stream) {
+            fill.object.body.extend(bytes);
+        }
+    }
+
+    /// Takes the end of the response: the object is readable.
+    pub fn finish(&mut self, stream: StreamId) {
+        if let Some(fill) = self.fills.remove(&stream) {
+            self.objects.insert(fill.key, fill.object);
+        }
+    }
+
+    /// Drops a response that has not come to its end.
+    pub fn abort(&mut self, stream: StreamId) {
+        self.fills.remove(&stream);
+    }
+
+    /// Says for how long the object under `key` is fresh, as the origin has found it valid.
+    pub fn refresh(&mut self, key: KeyHash, until: Millis) {
+        if let Some(object) = self.objects.get_mut(&key) {
+            object.until = until;
+        }
+    }
+
+    /// Drops the object under `key`.
+    pub fn evict(&mut self, key: KeyHash) {
+        self.objects.remove(&key);
+    }
+}
+
+/// One worker's view of them.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    /// The objects.
+    pub objects: Rc<RefCell<MemoryObjects>>,
+    awaited: Vec<KeyHash>,
+}
+
+impl MemoryStore {
+    /// A worker's view of `objects`.
+    pub fn of(objects: &Rc<RefCell<MemoryObjects>>) -> Self {
+        Self {
+            objects: Rc::clone(objects),
+            awaited: Vec::new(),
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn await_fill(&mut self, key: KeyHash, _: AwaitedFill, _: Millis) {
+        self.awaited.push(key);
+    }
+
+    fn await_no_more(&mut self, key: KeyHash) {
+        self.awaited.retain(|awaited| *awaited != key);
+    }
+
+    fn note_abort(&mut self, _: KeyHash, _: Millis) {}
+
+    fn take_news(&mut self, now: Millis) -> Vec<(KeyHash, StoreNews)> {
+        let objects = self.objects.borrow();
+        let news = |key| match objects.look_up(key, now) {
+            Some(object) => StoreNews::Readable {
+                until: object.until,
+                small: true,
+            },
+            None => StoreNews::Lost,
+        };
+        let awaited = std::mem::take(&mut self.awaited).into_iter();
+        awaited.map(|key| (key, news(key))).collect()
+    }
+
+    fn tick_period(&self) -> Option<Millis> {
+        None
+    }
+}
