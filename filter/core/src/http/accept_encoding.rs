@@ -44,80 +44,48 @@ impl Coding {
 /// `codings` alike: a response that it might not like is better than none. Members that do not parse
 /// count for nothing.
 pub fn negotiate(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) -> Option<Coding> {
-    let accepted = Accepted::parse(accept_encoding?);
-    let mut best: Option<(Weight, Coding)> = None;
-    for &coding in codings {
-        let weight = accepted.weight(coding);
-        if weight > 0 && best.is_none_or(|(highest, _)| weight > highest) {
-            best = Some((weight, coding));
-        }
-    }
-    best.filter(|(weight, _)| accepted.identity.is_none_or(|identity| *weight >= identity))
-        .map(|(_, coding)| coding)
+    let header = accept_encoding?;
+    let weighed = codings
+        .iter()
+        .map(|&coding| (weight_for(header, coding), coding));
+    // Of equal weights the last counts, which is the first of `codings`.
+    let (weight, coding) = weighed.rev().max_by_key(|(weight, _)| *weight)?;
+    let identity = named_weight(header, |token| token.eq_ignore_ascii_case("identity"));
+    (weight > 0 && weight >= identity.unwrap_or(0)).then_some(coding)
 }
 
 /// Those of `codings` that a request's `Accept-Encoding` takes, in their order. Of three codings there are at most eight
 /// such sets.
 pub fn accepted(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) -> Vec<Coding> {
-    let accepted = accept_encoding.map(Accepted::parse).unwrap_or_default();
-    let takes = |coding: &Coding| accepted.weight(*coding) > 0;
+    let takes =
+        |coding: &Coding| accept_encoding.is_some_and(|header| weight_for(header, *coding) > 0);
     codings.iter().copied().filter(takes).collect()
 }
 
 /// A quality value in thousandths.
 type Weight = u16;
 
-/// The weights of what matters here; `None` where the header does not name it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Accepted {
-    brotli: Option<Weight>,
-    zstd: Option<Weight>,
-    gzip: Option<Weight>,
-    identity: Option<Weight>,
-    any: Option<Weight>,
+/// The weight of a coding, by its name or by `*`; 0 where the header has neither.
+fn weight_for(header: FieldValue<'_>, coding: Coding) -> Weight {
+    let named = named_weight(header, |token| Coding::of(token) == Some(coding));
+    let any = || named_weight(header, |token| token == "*");
+    named.or_else(any).unwrap_or(0)
 }
 
-impl Accepted {
-    fn parse(header: FieldValue<'_>) -> Self {
-        let mut accepted = Self::default();
-        for member in header.members().flatten() {
-            let mut parameters = member.split(';').map(str::trim);
-            let token = parameters.next().unwrap_or_default();
-            let Some(weight) = weight(parameters) else {
-                continue;
-            };
-            let slot = match Coding::of(token) {
-                Some(Coding::Brotli) => &mut accepted.brotli,
-                Some(Coding::Zstd) => &mut accepted.zstd,
-                Some(Coding::Gzip) => &mut accepted.gzip,
-                None if token == "*" => &mut accepted.any,
-                None if token.eq_ignore_ascii_case("identity") => &mut accepted.identity,
-                None => continue,
-            };
-            // Of a coding named twice the first counts.
-            slot.get_or_insert(weight);
-        }
-        accepted
-    }
-
-    fn weight(&self, coding: Coding) -> Weight {
-        let named = match coding {
-            Coding::Brotli => self.brotli,
-            Coding::Zstd => self.zstd,
-            Coding::Gzip => self.gzip,
-        };
-        named.or(self.any).unwrap_or(0)
-    }
+/// The weight of the first member with such a name.
+fn named_weight(header: FieldValue<'_>, is_named: impl Fn(&str) -> bool) -> Option<Weight> {
+    let mut members = header.members().flatten();
+    members.find_map(|member| {
+        let token = member.split(';').next().unwrap_or_default().trim();
+        weight_of(member).filter(|_| is_named(token))
+    })
 }
 
-/// The weight of a member of a list of preferences, in thousandths; `None` if it does not parse.
+/// The weight of a member of a list of preferences (RFC 9110, 12.4.2), in thousandths, 1000 where it says none; `None` if
+/// it does not parse.
 pub fn weight_of(member: &str) -> Option<u16> {
-    weight(member.split(';').skip(1).map(str::trim))
-}
-
-/// The weight among a member's parameters (RFC 9110, 12.4.2), one without it; `None` for what is none.
-fn weight<'a>(parameters: impl Iterator<Item = &'a str>) -> Option<Weight> {
     let mut weight = 1_000;
+    let parameters = member.split(';').skip(1).map(str::trim);
     for parameter in parameters.filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=')?;
         if name.trim().eq_ignore_ascii_case("q") {
