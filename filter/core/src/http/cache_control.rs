@@ -118,29 +118,19 @@ impl CacheControl {
 
     /// Takes a directive into account; `seconds` if it is one that has any.
     fn set(&mut self, name: &[u8], seconds: u64) {
-        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-        if is("no-store") {
-            self.no_store = true;
-        } else if is("no-cache") {
-            self.no_cache = true;
-        } else if is("private") {
-            self.private = true;
-        } else if is("public") {
-            self.public = true;
-        } else if is("max-age") {
-            self.max_age.get_or_insert(seconds);
-        } else if is("s-maxage") {
-            self.s_maxage.get_or_insert(seconds);
-        } else if is("must-understand") {
-            self.must_understand = true;
-        } else if is("must-revalidate") {
-            self.must_revalidate = true;
-        } else if is("proxy-revalidate") {
-            self.proxy_revalidate = true;
-        } else if is("stale-while-revalidate") {
-            self.stale_while_revalidate.get_or_insert(seconds);
-        } else if is("stale-if-error") {
-            self.stale_if_error.get_or_insert(seconds);
+        match name.to_ascii_lowercase().as_slice() {
+            b"no-store" => self.no_store = true,
+            b"no-cache" => self.no_cache = true,
+            b"private" => self.private = true,
+            b"public" => self.public = true,
+            b"max-age" => _ = self.max_age.get_or_insert(seconds),
+            b"s-maxage" => _ = self.s_maxage.get_or_insert(seconds),
+            b"must-understand" => self.must_understand = true,
+            b"must-revalidate" => self.must_revalidate = true,
+            b"proxy-revalidate" => self.proxy_revalidate = true,
+            b"stale-while-revalidate" => _ = self.stale_while_revalidate.get_or_insert(seconds),
+            b"stale-if-error" => _ = self.stale_if_error.get_or_insert(seconds),
+            _ => {}
         }
     }
 }
