@@ -17,47 +17,46 @@ pub enum Member {
 /// The members of a dictionary in the order of their first appearance, each with its last value.
 /// Parameters are checked and dropped. `None` if `text` is no dictionary.
 pub fn parse(text: &str) -> Option<Vec<(&str, Member)>> {
-    let mut input = Input {
-        rest: text.trim_matches(' '),
-    };
     let mut members: Vec<(&str, Member)> = Vec::new();
-    if input.rest.is_empty() {
-        return Some(members);
-    }
-    loop {
+    each_member(text, |input| {
         let key = input.key()?;
-        let member = if input.take(b'=') {
-            input.value()?
-        } else {
-            Member::Boolean(true)
+        let member = match input.take(b'=') {
+            true => input.value()?,
+            false => Member::Boolean(true),
         };
-        input.parameters()?;
         match members.iter_mut().find(|(known, _)| *known == key) {
             Some(known) => known.1 = member,
             None => members.push((key, member)),
         }
-        if input.is_last()? {
-            return Some(members);
-        }
-    }
+        Some(())
+    })?;
+    Some(members)
 }
 
 /// The members of a list of strings. Parameters are checked and dropped. `None` if `text` is no such list.
 pub fn strings(text: &str) -> Option<Vec<String>> {
-    let mut input = Input {
-        rest: text.trim_matches(' '),
-    };
     let mut members = Vec::new();
-    if input.rest.is_empty() {
-        return Some(members);
-    }
-    loop {
+    each_member(text, |input| {
         members.push(input.text()?);
+        Some(())
+    })?;
+    Some(members)
+}
+
+/// Reads the members of a list or dictionary, each up to its parameters by `read`.
+fn each_member<'a>(
+    text: &'a str,
+    mut read: impl FnMut(&mut Input<'a>) -> Option<()>,
+) -> Option<()> {
+    let rest = text.trim_matches(' ');
+    let mut input = Input { rest };
+    let mut is_last = rest.is_empty();
+    while !is_last {
+        read(&mut input)?;
         input.parameters()?;
-        if input.is_last()? {
-            return Some(members);
-        }
+        is_last = input.is_last()?;
     }
+    Some(())
 }
 
 struct Input<'a> {
