@@ -18,15 +18,18 @@ pub struct Generations {
 }
 
 impl Generations {
+    /// The numbers that `number` gives for each kind.
+    pub(super) fn by_kind(number: impl Fn(Kind) -> u64) -> Self {
+        Self {
+            hard: number(Kind::Hard),
+            soft: number(Kind::Soft),
+            changed: number(Kind::Changed),
+        }
+    }
+
     /// One purge alone.
     pub(super) fn of(kind: Kind, number: u64) -> Self {
-        let mut only = Self::default();
-        match kind {
-            Kind::Hard => only.hard = number,
-            Kind::Soft => only.soft = number,
-            Kind::Changed => only.changed = number,
-        }
-        only
+        Self::by_kind(|each| if each == kind { number } else { 0 })
     }
 
     /// The number of one kind.
@@ -41,11 +44,7 @@ impl Generations {
     /// The newer of both, for each kind.
     #[must_use]
     pub(super) fn raised(self, other: Self) -> Self {
-        Self {
-            hard: self.hard.max(other.hard),
-            soft: self.soft.max(other.soft),
-            changed: self.changed.max(other.changed),
-        }
+        Self::by_kind(|kind| self.get(kind).max(other.get(kind)))
     }
 
     /// The greatest number of a narrower purge of that kind that says nothing beside these.
@@ -60,21 +59,10 @@ impl Generations {
     /// Without what `wider` covers anyhow.
     #[must_use]
     pub(super) fn beside(self, wider: Self) -> Self {
-        let beside = |kind| {
-            let number = self.get(kind);
-            Self::of(
-                kind,
-                if number > wider.covered(kind) {
-                    number
-                } else {
-                    0
-                },
-            )
-        };
-        KINDS
-            .map(beside)
-            .into_iter()
-            .fold(Self::default(), Self::raised)
+        Self::by_kind(|kind| match self.get(kind) {
+            number if number > wider.covered(kind) => number,
+            _ => 0,
+        })
     }
 
     /// Without those that a stronger and newer one has overtaken.
