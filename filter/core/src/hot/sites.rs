@@ -20,7 +20,7 @@ const PART: u64 = 16;
 pub struct SiteNumber(pub u16);
 
 /// The copies of all sites.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SiteTables {
     sites: Vec<Site>,
     room: u64,
@@ -37,7 +37,7 @@ pub struct SiteTables {
 }
 
 /// What one site has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Site {
     /// Its weight; 0: there is no such site.
     share: u32,
@@ -56,14 +56,10 @@ impl SiteTables {
     /// No copies yet, of one site, for which there are `room` bytes and the memory for `keys`.
     pub fn new(keys: usize, room: u64) -> Self {
         let mut tables = Self {
-            sites: Vec::new(),
             room,
             free: room,
             keys,
-            active_shares: 0,
-            len: 0,
-            bytes: 0,
-            newest: 0,
+            ..Self::default()
         };
         tables.set_shares(&[1]);
         tables
@@ -75,11 +71,11 @@ impl SiteTables {
             if shares.get(number).is_none_or(|share| *share == 0) {
                 self.close(number);
                 if let Some(site) = self.sites.get_mut(number) {
-                    *site = Site::new();
+                    *site = Site::default();
                 }
             }
         }
-        self.sites.resize_with(shares.len(), Site::new);
+        self.sites.resize_with(shares.len(), Site::default);
         for (site, share) in self.sites.iter_mut().zip(shares) {
             site.share = *share;
         }
@@ -239,7 +235,7 @@ impl SiteTables {
             if let Some(site) = self.sites.get_mut(number)
                 && site.last_asked <= idle
             {
-                site.asked = RecentKeys::new(0);
+                site.asked = RecentKeys::default();
                 site.active = site.table.is_some();
             }
         }
@@ -274,17 +270,6 @@ impl SiteTables {
 }
 
 impl Site {
-    fn new() -> Self {
-        Self {
-            share: 0,
-            active: false,
-            table: None,
-            newest: 0,
-            asked: RecentKeys::new(0),
-            last_asked: 0,
-        }
-    }
-
     fn bytes(&self) -> u64 {
         self.table.as_ref().map_or(0, CopyTable::bytes)
     }

@@ -12,6 +12,12 @@ pub struct RecentKeys<V> {
     capacity: usize,
 }
 
+impl<V> Default for RecentKeys<V> {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl<V> RecentKeys<V> {
     /// A table for at most `capacity` keys, and never fewer than two.
     pub fn new(capacity: usize) -> Self {
