@@ -27,13 +27,10 @@ impl Coding {
 
     /// The coding of that name, in any case; `x-gzip` is gzip (RFC 9110, 8.4.1.3).
     pub fn of(token: &str) -> Option<Self> {
-        let is = |name: &str| token.eq_ignore_ascii_case(name);
-        match () {
-            () if is("br") => Some(Self::Brotli),
-            () if is("zstd") => Some(Self::Zstd),
-            () if is("gzip") || is("x-gzip") => Some(Self::Gzip),
-            () => None,
-        }
+        let is_gzip = token.eq_ignore_ascii_case("x-gzip");
+        let name = if is_gzip { "gzip" } else { token };
+        let mut codings = [Self::Brotli, Self::Zstd, Self::Gzip].into_iter();
+        codings.find(|coding| coding.token().eq_ignore_ascii_case(name))
     }
 }
 
