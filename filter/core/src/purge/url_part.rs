@@ -74,20 +74,12 @@ impl UrlPart {
 
     /// What covers all of it.
     pub fn all(&self) -> Generations {
-        Generations {
-            hard: self.hard.all,
-            soft: self.soft.all,
-            changed: self.changed.all,
-        }
+        Generations::by_kind(|kind| self.of(kind).all)
     }
 
     /// What covers the URL with that hash.
     pub fn generations(&self, url: UrlHash) -> Generations {
-        Generations {
-            hard: self.hard.newest(url),
-            soft: self.soft.newest(url),
-            changed: self.changed.newest(url),
-        }
+        Generations::by_kind(|kind| self.of(kind).newest(url))
     }
 
     /// Takes in the purge of one URL.
@@ -119,15 +111,12 @@ impl UrlPart {
 
     /// The purges of all of it that take the place of those of single URLs, where there are more than `bound` of a kind.
     pub fn fold(&self, bound: usize) -> impl Iterator<Item = (Kind, u64)> + use<> {
-        let newest = |numbers: &UrlNumbers| {
-            let newest = numbers.urls.iter().map(|(_, number)| *number).max();
-            newest.filter(|_| numbers.urls.len() > bound)
+        let newest = |kind| {
+            let urls = &self.of(kind).urls;
+            let newest = urls.iter().map(|(_, number)| *number).max();
+            newest.filter(|_| urls.len() > bound)
         };
-        let folded = [
-            (Kind::Hard, newest(&self.hard)),
-            (Kind::Soft, newest(&self.soft)),
-            (Kind::Changed, newest(&self.changed)),
-        ];
+        let folded = KINDS.map(|kind| (kind, newest(kind)));
         folded
             .into_iter()
             .filter_map(|(kind, number)| Some((kind, number?)))
@@ -139,13 +128,9 @@ impl UrlPart {
             site: site.to_owned(),
             part,
         });
-        let kinds = [
-            (Kind::Hard, &self.hard),
-            (Kind::Soft, &self.soft),
-            (Kind::Changed, &self.changed),
-        ];
-        let urls = kinds.into_iter().flat_map(move |(kind, numbers)| {
-            numbers.urls.iter().map(move |&(hash, number)| Record {
+        let urls = KINDS.into_iter().flat_map(move |kind| {
+            let urls = self.of(kind).urls.iter();
+            urls.map(move |&(hash, number)| Record {
                 number,
                 kind,
                 scope: Scope::Url {
@@ -171,6 +156,14 @@ impl UrlPart {
             soft: UrlNumbers::decode(reader)?,
             changed: UrlNumbers::decode(reader)?,
         })
+    }
+
+    const fn of(&self, kind: Kind) -> &UrlNumbers {
+        match kind {
+            Kind::Hard => &self.hard,
+            Kind::Soft => &self.soft,
+            Kind::Changed => &self.changed,
+        }
     }
 
     fn numbers(&mut self, kind: Kind) -> &mut UrlNumbers {
