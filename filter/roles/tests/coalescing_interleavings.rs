@@ -77,7 +77,7 @@ fn each_key_is_fetched_once(coalesce: &str, workers: usize, steps: &[Step]) {
     world.assert_all_shared();
 }
 
-/// A lease that leaves fills unconfirmed for which nobody waits, or one that would run out often if nobody renewed it.
+/// A lease that lets fills rest for which no request waits, or one that would run out often without renewals.
 fn lease() -> impl Strategy<Value = &'static str> {
     prop_oneof![Just(""), Just(r#""coalesce": {"lease": "300ms"}"#)]
 }

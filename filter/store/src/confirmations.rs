@@ -5,11 +5,9 @@
 //! probes while requests wait: at once, and again. A probe that finds nothing goes all the way to ORIGIN and costs as much
 //! as a fill, so the first one waits a moment where no request does.
 //!
-//! | Envoy's cache | the answer to it here | the test that tells when it can go |
-//! |---|---|---|
-//! | does not say when an entry is readable | probes | `control_an_entry_is_readable_some_time_after_its_response` |
-//! | drops a response while it is busy with an older fill of the key, and does not say so | patience | `store_that_is_busy_with_an_aborted_fill…` |
-//! | takes a file away in front of writing the freshened one | [`REWRITE_MILLIS`] | `control_v1_…` |
+//! It drops a response while it is busy with an older fill of the key, and does not say so either. So each wait has an
+//! end, which comes sooner behind an aborted fill. An object that was served a moment ago and is missing is being written
+//! anew, as a rule: the wait for it is the shortest.
 
 use std::rc::Rc;
 

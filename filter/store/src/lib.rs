@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's HTTP cache filter as a store.
+//! Envoy's HTTP cache filter as a store: how it is asked, what it keeps beside a response, and when it has one.
+//!
+//! Flights know it by [`Store`](sluice_core::coalescing::Store), which a store in memory implements in the tests as well.
+//! Each part answers to a behaviour of Envoy's cache, and can go when the named test shows that the behaviour has gone.
+//!
+//! | part | Envoy's cache | test |
+//! |---|---|---|
+//! | [`confirmations`] | makes an entry readable some time after its response, and tells no filter | `a_head_right_after_a_get_is_no_origin_request_of_its_own` |
+//! | [`confirmations`] | has no object while it writes a freshened one | `control_bare_envoy_does_not_have_an_object_while_it_writes_it_anew` |
+//! | [`store_path`] | names files by a hash without a key | `names_depend_on_a_secret_that_a_restart_keeps` |
+//! | [`entry`], [`served`] | does not compare the key in a file | `a_file_of_another_key_hides_nothing_for_long` |
+//! | [`revalidation`], [`validator`] | passes a failing origin's error on | `control_bare_envoy_passes_the_error_on` |
+//! | [`store_edits`], [`stored_fields`] | stores some statuses only, and counts freshness from `Date` | `followers_share_a_status_that_envoys_store_does_not_keep` |
+//! | [`hidden_fields`] | loses the fields behind a value that is no text | `control_the_store_loses_the_fields_behind_a_value_that_is_no_text` |
+//! | [`body_lengths`] | cuts a range out of an object without a length | `control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_length` |
+//! | [`link`] | sends requests of its own between EDGE and ORIGIN | `a_private_object_is_served_and_stored` |
 
 pub mod body_lengths;
 pub mod confirmations;
