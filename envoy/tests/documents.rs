@@ -7,7 +7,7 @@ use serde_json::Value;
 use sluice::settings::{Settings, docs};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::known_headers::{OVERRIDES, SELECTORS};
+use sluice_core::policy::sections::known_headers::{OVERRIDES, SELECTORS};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use sluice_core::bucket_error::{BucketError, ErrorHeaders};
-use sluice_core::http::date;
+use sluice_core::http::syntax::date;
 
 use super::Finding;
 

@@ -39,7 +39,7 @@ pub use purge::PurgeListener;
 pub use reserve::Reserve;
 pub use runtime::Runtime;
 pub use size::Size;
-use sluice_core::http::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
+use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
 
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use sluice_core::policy::{duration, is_site_name};
+use sluice_core::policy::forms::duration;
+use sluice_core::policy::is_site_name;
 
 use super::file::{Field, Form, Text};
 use super::host::{is_host_pattern, is_path};

@@ -4,10 +4,10 @@
 
 use std::hash::Hasher;
 
-use crate::http::cache_name::CDN_LOOP;
-use crate::http::demand::Demand;
-use crate::http::field_value::FieldValue;
-use crate::http::rejection::Rejection;
+use crate::http::caching::cache_name::CDN_LOOP;
+use crate::http::conditional::demand::Demand;
+use crate::http::syntax::field_value::FieldValue;
+use crate::http::url::rejection::Rejection;
 use crate::internal_headers::INTERNAL_PREFIX;
 use crate::key::Target;
 use crate::key::vary::{ACCEPT_ENCODING, keyed_names};

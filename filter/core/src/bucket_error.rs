@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The errors of a bucket: what S3's error codes mean for the edge, its operator and its clients.
 
-use crate::http::field_value::FieldValue;
+use crate::http::syntax::field_value::FieldValue;
 use crate::metrics::Metric;
 
 /// Longest error code that is taken, in bytes. The longest of S3's own has some 50.

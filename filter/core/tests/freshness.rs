@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use sluice_core::freshness::{
     self, Freshened, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict,
 };
-use sluice_core::http::cache_control::CacheControl;
-use sluice_core::http::date;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::caching::cache_control::CacheControl;
+use sluice_core::http::syntax::date;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::policy::{Cookies, Policy, SetCookie, Statuses, Ttl, TtlTable};
 use support::{bucket, http};
 

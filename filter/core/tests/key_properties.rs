@@ -7,7 +7,7 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use sluice_core::http::escaping::escape_key;
+use sluice_core::http::url::escaping::escape_key;
 use sluice_core::key::qualifiers::{self, unqualified};
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{HttpOrigin, NamePattern, Origin, Policy, QueryRule};

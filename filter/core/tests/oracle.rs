@@ -23,7 +23,7 @@ use http::{HeaderName, HeaderValue, Request, Response};
 use http_cache_semantics::{CacheOptions, CachePolicy};
 use proptest::prelude::*;
 use sluice_core::freshness::{ResponseFacts, Verdict, judge};
-use sluice_core::http::date;
+use sluice_core::http::syntax::date;
 use sluice_core::policy::Policy;
 
 const NOW: i64 = 1_800_000_000;

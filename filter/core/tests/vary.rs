@@ -5,7 +5,7 @@
 mod support;
 
 use proptest::prelude::*;
-use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::qualifiers;
 use sluice_core::key::vary::{
     self, Fit, Selected, TooLong, VaryNames, key_of_variant, qualify, qualify_variant, selected,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sluice_core::http::date;
+use sluice_core::http::syntax::date;
 
 use crate::{HeaderMap, HeaderTexts as _};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A header map as Envoy keeps it: lines in order, names in lower case. For hosts that keep one themselves.
 
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 
 use super::headers::{Headers, serialize};
 

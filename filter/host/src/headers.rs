@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A header map read in one host call.
 
-use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::Target;
 
 /// The ABI's serialisation of a header map, read in place.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use header_edit::HeaderEdit;
 use headers::{Headers, serialize};
 use sluice_core::host::{HostError, SharedStore};
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::metrics::MetricKind;
 use sluice_core::workers::KeyHash;
 

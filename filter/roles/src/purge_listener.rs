@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, TokenHash};
 use sluice_core::purge::{Caller, Notification, Order, OrderError, What};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::qualifiers;
 
 /// Name of the response header that keeps such fields in the store.

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use crate::validator::Validator;
 use sluice_core::freshness::Freshened;
-use sluice_core::http::date;
-use sluice_core::http::entity_tag::EntityTag;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::conditional::entity_tag::EntityTag;
+use sluice_core::http::syntax::date;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_host::header_edit::HeaderEdit;
 
 /// Precedes the stored `ETag` in a 304 that the store is not to write.

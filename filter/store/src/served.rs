@@ -6,10 +6,10 @@ use crate::entry::{Entry, FillId};
 use crate::link::Purpose;
 use crate::stored_fields::StoredFields;
 use sluice_core::hot::StoreCheck;
-use sluice_core::http::cache_status::{CacheStatus, Forward};
-use sluice_core::http::client_control::RequestControl;
-use sluice_core::http::date;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
+use sluice_core::http::caching::client_control::RequestControl;
+use sluice_core::http::syntax::date;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
 

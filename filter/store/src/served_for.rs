@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! For how long Envoy's stores serve a response without asking the origin.
 
-use sluice_core::http::cache_control::CacheControl;
-use sluice_core::http::date;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::caching::cache_control::CacheControl;
+use sluice_core::http::syntax::date;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::workers::Millis;
 
 /// Milliseconds for which a store serves a response with these headers as it is, from `now` on, in milliseconds

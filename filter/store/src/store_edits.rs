@@ -11,8 +11,8 @@ use crate::stored_fields::{
 };
 use crate::validator::Validator;
 use sluice_core::freshness::{Lifetime, Storage};
-use sluice_core::http::date;
-use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::http::syntax::date;
+use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_host::header_edit::HeaderEdit;
 
 /// Stands in for a status that Envoy's cache filters cannot store. It is an error itself, so that an

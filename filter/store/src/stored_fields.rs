@@ -6,7 +6,7 @@ use crate::hidden_fields::{HIDDEN_FIELDS, decode};
 use crate::revalidation::KEPT;
 use crate::served_for::served_for;
 use crate::validator::Validator;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::workers::{BodyId, Millis};
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.

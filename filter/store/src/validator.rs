@@ -10,8 +10,8 @@ use std::io::Write;
 
 use crate::words::Words;
 use sluice_core::freshness::Lifetime;
-use sluice_core::http::date;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::date;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::workers::BodyId;
 
 /// Begins the value, which no origin's entity tag does.

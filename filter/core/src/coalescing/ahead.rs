@@ -4,11 +4,11 @@
 //! A range can be asked of the origin beside the fill where both are known to be parts of the same bytes: the
 //! representation has a strong entity tag (RFC 9110, 8.8.1), and the origin takes ranges of it (14.3).
 
-use crate::http::conditions::Validators;
-use crate::http::demand::{Candidate, Delivery, Demand};
-use crate::http::entity_tag::EntityTag;
-use crate::http::field_value::FieldValue;
-use crate::http::range::{ByteRange, Slice};
+use crate::http::conditional::conditions::Validators;
+use crate::http::conditional::demand::{Candidate, Delivery, Demand};
+use crate::http::conditional::entity_tag::EntityTag;
+use crate::http::conditional::range::{ByteRange, Slice};
+use crate::http::syntax::field_value::FieldValue;
 use crate::workers::Millis;
 
 /// For how much time the fill's rate counts: a range waits that the fill reaches within it.

@@ -7,9 +7,10 @@ use super::ResponseFacts;
 use super::is_server_error;
 use super::origin_directives::OriginDirectives;
 use super::{Lifetime, UncacheableReason};
-use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
-use crate::http::field_value::FieldValue;
-use crate::http::{date, status};
+use crate::http::caching::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
+use crate::http::status;
+use crate::http::syntax::date;
+use crate::http::syntax::field_value::FieldValue;
 use crate::policy::{CachePolicy, Origin, Policy, Rule, Ttl};
 
 /// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without a word of its own leaves that as

@@ -7,8 +7,9 @@ pub(crate) mod reason;
 mod stream;
 mod verdict;
 
-use crate::http::field_value::FieldValue;
-use crate::http::{status, targeted};
+use crate::http::caching::targeted;
+use crate::http::status;
+use crate::http::syntax::field_value::FieldValue;
 use crate::policy::{Cookies, Origin, Policy, Rule};
 use lifetime::{
     age, forbids_stale, inherited, is_said, is_validated_at_each_use, lifetime, never_fresh, ttl,

@@ -3,9 +3,9 @@
 
 use super::ResponseFacts;
 use super::UncacheableReason;
-use crate::http::cache_control::CacheControl;
-use crate::http::field_value::{FieldValue, NotText};
-use crate::http::targeted;
+use crate::http::caching::cache_control::CacheControl;
+use crate::http::caching::targeted;
+use crate::http::syntax::field_value::{FieldValue, NotText};
 use crate::policy::{Policy, Rule, SetCookie};
 
 /// The directives of the origin about caching, in the field that counts.

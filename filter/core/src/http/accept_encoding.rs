@@ -2,7 +2,7 @@
 //! `Accept-Encoding` (RFC 9110, 12.5.3), reduced to the one coding that the edge answers with, or to those that an origin
 //! may choose from.
 
-use crate::http::field_value::FieldValue;
+use crate::http::syntax::field_value::FieldValue;
 
 /// A content coding that the edge serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

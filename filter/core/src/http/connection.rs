@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The fields of a response that concern one connection only, as its `Connection` names them (RFC 9110, 7.6.1).
 
-use crate::http::field_value::FieldValue;
+use crate::http::syntax::field_value::FieldValue;
 
 /// Fields of a response that concern one connection or one proxy, whatever `Connection` says (RFC 9110, 7.6.1; RFC 9111,
 /// 3.1). Others of the kind Envoy removes by itself.

@@ -3,24 +3,11 @@
 //! follows from it. Nothing here knows of Sluice's policy.
 
 pub mod accept_encoding;
-pub(crate) mod authority;
-pub mod cache_control;
-pub mod cache_name;
-pub mod cache_status;
-pub mod client_control;
-pub mod conditions;
+pub mod caching;
+pub mod conditional;
 pub mod connection;
-pub mod date;
-pub mod demand;
-pub mod entity_tag;
-pub mod escaping;
-pub mod field_value;
 pub mod header_bound;
-pub mod range;
-pub mod rejection;
 pub mod repetition;
 pub mod status;
-pub(crate) mod structured_field;
-pub(crate) mod targeted;
-pub mod uri_reference;
-pub mod whitespace;
+pub mod syntax;
+pub mod url;

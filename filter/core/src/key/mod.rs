@@ -10,9 +10,9 @@ mod query;
 pub mod secret;
 pub mod vary;
 
-use crate::http::authority::append_authority;
-use crate::http::escaping::{Escaping, append_path, decoded_len, push_strict};
-pub use crate::http::rejection::Rejection;
+use crate::http::url::authority::append_authority;
+use crate::http::url::escaping::{Escaping, append_path, decoded_len, push_strict};
+pub use crate::http::url::rejection::Rejection;
 use crate::policy::{KeyPolicy, Origin, Policy};
 use query::append_query;
 

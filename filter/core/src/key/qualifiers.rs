@@ -11,7 +11,7 @@
 //!
 //! Towards the store the keyed hash of the key stands in front of them, without a name.
 
-use crate::http::escaping::{is_unreserved, push_escape, unescaped};
+use crate::http::url::escaping::{is_unreserved, push_escape, unescaped};
 
 /// Name of the qualifier with the number of the newest hard purge that covers the URL.
 pub const GENERATION: &str = "g";

@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
-use crate::http::escaping::{
+use crate::http::url::escaping::{
     Escaping, check_raw, push_escape, push_strict, split_escape, unescaped,
 };
-use crate::http::rejection::Rejection;
+use crate::http::url::rejection::Rejection;
 use crate::policy::{NamePattern, QueryRule};
 
 /// Appends `?` and what `rule` leaves of the query, or nothing; `query` is what followed the `?`.

@@ -12,10 +12,11 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::http::accept_encoding::weight_of;
-use crate::http::field_value::{FieldValue, JoinedValue, NotText};
+use crate::http::syntax::field_value::{FieldValue, JoinedValue, NotText};
 use crate::key::CanonicalTarget;
 use crate::key::qualifiers::{self, qualifiers};
-use crate::policy::{Cookies, Policy, forward_header, known_headers};
+use crate::policy::sections::known_headers;
+use crate::policy::{Cookies, Policy, forward_header};
 
 /// The header that selects a content coding. It is keyed by the codings of the policy that it takes, so its values are few.
 pub const ACCEPT_ENCODING: &str = "accept-encoding";
@@ -155,7 +156,7 @@ pub fn names_credentials(vary: Option<FieldValue<'_>>) -> bool {
     members_of(vary).any(|name| name.eq_ignore_ascii_case(AUTHORIZATION))
 }
 
-/// The [`SELECTORS`](crate::policy::known_headers::SELECTORS) among a request's headers of these `names` which its `key` does
+/// The [`SELECTORS`](crate::policy::sections::known_headers::SELECTORS) among a request's headers of these `names` which its `key` does
 /// not have. Those that the policy lets through make no difference.
 pub fn unkeyed_selectors<'a>(
     policy: &Policy,

@@ -7,7 +7,7 @@ use prost_types::Struct;
 use prost_types::value::Kind;
 use serde_json::{Map, Number, Value};
 
-use super::error::PolicyError;
+use crate::policy::forms::error::PolicyError;
 
 /// The tag of a value in an encoded `Struct` that has a field. JSON has no such byte: it escapes control characters.
 const TAG_OF_A_VALUE: u8 = 0x12;

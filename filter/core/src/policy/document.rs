@@ -5,21 +5,22 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::cache::{Cache, Store};
-use super::compression::CompressionPolicy;
 use super::configuration;
-use super::error::PolicyError;
-use super::form::{Form, Kind, object, one_of};
-use super::key::KeyPolicy;
-use super::names::NamePattern;
-use super::origin::OriginSection;
 use super::purge::PurgePolicy;
-use super::request::{RequestPolicy, check_headers};
-use super::response::ResponsePolicy;
-use super::rules::{self, RuleSection};
-use super::section::section;
-use super::website::WebsitePolicy;
 use super::{CoalescePolicy, EdgePolicy, HotPolicy, Limits, Policy, SiteScope, VaryPolicy};
+use crate::policy::forms::error::PolicyError;
+use crate::policy::forms::form::{Form, Kind, object, one_of};
+use crate::policy::forms::names::NamePattern;
+use crate::policy::forms::section::section;
+use crate::policy::sections::cache::{Cache, Store};
+use crate::policy::sections::compression::CompressionPolicy;
+use crate::policy::sections::key::KeyPolicy;
+use crate::policy::sections::origin::OriginSection;
+use crate::policy::sections::request::{RequestPolicy, check_headers};
+use crate::policy::sections::response::ResponsePolicy;
+use crate::policy::sections::rules;
+use crate::policy::sections::rules::RuleSection;
+use crate::policy::sections::website::WebsitePolicy;
 
 section! {
     /// The policy of Sluice's filter: what is cached, under which key, for how long, and how requests

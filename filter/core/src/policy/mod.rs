@@ -4,53 +4,37 @@
 //! A section of the document is defined once, by `section!`, as the struct that it is read as. `form` has the forms
 //! in which values are written, and `document` what sections mean for each other.
 
-mod cache;
-mod compression;
 pub(crate) mod configuration;
 mod document;
-pub mod duration;
-mod error;
-mod form;
-pub mod glob;
-pub mod glob_set;
-mod key;
-pub mod known_headers;
-mod names;
-mod origin;
+pub mod forms;
 pub mod purge;
-mod request;
-mod response;
-mod rules;
-mod section;
+pub mod sections;
 mod site_section;
 #[cfg(test)]
 mod tests;
-mod ttl;
-mod website;
-mod website_names;
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use cache::MAX_BYTES;
-use form::{AtLeast, Whole};
-use names::{HeaderName, MediaType};
+use forms::form::{AtLeast, Whole};
+use forms::names::{HeaderName, MediaType};
+use forms::section::section;
 use purge::PurgePolicy;
-use section::section;
+use sections::cache::MAX_BYTES;
 
-pub use cache::{CachePolicy, SetCookie};
-pub use compression::{CompressionPolicy, TEXTUAL, is_textual};
-pub use error::PolicyError;
-pub use key::{KeyPolicy, QueryRule};
-pub use names::{NamePattern, is_bucket_name, is_key, is_site_name};
-pub use origin::{BucketOrigin, HttpOrigin, Origin};
-pub use request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
-pub use response::ResponsePolicy;
-pub use rules::{Rule, Rules};
+pub use forms::error::PolicyError;
+pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
+pub use forms::website_names::OriginPattern;
+pub use sections::cache::{CachePolicy, SetCookie};
+pub use sections::compression::{CompressionPolicy, TEXTUAL, is_textual};
+pub use sections::key::{KeyPolicy, QueryRule};
+pub use sections::origin::{BucketOrigin, HttpOrigin, Origin};
+pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
+pub use sections::response::ResponsePolicy;
+pub use sections::rules::{Rule, Rules};
+pub use sections::ttl::{Statuses, Ttl, TtlTable};
+pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
 pub(crate) use site_section::{SiteSection, SitesSection};
-pub use ttl::{Statuses, Ttl, TtlTable};
-pub use website::{CorsPolicy, FallbackFor, WebsitePolicy};
-pub use website_names::OriginPattern;
 
 /// A worker's VM can address 4 GiB in all.
 const MAX_HOT_BYTES: u64 = 1 << 30;

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::error::PolicyError;
-use super::form::{Form, Kind, Whole, object};
-use super::names::{HostPattern, ServerName, SiteName, SitePath};
 use super::purge::TokenHash;
-use super::rules::FieldValue;
-use super::section::section;
+use crate::policy::forms::error::PolicyError;
+use crate::policy::forms::form::{Form, Kind, Whole, object};
+use crate::policy::forms::names::{HostPattern, ServerName, SiteName, SitePath};
+use crate::policy::forms::section::section;
+use crate::policy::sections::rules::FieldValue;
 
 section! {
     /// An edge with several sites.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what a call orders to what every worker is told.
 
-use super::order::{Order, What};
 use super::shared::SharedPurges;
 use super::tags::{TagHash, Tags};
 use crate::host::SharedStore;
 use crate::policy::purge::{Kind, Record, Scope, UrlHash};
+use crate::purge::orders::order::{Order, What};
 use crate::workers::shared_value::SharedError;
 
 /// URLs of one purge by surrogate key; of more, all of the site is purged.

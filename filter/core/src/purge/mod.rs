@@ -21,33 +21,26 @@
 //! name a URL of another site, or one whose hash is that of another. Each site has room of its own in all tables: of more
 //! than it has room for, a part of the site's own URLs counts as purged, or all of them, and nothing of another site.
 
-mod caller;
 mod carry_out;
 mod confirmations;
-mod generations;
-mod notification;
-mod order;
-mod order_error;
+mod orders;
 mod pending;
 mod shared;
-mod site_purges;
-mod table;
+mod tables;
 mod tags;
-mod url;
-mod url_part;
 
-pub use caller::Caller;
 pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
-pub use generations::Generations;
-pub use notification::{Effect, IgnoredEvent, Notification};
-pub use order::{Order, What};
-pub use order_error::OrderError;
+pub use orders::caller::Caller;
+pub use orders::notification::{Effect, IgnoredEvent, Notification};
+pub use orders::order::{Order, What};
+pub use orders::order_error::OrderError;
+pub use orders::url::{UrlError, url_of};
 pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};
 pub use shared::{Initial, SharedPurges};
-pub use table::{MAX_PREFIX_BYTES, Purges};
+pub use tables::generations::Generations;
+pub use tables::table::{MAX_PREFIX_BYTES, Purges};
 pub use tags::{MAX_TAGS, Noted, TagHash, Tags, groups_of, tags_of};
-pub use url::{UrlError, url_of};
 
 /// The room of each of so many sites in a table with that much: an equal share, and no less than `least`.
 const fn share(room: usize, sites: usize, least: usize) -> usize {

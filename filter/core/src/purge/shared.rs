@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::share;
-use super::table::Purges;
-use super::url_part::UrlPart;
 use crate::host::SharedStore;
 use crate::policy::Origin;
 use crate::policy::purge::{Kind, PARTS, Record, Scope};
+use crate::purge::tables::table::Purges;
+use crate::purge::tables::url_part::UrlPart;
 use crate::sites::{Site, Sites};
 use crate::workers::byte_reader::ByteReader;
 use crate::workers::shared_table::{SharedRecord, SharedTable};

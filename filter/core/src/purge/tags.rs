@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::share;
 use crate::host::SharedStore;
-use crate::http::structured_field;
+use crate::http::syntax::structured_field;
 use crate::key::secret::StoreSecret;
 use crate::policy::purge::UrlHash;
 use crate::workers::byte_reader::ByteReader;

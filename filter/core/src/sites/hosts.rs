@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use super::SiteIndex;
-use crate::http::authority::append_authority;
-use crate::http::escaping::{Escaping, append_path};
-use crate::http::rejection::Rejection;
+use crate::http::url::authority::append_authority;
+use crate::http::url::escaping::{Escaping, append_path};
+use crate::http::url::rejection::Rejection;
 use crate::key::{Target, is_below, split_absolute};
 
 /// The hosts of all sites.

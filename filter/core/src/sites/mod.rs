@@ -10,7 +10,7 @@ mod tests;
 
 use std::rc::Rc;
 
-use crate::http::rejection::Rejection;
+use crate::http::url::rejection::Rejection;
 use crate::key::{NAME_END, Target};
 use crate::policy::purge::TokenHash;
 use crate::policy::{EdgePolicy, Policy};

@@ -6,8 +6,8 @@ pub mod cors;
 pub mod error_page;
 pub mod media_type;
 
-use crate::http::escaping::escape_key;
-use crate::http::field_value::FieldValue;
+use crate::http::syntax::field_value::FieldValue;
+use crate::http::url::escaping::escape_key;
 use crate::key::{CanonicalTarget, Target, is_stripped_path};
 use crate::policy::{FallbackFor, Origin, Policy, WebsitePolicy};
 

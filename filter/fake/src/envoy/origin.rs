@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin: what it answers, and how that comes through ORIGIN to the cache filter.
 
-use sluice_core::http::date;
+use sluice_core::http::syntax::date;
 use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_host::Action;
 

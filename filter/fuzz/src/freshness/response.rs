@@ -9,7 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use sluice_core::bucket_error::{BucketError, ErrorHeaders};
 use sluice_core::freshness::{ResponseFacts, Verdict, judge};
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_fuzz::policy;
 
 const NOW: i64 = 1_800_000_000;

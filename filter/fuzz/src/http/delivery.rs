@@ -6,9 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::http::conditions::Validators;
-use sluice_core::http::demand::{Candidate, Delivery, Demand};
-use sluice_core::http::range::{Slice, Slicer};
+use sluice_core::http::conditional::conditions::Validators;
+use sluice_core::http::conditional::demand::{Candidate, Delivery, Demand};
+use sluice_core::http::conditional::range::{Slice, Slicer};
 
 fuzz_target!(|input: &[u8]| {
     let Some(([length, piece], text)) = input.split_first_chunk::<2>() else {

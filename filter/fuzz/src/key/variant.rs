@@ -10,7 +10,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::http::accept_encoding::{Coding, negotiate};
-use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::{qualifiers, unqualified};
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::vary::{Fit, VaryNames, fit, qualify_variant, selected, told};

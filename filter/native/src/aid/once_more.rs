@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sluice_core::http::conditions::NOT_MODIFIED;
+use sluice_core::http::conditional::conditions::NOT_MODIFIED;
 use sluice_core::internal_headers::{AGAIN_HEADER, EMPTY_HEADER, FAILURE_HEADER, INTERNAL_PREFIX};
 use sluice_core::origin_failure::has_ended_unanswered;
 use sluice_host::headers::Headers;

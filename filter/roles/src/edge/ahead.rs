@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use sluice_core::http::cache_status::{CacheStatus, Forward};
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
+use sluice_core::http::syntax::field_value::FieldValue;
 
 use super::hot::common;
 use crate::reply::delivery::deliver;

@@ -3,8 +3,8 @@
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::http::client_control::Way;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::caching::client_control::Way;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::CanonicalTarget;
 

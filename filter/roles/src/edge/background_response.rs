@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::http::cache_status::CacheStatus;
-use sluice_core::http::demand::Demand;
+use sluice_core::http::caching::cache_status::CacheStatus;
+use sluice_core::http::conditional::demand::Demand;
 use sluice_store::served::Served;
 use sluice_store::stored_fields::StoredFields;
 

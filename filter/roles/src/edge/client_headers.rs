@@ -2,7 +2,7 @@
 //! What the rule of a path wants clients to see: headers, and a `Cache-Control` of the edge's own.
 
 use sluice_core::freshness::may_be_kept_downstream;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::policy::{Policy, Rule};
 
 use sluice_host::{self as host, Host, Map};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cross-origin resource sharing: what EDGE answers and adds by itself.
 
-use sluice_core::http::cache_name::CacheName;
-use sluice_core::http::cache_status::detailed;
-use sluice_core::http::field_value::JoinedValue;
+use sluice_core::http::caching::cache_name::CacheName;
+use sluice_core::http::caching::cache_status::detailed;
+use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::policy::CorsPolicy;
 use sluice_core::website::cors::{
     CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies,

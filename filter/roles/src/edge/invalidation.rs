@@ -2,8 +2,8 @@
 //! Invalidation by unsafe methods (RFC 9111, 4.4): once such a request has succeeded, the stored responses of its URL
 //! must be revalidated, and those of the cache groups that its response names (RFC 9875, 3).
 
-use sluice_core::http::field_value::FieldValue;
-use sluice_core::http::uri_reference::{TargetUri, within_origin};
+use sluice_core::http::syntax::field_value::FieldValue;
+use sluice_core::http::url::uri_reference::{TargetUri, within_origin};
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{groups_of, url_of};

@@ -3,8 +3,8 @@
 
 use sluice_core::admission::RequestFacts;
 use sluice_core::host::HostError;
-use sluice_core::http::client_control::Way;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::caching::client_control::Way;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::INTERNAL_PREFIX;
 use sluice_core::key::{CanonicalTarget, Target};
 use sluice_store::link::{LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched};

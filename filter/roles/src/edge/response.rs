@@ -7,7 +7,7 @@ use sluice_core::admission::PassReason;
 use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::{UncacheableReason, is_request_error};
-use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
+use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::is_of_variant;
 use sluice_core::metrics::Metric;

@@ -2,7 +2,7 @@
 //! The site of a client's request, and what the site wants of its connection.
 
 use sluice_core::host::HostError;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::{Rejection, Target, split_absolute};
 use sluice_core::sites::{Site, SiteIndex};
 use sluice_store::link::Link;

@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::http::cache_status::detailed;
+use sluice_core::http::caching::cache_status::detailed;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;

@@ -3,9 +3,9 @@
 //! edge's own takes the place of an error's XML.
 
 use sluice_core::bucket_error::{BucketError, ErrorHeaders, Trouble};
-use sluice_core::http::cache_control::with_spaces;
+use sluice_core::http::caching::cache_control::with_spaces;
 use sluice_core::http::connection::{HOP_FIELDS, named_fields};
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::{BUCKET_ERROR_HEADER, CONNECTION_HEADER, FAILURE_HEADER};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::website::cors::CORS_PREFIX;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::http::cache_control::CacheControl;
-use sluice_core::http::conditions::NOT_MODIFIED;
+use sluice_core::http::caching::cache_control::CacheControl;
+use sluice_core::http::conditional::conditions::NOT_MODIFIED;
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;

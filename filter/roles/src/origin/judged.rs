@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, is_stream, judge};
-use sluice_core::http::date;
-use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::http::syntax::date;
+use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_host::header_edit::HeaderEdit;
 use sluice_store::revalidation::Revalidation;
 use sluice_store::store_edits::OriginResponse;

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use sluice_core::http::cache_name::{CDN_LOOP, VIA};
-use sluice_core::http::demand::Demand;
-use sluice_core::http::whitespace::collapsed;
+use sluice_core::http::caching::cache_name::{CDN_LOOP, VIA};
+use sluice_core::http::conditional::demand::Demand;
+use sluice_core::http::syntax::whitespace::collapsed;
 use sluice_core::internal_headers::{AUTHORIZATION_HEADER, ORIGINAL_PATH_HEADER, PROOF_HEADER};
 use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};

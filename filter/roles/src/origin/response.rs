@@ -2,8 +2,8 @@
 //! The origin's response: whether the store gets it, in what form, and what its followers are told.
 
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::http::cache_control::with_spaces;
-use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::caching::cache_control::with_spaces;
+use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::vary::variant_of;
 use sluice_core::origin_failure::OriginFailure;
 use sluice_core::policy::{Policy, SetCookie};

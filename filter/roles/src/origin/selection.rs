@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::http::field_value::JoinedValue;
+use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, VaryNames};
 use sluice_store::link::Link;
 use sluice_store::revalidation::Revalidation;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The surrogate keys and the cache groups (RFC 9875) in a response, by which purges find it.
 
-use sluice_core::http::field_value::{FieldValue, JoinedValue, NotText};
+use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue, NotText};
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::purge::{MAX_TAGS, TagHash, groups_of, tags_of};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Variants: what the origin is asked for, and what its response varies with.
 
-use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::internal_headers::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};

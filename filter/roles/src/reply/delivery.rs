@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Makes of a whole response what the client's conditions and range ask for: 206, 304, 412 or 416 (RFC 9110, 13, 14).
 
-use sluice_core::http::conditions::Validators;
-use sluice_core::http::demand::{Candidate, Delivery, Demand};
-use sluice_core::http::range::{Slice, Slicer};
+use sluice_core::http::conditional::conditions::Validators;
+use sluice_core::http::conditional::demand::{Candidate, Delivery, Demand};
+use sluice_core::http::conditional::range::{Slice, Slicer};
 
 use super::demand_reply::{BodilessReply, DemandReply};
 use crate::request::EdgeRequest;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies without a body to what a client demands: 304, 412, 416.
 
-use sluice_core::http::range::unsatisfied_range;
+use sluice_core::http::conditional::range::unsatisfied_range;
 
 use super::CACHE_STATUS;
 use crate::request::EdgeRequest;

@@ -2,7 +2,7 @@
 //! Replies out of the worker's memory.
 
 use sluice_core::hot::HotCopy;
-use sluice_core::http::demand::Demand;
+use sluice_core::http::conditional::demand::Demand;
 
 use super::CACHE_STATUS;
 use super::delivery::answer_with;

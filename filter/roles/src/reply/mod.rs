@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use demand_reply::BodilessReply;
 use sluice_core::hot::HotCopy;
-use sluice_core::http::cache_name::CacheName;
-use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
+use sluice_core::http::caching::cache_name::CacheName;
+use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::Rejection;
 use sluice_store::revalidation::Revalidation;
 use substitute::{Document, HeldResponse};

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use sluice_core::host::HostError;
 use sluice_core::hot::Capture;
-use sluice_core::http::cache_status::CacheStatus;
-use sluice_core::http::range::Slicer;
+use sluice_core::http::caching::cache_status::CacheStatus;
+use sluice_core::http::conditional::range::Slicer;
 use sluice_core::workers::BodyId;
 
 use sluice_host::{self as host, Half, Host};

@@ -2,7 +2,7 @@
 //! The headers of a client's request that the filter takes out, keeps, or puts back.
 
 use sluice_core::admission;
-use sluice_core::http::demand::Demand;
+use sluice_core::http::conditional::demand::Demand;
 use sluice_core::internal_headers::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
 use sluice_core::key::vary::{ACCEPT_ENCODING, selected};
 use sluice_core::policy::Policy;

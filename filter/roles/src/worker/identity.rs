@@ -5,7 +5,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 use sluice_core::admission::write_own_headers;
-use sluice_core::http::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
+use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::policy::Policy;

@@ -3,7 +3,7 @@
 
 use super::*;
 use sluice_core::freshness::Lifetime;
-use sluice_core::http::cache_name::CacheName;
+use sluice_core::http::caching::cache_name::CacheName;
 use sluice_core::workers::BodyId;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";

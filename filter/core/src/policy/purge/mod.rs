@@ -6,9 +6,10 @@ mod token;
 
 use serde_json::Value;
 
-use super::error::PolicyError;
-use super::form::{self, Form, read_text};
-use super::section::section;
+use crate::policy::forms::error::PolicyError;
+use crate::policy::forms::form;
+use crate::policy::forms::form::{Form, read_text};
+use crate::policy::forms::section::section;
 
 pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;

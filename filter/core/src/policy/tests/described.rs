@@ -7,18 +7,18 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::http::accept_encoding::Coding;
-use crate::policy::compression::Codings;
-use crate::policy::duration;
-use crate::policy::form::{AtLeast, Form, Kind, Seconds, Whole};
-use crate::policy::glob::Glob;
-use crate::policy::key::{Query, QueryRule};
-use crate::policy::names::{HeaderName, PathGlob};
-use crate::policy::origin::{BucketSection, HttpSection, OriginSection};
+use crate::policy::forms::duration;
+use crate::policy::forms::form::{AtLeast, Form, Kind, Seconds, Whole};
+use crate::policy::forms::glob::Glob;
+use crate::policy::forms::names::{HeaderName, PathGlob};
+use crate::policy::forms::website_names::{ContentType, FileExtension};
 use crate::policy::purge::{Record, TokenHash};
-use crate::policy::rules::{CanonicalGlob, FieldValue, HeaderValues};
-use crate::policy::ttl::{ORIGIN, RuleTtl, TtlTable};
-use crate::policy::website::{ContentTypes, CorsPolicy, CorsSection};
-use crate::policy::website_names::{ContentType, FileExtension};
+use crate::policy::sections::compression::Codings;
+use crate::policy::sections::key::{Query, QueryRule};
+use crate::policy::sections::origin::{BucketSection, HttpSection, OriginSection};
+use crate::policy::sections::rules::{CanonicalGlob, FieldValue, HeaderValues};
+use crate::policy::sections::ttl::{ORIGIN, RuleTtl, TtlTable};
+use crate::policy::sections::website::{ContentTypes, CorsPolicy, CorsSection};
 
 /// A form that the JSON Schema describes.
 pub trait Described<T: PartialEq + 'static>: Form<T> {

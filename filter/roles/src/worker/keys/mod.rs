@@ -13,7 +13,7 @@ use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::varying::{Lesson, Varying};
 use sluice_core::hot::HotTier;
 use sluice_core::http::accept_encoding::Coding;
-use sluice_core::http::field_value::JoinedValue;
+use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::ahead::{Described, FillProgress, Representation, may_begin_beyond};
 use sluice_core::coalescing::flight::Role;
-use sluice_core::http::demand::Demand;
+use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::policy::Policy;
 use sluice_core::workers::{KeyHash, NumberMap, StreamId};

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::http::demand::Demand;
+use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, variant_of};
 use sluice_core::metrics::Metric;

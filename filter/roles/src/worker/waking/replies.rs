@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::http::demand::Demand;
+use sluice_core::http::conditional::demand::Demand;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, StreamId};
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::http::demand::Demand;
+use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::TooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;

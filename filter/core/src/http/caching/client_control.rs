@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a client's `Cache-Control` asks of the caches before its origin (RFC 9111, 5.2.1).
+
+use crate::http::caching::cache_control::{MAX_DELTA_SECONDS, directives, seconds};
+use crate::http::syntax::field_value::FieldValue;
+
+/// Seconds that no age exceeds.
+const ANY_AGE: u64 = MAX_DELTA_SECONDS;
+
+/// The directives of a request that a shared cache may obey.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestControl {
+    /// `no-store`.
+    pub no_store: bool,
+    /// `only-if-cached`.
+    pub only_if_cached: bool,
+    /// `no-cache`, or `Pragma: no-cache` without a `Cache-Control` (RFC 9111, 5.4).
+    pub no_cache: bool,
+    /// Seconds of `max-age`.
+    pub max_age: Option<u64>,
+    /// Seconds of `min-fresh`.
+    pub min_fresh: Option<u64>,
+    /// Seconds of `max-stale`.
+    pub max_stale: Option<u64>,
+}
+
+/// How a request that obeys its client goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Like any other.
+    Shared,
+    /// Around the store (`no-store`).
+    Around,
+    /// Through the store, which revalidates what does not satisfy these directives.
+    Checked(String),
+    /// The same, but what the store does not have is a 504 (`only-if-cached`), and so is what it has and
+    /// does not satisfy the client: the store is asked for anything, see [`RequestControl::accepts`]. A
+    /// validation that comes to nothing would cost it the response.
+    StoreOnly(String),
+}
+
+impl RequestControl {
+    /// Reads the headers, several lines of one joined by commas. Of several times the first counts; what
+    /// is no number asks for the most there is to ask for: 0 of `max-age`, all of `min-fresh`, nothing
+    /// stale. A `max-stale` without a number takes anything (RFC 9111, 5.2.1.2).
+    pub fn parse(cache_control: Option<FieldValue<'_>>, pragma: Option<FieldValue<'_>>) -> Self {
+        let mut parsed = Self::default();
+        for (name, argument) in cache_control.into_iter().flat_map(directives) {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            if is("no-store") {
+                parsed.no_store = true;
+            } else if is("only-if-cached") {
+                parsed.only_if_cached = true;
+            } else if is("no-cache") {
+                parsed.no_cache = true;
+            } else if is("max-age") {
+                parsed.max_age.get_or_insert(seconds(argument).unwrap_or(0));
+            } else if is("min-fresh") {
+                parsed
+                    .min_fresh
+                    .get_or_insert(seconds(argument).unwrap_or(ANY_AGE));
+            } else if is("max-stale") {
+                let stale =
+                    argument.map_or(ANY_AGE, |argument| seconds(Some(argument)).unwrap_or(0));
+                parsed.max_stale.get_or_insert(stale);
+            }
+        }
+        if cache_control.is_none() {
+            let mut listed = pragma.into_iter().flat_map(directives);
+            parsed.no_cache = listed.any(|(name, _)| name.eq_ignore_ascii_case(b"no-cache"));
+        }
+        parsed
+    }
+
+    /// Whether the client takes a stored response of that age, which is fresh for `fresh_for` seconds more
+    /// and allowed to be stale for `window`.
+    pub fn accepts(&self, age: u64, fresh_for: i64, window: u64) -> bool {
+        let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+        let in_time = match (self.min_fresh, self.max_stale) {
+            (Some(seconds), _) => fresh_for >= signed(seconds),
+            (None, stale) => fresh_for > -signed(stale.unwrap_or(0).max(window)),
+        };
+        !self.no_cache && self.max_age.is_none_or(|most| age <= most) && in_time
+    }
+
+    /// How the request goes on. `window` are the seconds beyond its freshness for which the store takes
+    /// a response for fresh, so that `min-fresh` and `max-stale` mean what the client means.
+    pub fn way(&self, window: u64) -> Way {
+        if self.only_if_cached {
+            Way::StoreOnly(format!("max-stale={ANY_AGE}"))
+        } else if self.no_store {
+            Way::Around
+        } else {
+            match self.towards_store(window) {
+                none if none.is_empty() => Way::Shared,
+                directives => Way::Checked(directives),
+            }
+        }
+    }
+
+    /// The directives as Envoy's cache filters obey them. `max-age=0` is a hit there within the second.
+    fn towards_store(&self, window: u64) -> String {
+        if self.no_cache || self.max_age == Some(0) {
+            return "no-cache".to_owned();
+        }
+        let stale = self
+            .max_stale
+            .map(|seconds| seconds.saturating_sub(window))
+            .filter(|seconds| *seconds > 0);
+        let directives = [
+            ("max-age", self.max_age),
+            (
+                "min-fresh",
+                self.min_fresh.map(|fresh| fresh.saturating_add(window)),
+            ),
+            ("max-stale", stale),
+        ];
+        let directives = directives.into_iter().filter_map(|(name, seconds)| {
+            let seconds = seconds?;
+            Some(format!("{name}={seconds}"))
+        });
+        directives.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::http::caching::client_control::*;
+    use proptest::prelude::*;
+
+    fn checked(directives: &str) -> Way {
+        Way::Checked(directives.to_owned())
+    }
+
+    fn store_only(directives: &str) -> Way {
+        Way::StoreOnly(directives.to_owned())
+    }
+
+    #[test]
+    fn each_directive_has_its_way() {
+        for (text, expected) in [
+            ("", Way::Shared),
+            ("public, x=1", Way::Shared),
+            ("max-stale", checked("max-stale=2147483642")),
+            ("max-stale=60, max-stale", checked("max-stale=55")),
+            ("max-stale=5", Way::Shared),
+            ("max-stale=soon", Way::Shared),
+            (
+                "max-stale=60, max-age=9",
+                checked("max-age=9, max-stale=55"),
+            ),
+            ("max-stale=60, no-cache", checked("no-cache")),
+            ("no-cache", checked("no-cache")),
+            ("No-Cache", checked("no-cache")),
+            ("max-age=0", checked("no-cache")),
+            ("max-age=60", checked("max-age=60")),
+            ("max-age=\"60\"", checked("max-age=60")),
+            ("max-age=60, max-age=0", checked("max-age=60")),
+            ("max-age=soon", checked("no-cache")),
+            ("max-age", checked("no-cache")),
+            ("min-fresh=60", checked("min-fresh=65")),
+            ("min-fresh=soon", checked("min-fresh=2147483652")),
+            (
+                "min-fresh=9, max-age=60",
+                checked("max-age=60, min-fresh=14"),
+            ),
+            ("no-cache, max-age=60", checked("no-cache")),
+            ("no-store", Way::Around),
+            ("no-store, no-cache", Way::Around),
+            ("only-if-cached", store_only("max-stale=2147483647")),
+            (
+                "only-if-cached, no-store, no-cache",
+                store_only("max-stale=2147483647"),
+            ),
+            ("x=\"a, no-cache\"", Way::Shared),
+        ] {
+            let parsed = RequestControl::parse(Some(text.into()), None);
+            assert_eq!(parsed.way(5), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_store_has_is_measured_by_what_its_client_accepts() {
+        let window = 5;
+        for (text, age, fresh_for, expected) in [
+            ("", 9, 1, true),
+            ("", 9, -4, true),
+            ("", 9, -5, false),
+            ("max-age=9", 9, 1, true),
+            ("max-age=8", 9, 1, false),
+            ("min-fresh=2", 9, 2, true),
+            ("min-fresh=2", 9, 1, false),
+            ("min-fresh=2, max-stale", 9, 1, false),
+            ("max-stale", 9, -1_000_000, true),
+            ("max-stale=9", 9, -8, true),
+            ("max-stale=9", 9, -9, false),
+            ("max-stale=9, max-age=8", 9, -8, false),
+            ("max-stale=1", 9, -4, true),
+            ("no-cache, max-stale", 0, 9, false),
+        ] {
+            let control = RequestControl::parse(Some(text.into()), None);
+            let accepts = control.accepts(age, fresh_for, window);
+            assert_eq!(accepts, expected, "{text}: {fresh_for}");
+        }
+    }
+
+    #[test]
+    fn pragma_counts_where_there_is_no_cache_control() {
+        // RFC 9111, 5.4.
+        for (cache_control, pragma, expected) in [
+            (None, None, false),
+            (None, Some("no-cache"), true),
+            (None, Some("x, No-Cache"), true),
+            (None, Some("x"), false),
+            (Some("max-age=60"), Some("no-cache"), false),
+            (Some(""), Some("no-cache"), false),
+        ] {
+            let of = |text: Option<&'static str>| text.map(FieldValue::from);
+            let parsed = RequestControl::parse(of(cache_control), of(pragma));
+            assert_eq!(parsed.no_cache, expected, "{cache_control:?} {pragma:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_to_the_store_is_a_cache_control(
+            text in r#"((no-cache|no-store|max-age|min-fresh|max-stale|only-if-cached)(=[-"0-9a]{0,12})?|\PC{0,5})(,(min-fresh|max-age)=[0-9]{0,30})?"#,
+            window in any::<u32>(),
+        ) {
+            let way = RequestControl::parse(Some((&*text).into()), None).way(window.into());
+            if let Way::Checked(directives) | Way::StoreOnly(directives) = way {
+                prop_assert!(directives.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
+            }
+        }
+    }
+}

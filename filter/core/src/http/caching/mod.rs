@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How caches are told what to do, and what they tell (RFC 9111, 9211, 9213; CDN-Loop of RFC 8586).
+
+pub mod cache_control;
+pub mod cache_name;
+pub mod cache_status;
+pub mod client_control;
+pub(crate) mod targeted;

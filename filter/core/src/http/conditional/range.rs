@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Byte ranges (RFC 9110, 14): what a client asks for, and which bytes of a passing body that is.
+
+use std::ops::Range;
+
+/// One range of a `Range` field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteRange {
+    /// `first-last` and `first-`, positions of bytes.
+    From {
+        /// The first byte wanted.
+        first: u64,
+        /// The last byte wanted, if that is not the last there is.
+        last: Option<u64>,
+    },
+    /// `-length`: so many bytes at the end.
+    Suffix {
+        /// How many.
+        length: u64,
+    },
+}
+
+/// What a range is of a body whose length is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It cannot be told as a part: the last bytes of nothing.
+    Whole,
+    /// These bytes.
+    Slice(Slice),
+    /// None of it.
+    Unsatisfiable,
+}
+
+/// A part of a body, at least one byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    first: u64,
+    last: u64,
+}
+
+impl ByteRange {
+    /// Reads a field value; `None` for whatever is answered with the whole: another unit, several ranges,
+    /// anything malformed (RFC 9110, 14.2).
+    pub fn parse(value: &str) -> Option<Self> {
+        let (unit, set) = value.trim().split_once('=')?;
+        if !unit.eq_ignore_ascii_case("bytes") {
+            return None;
+        }
+        let mut ranges = set
+            .split(',')
+            .map(|range| range.trim_matches([' ', '\t']))
+            .filter(|range| !range.is_empty());
+        let range = ranges.next()?;
+        if ranges.next().is_some() {
+            return None;
+        }
+        match range.split_once('-')? {
+            ("", length) => Some(Self::Suffix {
+                length: position(length)?,
+            }),
+            (first, "") => Some(Self::From {
+                first: position(first)?,
+                last: None,
+            }),
+            (first, last) => {
+                let (first, last) = (position(first)?, position(last)?);
+                (first <= last).then_some(Self::From {
+                    first,
+                    last: Some(last),
+                })
+            }
+        }
+    }
+
+    /// Which part of a body of `length` bytes it is.
+    pub fn of(self, length: u64) -> Part {
+        let end = length.checked_sub(1);
+        match (self, end) {
+            (Self::Suffix { length: 0 }, _) | (Self::From { .. }, None) => Part::Unsatisfiable,
+            (Self::Suffix { .. }, None) => Part::Whole,
+            (Self::Suffix { length: wanted }, Some(last)) => Part::Slice(Slice {
+                first: length.saturating_sub(wanted),
+                last,
+            }),
+            (Self::From { first, .. }, Some(end)) if first > end => Part::Unsatisfiable,
+            (Self::From { first, last }, Some(end)) => Part::Slice(Slice {
+                first,
+                last: last.map_or(end, |last| last.min(end)),
+            }),
+        }
+    }
+}
+
+/// Digits; numbers that are too large lie behind the end of everything.
+fn position(digits: &str) -> Option<u64> {
+    let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    number.then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+impl Slice {
+    /// These bytes of a whole `body`.
+    pub fn cut_from(self, body: &[u8]) -> &[u8] {
+        let position = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let end = position(self.last).saturating_add(1).min(body.len());
+        body.get(position(self.first)..end).unwrap_or_default()
+    }
+
+    /// The position of its first byte.
+    pub const fn first(self) -> u64 {
+        self.first
+    }
+
+    /// How many bytes it has.
+    pub const fn length(self) -> u64 {
+        self.last - self.first + 1
+    }
+
+    /// The value of `Content-Range` for a body of `length` bytes.
+    pub fn content_range(self, length: u64) -> String {
+        format!("bytes {}-{}/{length}", self.first, self.last)
+    }
+}
+
+/// The value of `Content-Range` of a 416 for a body of `length` bytes.
+pub fn unsatisfied_range(length: u64) -> String {
+    format!("bytes */{length}")
+}
+
+/// Cuts a slice out of a body that passes in pieces.
+#[derive(Clone, Copy, Debug)]
+pub struct Slicer {
+    slice: Slice,
+    passed: u64,
+}
+
+impl Slicer {
+    /// For a body of which nothing has passed.
+    pub const fn new(slice: Slice) -> Self {
+        Self { slice, passed: 0 }
+    }
+
+    /// Which bytes to keep of the next piece, of `size` bytes.
+    pub fn keep(&mut self, size: usize) -> Range<usize> {
+        let within = |position: u64| {
+            let offset = position.saturating_sub(self.passed);
+            usize::try_from(offset).map_or(size, |offset| offset.min(size))
+        };
+        let kept = within(self.slice.first)..within(self.slice.last.saturating_add(1));
+        self.passed = self.passed.saturating_add(size as u64);
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::http::conditional::range::*;
+    use proptest::prelude::*;
+
+    const fn slice(first: u64, last: u64) -> Part {
+        Part::Slice(Slice { first, last })
+    }
+
+    /// The field value that asks for a range.
+    fn asking_for(range: ByteRange) -> String {
+        match range {
+            ByteRange::From { first, last: None } => format!("bytes={first}-"),
+            ByteRange::From {
+                first,
+                last: Some(last),
+            } => format!("bytes={first}-{last}"),
+            ByteRange::Suffix { length } => format!("bytes=-{length}"),
+        }
+    }
+
+    #[test]
+    fn a_range_is_a_part_of_what_there_is() {
+        for (value, length, part) in [
+            ("bytes=0-9", 100, slice(0, 9)),
+            ("bytes=90-99", 100, slice(90, 99)),
+            ("bytes=99-99", 100, slice(99, 99)),
+            ("bytes=90-200", 100, slice(90, 99)),
+            ("bytes=90-99999999999999999999999", 100, slice(90, 99)),
+            ("bytes=0-", 100, slice(0, 99)),
+            ("bytes=99-", 100, slice(99, 99)),
+            ("bytes=100-", 100, Part::Unsatisfiable),
+            ("bytes=100-200", 100, Part::Unsatisfiable),
+            ("bytes=99999999999999999999999-", 100, Part::Unsatisfiable),
+            ("bytes=-1", 100, slice(99, 99)),
+            ("bytes=-100", 100, slice(0, 99)),
+            ("bytes=-1000", 100, slice(0, 99)),
+            ("bytes=-0", 100, Part::Unsatisfiable),
+            ("bytes=0-", 0, Part::Unsatisfiable),
+            ("bytes=0-0", 0, Part::Unsatisfiable),
+            ("bytes=-5", 0, Part::Whole),
+            ("Bytes=0-9", 100, slice(0, 9)),
+            ("bytes= 0-9 ", 100, slice(0, 9)),
+            ("bytes=,0-9, ,", 100, slice(0, 9)),
+            ("bytes=00-009", 100, slice(0, 9)),
+            ("bytes=0-", u64::MAX, slice(0, u64::MAX - 1)),
+        ] {
+            assert_eq!(
+                ByteRange::parse(value).unwrap().of(length),
+                part,
+                "{value} of {length}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_range_of_bytes_asks_for_the_whole() {
+        for value in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes=-",
+            "bytes=a-b",
+            "bytes=1",
+            "bytes=9-0",
+            "bytes=+1-2",
+            "bytes=0x1-2",
+            "bytes=1-2-3",
+            "bytes=--1",
+            "bytes=0 -9",
+            "bytes =0-9",
+            "bytes=0-9,20-29",
+            "bytes=0-0,-1",
+            "bytes=0-9;20",
+            "items=0-9",
+            "0-9",
+            "bytes:0-9",
+            "bytes=\u{661}-\u{662}",
+        ] {
+            assert_eq!(ByteRange::parse(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_slice_says_what_it_is() {
+        let Part::Slice(slice) = slice(10, 19) else {
+            unreachable!()
+        };
+        assert_eq!(slice.length(), 10);
+        assert_eq!(slice.content_range(100), "bytes 10-19/100");
+        assert_eq!(unsatisfied_range(100), "bytes */100");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_up_the_slice_of_the_whole(
+            pieces in prop::collection::vec(0..40_usize, 0..12),
+            first in 0..300_u64,
+            more in 0..300_u64,
+        ) {
+            let body: Vec<u8> = (0..pieces.iter().sum::<usize>()).map(|n| n as u8).collect();
+            let range = ByteRange::From { first, last: Some(first + more) };
+            let length = body.len() as u64;
+            if let Part::Slice(slice) = range.of(length) {
+                let mut slicer = Slicer::new(slice);
+                let (mut kept, mut at) = (Vec::new(), 0);
+                for size in pieces {
+                    kept.extend_from_slice(&body[at..at + size][slicer.keep(size)]);
+                    at += size;
+                }
+                let (first, last) = (first as usize, (first + more).min(length - 1) as usize);
+                prop_assert_eq!(&kept, &body[first..=last]);
+                prop_assert_eq!(kept.len() as u64, slice.length());
+            } else {
+                prop_assert!(first >= length);
+            }
+        }
+
+        #[test]
+        fn what_is_written_reads_back(first: u64, last: Option<u64>, length: u64) {
+            let last = last.map(|last| last.max(first));
+            for range in [ByteRange::From { first, last }, ByteRange::Suffix { length }] {
+                prop_assert_eq!(ByteRange::parse(&asking_for(range)), Some(range));
+            }
+        }
+
+        #[test]
+        fn no_value_panics(value in "\\PC*|bytes=[-0-9, ]{0,12}", length: u64) {
+            if let Some(range) = ByteRange::parse(&value)
+                && let Part::Slice(slice) = range.of(length)
+            {
+                prop_assert!(slice.length() >= 1 && slice.length() <= length);
+            }
+        }
+    }
+}

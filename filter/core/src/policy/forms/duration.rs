@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Durations as people write them in a policy: a whole number and a unit.
+
+use std::time::Duration;
+
+use crate::http::caching::cache_control::MAX_DELTA_SECONDS;
+
+/// What [`parse`] accepts, for error messages.
+pub const EXPECTED: &str = "a duration such as 250ms, 5s, 1m, 1h or 30d";
+
+/// Longest duration: what fits the 31 bits that RFC 9111 section 1.2.2 asks of a cache.
+pub const MAX: Duration = Duration::from_secs(MAX_DELTA_SECONDS);
+
+const UNITS: [(&str, u64); 5] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
+
+/// Reads `250ms`, `5s`, `1m`, `1h` or `30d`: digits, a unit, nothing else.
+pub fn parse(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let duration = Duration::from_millis(number.checked_mul(*millis)?);
+    (duration <= MAX).then_some(duration)
+}
+
+/// Writes a duration in the largest unit that loses nothing; less than a millisecond is cut off.
+pub fn format(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    if millis == 0 {
+        return "0s".to_owned();
+    }
+    UNITS
+        .iter()
+        .rev()
+        .find(|(_, unit)| millis.is_multiple_of(*unit))
+        .map(|(name, unit)| format!("{}{name}", millis / unit))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::forms::duration::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn units_are_read() {
+        for (text, millis) in [
+            ("0s", 0),
+            ("0d", 0),
+            ("250ms", 250),
+            ("5s", 5_000),
+            ("005s", 5_000),
+            ("1m", 60_000),
+            ("1h", 3_600_000),
+            ("30d", 2_592_000_000),
+            ("2147483647s", 2_147_483_647_000),
+        ] {
+            assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            "s",
+            "5",
+            "5 s",
+            " 5s",
+            "5s ",
+            "+5s",
+            "-5s",
+            "1.5s",
+            "5S",
+            "5sec",
+            "1h30m",
+            "1w",
+            "1 fortnight",
+            "٥s",
+            "2147483648s",
+            "99999999999999999999s",
+            "18446744073709551615d",
+        ] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_largest_exact_unit_is_written() {
+        for (millis, text) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (1_000, "1s"),
+            (90_000, "90s"),
+            (120_000, "2m"),
+            (86_400_000, "1d"),
+        ] {
+            assert_eq!(format(Duration::from_millis(millis)), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(millis in 0..=2_147_483_647_000_u64) {
+            let duration = Duration::from_millis(millis);
+            prop_assert_eq!(parse(&format(duration)), Some(duration));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sections of a document, each as the struct that it is read as.
+
+pub(in crate::policy) mod cache;
+pub(in crate::policy) mod compression;
+pub mod glob_set;
+pub(in crate::policy) mod key;
+pub mod known_headers;
+pub(in crate::policy) mod origin;
+pub(in crate::policy) mod request;
+pub(in crate::policy) mod response;
+pub(in crate::policy) mod rules;
+pub(in crate::policy) mod ttl;
+pub(in crate::policy) mod website;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The shapes of notifications, each a JSON object, or a list of them that is not empty:
+//!
+//! | shape | known by | the object |
+//! |---|---|---|
+//! | Amazon S3, MinIO, Ceph, VersityGW | `Records` | `s3.bucket.name` and `s3.object.key` of each |
+//! | one such record by itself | `s3` | the same |
+//! | Amazon EventBridge | `detail-type` | `detail.bucket.name`, `detail.object.key` |
+//! | Cloudflare R2 | `action` and `bucket` | `bucket`, `object.key` |
+//! | CloudEvents | `specversion` | what is in `data`, in any of these shapes |
+//! | a message of Amazon SNS | `Type` is `Notification` | what is in `Message`, in any of these shapes |
+//!
+//! An object of no known shape is an unknown event, as senders may add some: MinIO and SNS hold back or drop what follows
+//! a message that was refused.
+
+use serde_json::{Map, Value};
+
+use crate::purge::orders::notification::event::{Effect, ObjectEvent};
+use crate::purge::orders::order_error::OrderError;
+
+/// How deep shapes may be in each other: SNS around EventBridge around a list, and one more.
+const DEPTH: usize = 4;
+const EXPECTED: &str = "expected an event of a bucket";
+
+type Object = Map<String, Value>;
+type Events = Result<Vec<ObjectEvent>, OrderError>;
+
+/// The events in a body.
+///
+/// # Errors
+/// The body is not JSON, or no object, or lacks what its shape has.
+pub fn read(body: &[u8]) -> Events {
+    let field = "the body";
+    let document: Value = serde_json::from_slice(body)
+        .map_err(|error| OrderError::new(field, &format!("{error}: {EXPECTED}")))?;
+    read_value(field, &document, DEPTH)
+}
+
+/// Reads a text that an event carries. One that is not JSON says nothing of objects.
+fn read_within(field: &str, text: &str, name: &str, depth: usize) -> Events {
+    match serde_json::from_str(text) {
+        Ok(document) => read_value(field, &document, depth),
+        Err(_) => Ok(vec![without_object(name)]),
+    }
+}
+
+fn read_value(field: &str, value: &Value, depth: usize) -> Events {
+    let refuse = || Err(OrderError::new(field, EXPECTED));
+    let Some(depth) = depth.checked_sub(1) else {
+        return refuse();
+    };
+    match value {
+        Value::Object(object) => read_object(field, object, depth),
+        Value::Array(items) if !items.is_empty() => {
+            let items = items.iter().enumerate();
+            read_each(
+                items.map(|(index, item)| read_value(&format!("{field}[{index}]"), item, depth)),
+            )
+        }
+        _ => refuse(),
+    }
+}
+
+fn read_each(parts: impl Iterator<Item = Events>) -> Events {
+    let parts: Result<Vec<_>, OrderError> = parts.collect();
+    Ok(parts?.concat())
+}
+
+fn read_object(field: &str, object: &Object, depth: usize) -> Events {
+    let text = |name: &str| object.get(name).and_then(Value::as_str);
+    if let Some(records) = object.get("Records") {
+        return read_records(records);
+    }
+    if object.contains_key("s3") {
+        let record = Value::Object(object.clone());
+        return read_record(field, &record, None).map(|event| vec![event]);
+    }
+    if let (Some("Notification"), Some(message)) = (text("Type"), text("Message")) {
+        return read_within("Message", message, "Notification", depth);
+    }
+    if let Some(name) = text("detail-type") {
+        let path = ["/detail/bucket/name", "/detail/object/key"];
+        return read_event(field, object, name, path).map(|event| vec![event]);
+    }
+    if object.contains_key("specversion") {
+        return read_cloud_event(object, depth);
+    }
+    if let (Some(action), Some(_)) = (text("action"), text("bucket")) {
+        let path = ["/bucket", "/object/key"];
+        return read_event(field, object, action, path).map(|event| vec![event]);
+    }
+    // S3 tests a new destination by `"Event": "s3:TestEvent"`.
+    let names = ["Event", "Type", "type", "eventName"];
+    let name = names.iter().find_map(|name| text(name));
+    Ok(vec![without_object(name.unwrap_or("of an unknown shape"))])
+}
+
+fn read_records(records: &Value) -> Events {
+    let records = match records {
+        Value::Array(records) => records.as_slice(),
+        Value::Null => &[],
+        _ => return Err(OrderError::new("Records", "expected a list")),
+    };
+    let records = records.iter().enumerate();
+    let read = |(index, record)| read_record(&format!("Records[{index}]"), record, None);
+    records.map(read).collect()
+}
+
+/// Reads a record of S3's; `name` is that of the event where the record does not say it.
+fn read_record(field: &str, record: &Value, name: Option<&str>) -> Result<ObjectEvent, OrderError> {
+    let Some(object) = record.as_object() else {
+        return Err(OrderError::new(field, "expected an object"));
+    };
+    let own = object.get("eventName").and_then(Value::as_str);
+    // Where neither says what has happened, the object may have changed.
+    let name = own.or(name).unwrap_or("ObjectCreated:unnamed");
+    let path = ["/s3/bucket/name", "/s3/object/key"];
+    read_event(field, object, name, path)
+}
+
+/// Reads the event of that `name`, whose bucket and key are at these places.
+fn read_event(
+    field: &str,
+    object: &Object,
+    name: &str,
+    [bucket, key]: [&str; 2],
+) -> Result<ObjectEvent, OrderError> {
+    let effect = Effect::of(name);
+    if effect != Effect::Changed {
+        return Ok(without_object(name));
+    }
+    let text = |pointer: &str| {
+        let mut steps = pointer.split('/').skip(1);
+        let first = steps.next().and_then(|step| object.get(step));
+        let value = steps.fold(first, |value, step| value?.get(step));
+        value.and_then(Value::as_str).ok_or_else(|| {
+            let whole = match field {
+                "the body" => pointer.trim_start_matches('/').replace('/', "."),
+                field => format!("{field}{}", pointer.replace('/', ".")),
+            };
+            OrderError::new(&whole, "expected a text")
+        })
+    };
+    Ok(ObjectEvent {
+        name: name.to_owned(),
+        effect,
+        object: Some((text(bucket)?.to_owned(), text(key)?.to_owned())),
+    })
+}
+
+fn read_cloud_event(object: &Object, depth: usize) -> Events {
+    let kind = object.get("type").and_then(Value::as_str);
+    let Some(kind) = kind else {
+        return Err(OrderError::new("type", "expected a text"));
+    };
+    match object.get("data") {
+        Some(record) if record.get("s3").is_some() => {
+            read_record("data", record, Some(kind)).map(|event| vec![event])
+        }
+        Some(data @ (Value::Object(_) | Value::Array(_))) => read_value("data", data, depth),
+        Some(Value::String(text)) => read_within("data", text, kind, depth),
+        _ => Ok(vec![without_object(kind)]),
+    }
+}
+
+/// An event of that name, of which no object is needed.
+fn without_object(name: &str) -> ObjectEvent {
+    let effect = match Effect::of(name) {
+        // Whatever has changed, this does not say what.
+        Effect::Changed => Effect::Unknown,
+        effect => effect,
+    };
+    ObjectEvent {
+        name: name.to_owned(),
+        effect,
+        object: None,
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What has been purged, as one worker knows it: asked at every request.
+
+use std::collections::BTreeMap;
+
+use crate::key::secret::StoreSecret;
+use crate::key::site_of;
+use crate::policy::purge::{Kind, Record, Scope};
+use crate::purge::tables::generations::Generations;
+use crate::purge::tables::site_purges::SitePurges;
+use crate::purge::tables::url_part::UrlPart;
+
+/// Longest prefix, authority included.
+pub const MAX_PREFIX_BYTES: usize = 2_048;
+
+/// All purges that still mean something. In whatever order records come, and however often, the result
+/// is the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purges {
+    newest: u64,
+    everything: Generations,
+    /// By the names of the sites, none of them empty.
+    sites: BTreeMap<String, SitePurges>,
+}
+
+impl Purges {
+    /// Whether nothing has been purged.
+    pub fn is_empty(&self) -> bool {
+        self.everything.is_none() && self.sites.is_empty()
+    }
+
+    /// The highest number so far.
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// The purges of everything.
+    pub fn everything(&self) -> Generations {
+        self.everything
+    }
+
+    /// The purges of all of a site.
+    pub fn whole_site(&self, name: &str) -> Generations {
+        let site = self.sites.get(name);
+        site.map_or(self.everything, |site| self.everything.raised(site.all))
+    }
+
+    /// What covers a URL, given as a cache key without qualifiers, by its hash under `secret`. A purge that a stronger and
+    /// newer one has overtaken is none.
+    pub fn generations(&self, url: &str, secret: &StoreSecret) -> Generations {
+        let mut found = self.everything;
+        if let Some(site) = self.sites.get(site_of(url)) {
+            found = found.raised(site.generations(url, secret));
+        }
+        found.in_effect()
+    }
+
+    /// Takes a purge in.
+    pub fn apply(&mut self, record: &Record) {
+        self.insert(record);
+        let everything = self.everything;
+        let name = match &record.scope {
+            Scope::Nothing => return,
+            Scope::Everything => return self.drop_covered(),
+            Scope::Prefix(path) => site_of(path),
+            Scope::Url { site, .. } | Scope::Part { site, .. } | Scope::Site(site) => site,
+        };
+        let Some(site) = self.sites.get_mut(name) else {
+            return;
+        };
+        match &record.scope {
+            Scope::Url { hash, .. } => site.drop_covered_in(hash.part(), everything),
+            Scope::Part { part, .. } => site.drop_covered_in(*part, everything),
+            Scope::Prefix(_) => site.drop_covered_prefixes(everything),
+            Scope::Nothing | Scope::Site(_) | Scope::Everything => site.drop_covered(everything),
+        }
+        if site.is_empty() {
+            self.sites.remove(name);
+        }
+    }
+
+    fn insert(&mut self, record: &Record) {
+        let Record { number, kind, .. } = *record;
+        self.newest = self.newest.max(number);
+        let generations = Generations::of(kind, number);
+        match &record.scope {
+            Scope::Nothing => {}
+            Scope::Everything => self.everything = self.everything.raised(generations),
+            Scope::Site(name) => {
+                let site = self.site(name);
+                site.all = site.all.raised(generations);
+            }
+            Scope::Prefix(path) => self.site(site_of(path)).note_prefix(path, generations),
+            Scope::Url { site, hash } => self.site(site).note_url(*hash, kind, number),
+            Scope::Part { site, part } => self.site(site).note_part(*part, kind, number),
+        }
+    }
+
+    /// Takes in all that is known of one part of the URLs of a site. Needs [`Purges::drop_covered`] afterwards.
+    pub(in crate::purge) fn insert_part(&mut self, site: &str, number: u8, part: UrlPart) {
+        self.site(site).note_whole_part(number, part);
+    }
+
+    /// The purges of a site, made where there are none.
+    fn site(&mut self, name: &str) -> &mut SitePurges {
+        self.sites.entry(name.to_owned()).or_default()
+    }
+
+    /// Forgets what something wider and newer covers.
+    pub(in crate::purge) fn drop_covered(&mut self) {
+        let everything = self.everything;
+        self.sites.retain(|_, site| {
+            site.drop_covered(everything);
+            !site.is_empty()
+        });
+    }
+
+    /// With more than `bound` prefixes of one site, a purge that covers two of them, and nothing of another site.
+    pub fn fold(&self, bound: usize) -> Option<(Kind, Scope)> {
+        let mut sites = self.sites.iter();
+        sites.find_map(|(name, site)| site.fold_prefixes(name, bound))
+    }
+
+    /// Records that make the same table.
+    pub fn records(&self) -> impl Iterator<Item = Record> {
+        let newest = Record {
+            number: self.newest,
+            kind: Kind::Hard,
+            scope: Scope::Nothing,
+        };
+        let sites = self.sites.iter();
+        std::iter::once(newest)
+            .chain(self.everything.records(Scope::Everything))
+            .chain(sites.flat_map(|(name, site)| site.records(name)))
+    }
+
+    /// All of it as text, one record in each line.
+    pub fn to_text(&self) -> String {
+        self.records().map(|record| format!("{record}\n")).collect()
+    }
+
+    /// Takes in every record of a text; false if a line is none.
+    pub fn apply_text(&mut self, text: &str) -> bool {
+        let mut understood = true;
+        for line in text.lines() {
+            match Record::parse(line) {
+                Some(record) => self.insert(&record),
+                None => understood = false,
+            }
+        }
+        self.drop_covered();
+        understood
+    }
+}
