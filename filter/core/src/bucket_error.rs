@@ -33,7 +33,7 @@ pub struct BucketError<'a> {
 
 /// What is wrong where a bucket's error is not about one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum BucketTrouble {
     /// The bucket wants fewer requests.
     Throttled,
     /// The bucket has failed by itself.
@@ -70,19 +70,19 @@ impl<'a> BucketError<'a> {
     }
 
     /// What is wrong; `None`: the error is about the object that was asked for.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<BucketTrouble> {
         // A bucket's API redirects to other endpoints of its own only.
         if matches!(self.status, 300..=399) {
-            return Some(Trouble::Region);
+            return Some(BucketTrouble::Region);
         }
         let by_code = self.code.and_then(trouble_of);
         by_code.or(match self.status {
-            400 if self.code.is_none() && self.region.is_some() => Some(Trouble::Region),
-            400 if self.code.is_none() => Some(Trouble::Refused),
+            400 if self.code.is_none() && self.region.is_some() => Some(BucketTrouble::Region),
+            400 if self.code.is_none() => Some(BucketTrouble::Refused),
             // Amazon S3 has no 401. No client's Authorization reaches a bucket, so it is about the edge's own.
-            401 => Some(Trouble::Credentials),
-            429 => Some(Trouble::Throttled),
-            500..=599 => Some(Trouble::Failed),
+            401 => Some(BucketTrouble::Credentials),
+            429 => Some(BucketTrouble::Throttled),
+            500..=599 => Some(BucketTrouble::Failed),
             _ => None,
         })
     }
@@ -94,48 +94,48 @@ impl<'a> BucketError<'a> {
     }
 
     /// What the operator is told in the log.
-    pub fn message(&self, trouble: Trouble) -> String {
+    pub fn message(&self, trouble: BucketTrouble) -> String {
         let answer = match self.code {
             Some(code) => format!("{} {code}", self.status),
             None => self.status.to_string(),
         };
         match (trouble, self.region) {
             // Without a code the credentials may be at fault as well.
-            (Trouble::Region, Some(region)) if self.status == 400 && self.code.is_none() => {
+            (BucketTrouble::Region, Some(region)) if self.status == 400 && self.code.is_none() => {
                 format!(
                     "the bucket is in the region {region} ({answer}): set AWS_REGION={region}, or check the credentials if \
                  that is so"
                 )
             }
-            (Trouble::Region, Some(region)) => {
+            (BucketTrouble::Region, Some(region)) => {
                 format!("the bucket is in the region {region} ({answer}): set AWS_REGION={region}")
             }
-            (Trouble::Region, None) => format!(
+            (BucketTrouble::Region, None) => format!(
                 "the bucket is in another region or at another endpoint ({answer}): correct AWS_REGION or S3_ENDPOINT"
             ),
-            (Trouble::Credentials, _) => format!(
+            (BucketTrouble::Credentials, _) => format!(
                 "the bucket refuses the credentials ({answer}): renew or correct AWS_ACCESS_KEY_ID, \
                  AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the role"
             ),
-            (Trouble::ClockSkew, _) => format!(
+            (BucketTrouble::ClockSkew, _) => format!(
                 "the clock of this machine and that of the bucket differ by too much ({answer}): set the clock"
             ),
-            (Trouble::NoBucket, _) => {
+            (BucketTrouble::NoBucket, _) => {
                 format!(
                     "there is no such bucket ({answer}): correct ORIGIN, S3_ENDPOINT or S3_ADDRESSING"
                 )
             }
-            (Trouble::Refused, _) => format!(
+            (BucketTrouble::Refused, _) => format!(
                 "the bucket refuses a request and does not say why ({answer}): check AWS_REGION, S3_ADDRESSING and \
                  the credentials"
             ),
-            (Trouble::Throttled, _) => format!("the bucket wants fewer requests ({answer})"),
-            (Trouble::Failed, _) => format!("the bucket has failed ({answer})"),
+            (BucketTrouble::Throttled, _) => format!("the bucket wants fewer requests ({answer})"),
+            (BucketTrouble::Failed, _) => format!("the bucket has failed ({answer})"),
         }
     }
 }
 
-impl Trouble {
+impl BucketTrouble {
     /// The status that clients get: a fault between the edge and its bucket is not theirs (RFC 9110, 15.6.3).
     pub const fn client_status(self, status: u16) -> u16 {
         match self {
@@ -164,20 +164,20 @@ impl Trouble {
 }
 
 /// What a code means, of Amazon S3 or of MinIO, unless its response's status says it.
-fn trouble_of(code: &str) -> Option<Trouble> {
+fn trouble_of(code: &str) -> Option<BucketTrouble> {
     Some(match code {
         "SlowDown"
         | "SlowDownRead"
         | "SlowDownWrite"
         | "TooManyRequests"
         | "RequestLimitExceeded"
-        | "BandwidthLimitExceeded" => Trouble::Throttled,
+        | "BandwidthLimitExceeded" => BucketTrouble::Throttled,
         "AuthorizationHeaderMalformed"
         | "IllegalLocationConstraintException"
         | "IncorrectEndpoint"
         | "PermanentRedirect"
         | "Redirect"
-        | "TemporaryRedirect" => Trouble::Region,
+        | "TemporaryRedirect" => BucketTrouble::Region,
         "AccountProblem"
         | "ExpiredToken"
         | "InvalidAccessKeyId"
@@ -187,9 +187,9 @@ fn trouble_of(code: &str) -> Option<Trouble> {
         | "NotSignedUp"
         | "SignatureDoesNotMatch"
         | "TokenRefreshRequired"
-        | "XMinioInvalidIAMCredentials" => Trouble::Credentials,
-        "RequestExpired" | "RequestTimeTooSkewed" => Trouble::ClockSkew,
-        "InvalidBucketName" | "NoSuchBucket" => Trouble::NoBucket,
+        | "XMinioInvalidIAMCredentials" => BucketTrouble::Credentials,
+        "RequestExpired" | "RequestTimeTooSkewed" => BucketTrouble::ClockSkew,
+        "InvalidBucketName" | "NoSuchBucket" => BucketTrouble::NoBucket,
         _ => return None,
     })
 }
@@ -219,34 +219,44 @@ mod tests {
     #[test]
     fn the_code_says_what_is_wrong_and_the_status_where_there_is_none() {
         for (status, body, trouble, told) in [
-            (503, "SlowDown", Some(Trouble::Throttled), 503),
-            (429, "", Some(Trouble::Throttled), 429),
-            (503, "", Some(Trouble::Failed), 503),
-            (401, "", Some(Trouble::Credentials), 502),
-            (401, "Unauthorized", Some(Trouble::Credentials), 502),
-            (500, "InternalError", Some(Trouble::Failed), 500),
-            (301, "PermanentRedirect", Some(Trouble::Region), 502),
-            (301, "", Some(Trouble::Region), 502),
-            (307, "TemporaryRedirect", Some(Trouble::Region), 502),
-            (302, "SlowDown", Some(Trouble::Region), 502),
+            (503, "SlowDown", Some(BucketTrouble::Throttled), 503),
+            (429, "", Some(BucketTrouble::Throttled), 429),
+            (503, "", Some(BucketTrouble::Failed), 503),
+            (401, "", Some(BucketTrouble::Credentials), 502),
+            (401, "Unauthorized", Some(BucketTrouble::Credentials), 502),
+            (500, "InternalError", Some(BucketTrouble::Failed), 500),
+            (301, "PermanentRedirect", Some(BucketTrouble::Region), 502),
+            (301, "", Some(BucketTrouble::Region), 502),
+            (307, "TemporaryRedirect", Some(BucketTrouble::Region), 502),
+            (302, "SlowDown", Some(BucketTrouble::Region), 502),
             (
                 400,
                 "AuthorizationHeaderMalformed",
-                Some(Trouble::Region),
+                Some(BucketTrouble::Region),
                 502,
             ),
-            (400, "ExpiredToken", Some(Trouble::Credentials), 502),
-            (403, "ExpiredToken", Some(Trouble::Credentials), 502),
-            (403, "InvalidAccessKeyId", Some(Trouble::Credentials), 502),
+            (400, "ExpiredToken", Some(BucketTrouble::Credentials), 502),
+            (403, "ExpiredToken", Some(BucketTrouble::Credentials), 502),
+            (
+                403,
+                "InvalidAccessKeyId",
+                Some(BucketTrouble::Credentials),
+                502,
+            ),
             (
                 403,
                 "SignatureDoesNotMatch",
-                Some(Trouble::Credentials),
+                Some(BucketTrouble::Credentials),
                 502,
             ),
-            (403, "RequestTimeTooSkewed", Some(Trouble::ClockSkew), 502),
-            (404, "NoSuchBucket", Some(Trouble::NoBucket), 502),
-            (400, "", Some(Trouble::Refused), 400),
+            (
+                403,
+                "RequestTimeTooSkewed",
+                Some(BucketTrouble::ClockSkew),
+                502,
+            ),
+            (404, "NoSuchBucket", Some(BucketTrouble::NoBucket), 502),
+            (400, "", Some(BucketTrouble::Refused), 400),
             // Of one object, as its key is at fault.
             (400, "KMS.DisabledException", None, 400),
             (400, "KMS.NotFoundException", None, 400),
@@ -287,15 +297,15 @@ mod tests {
             ..ErrorHeaders::default()
         };
         let refused = BucketError::of(403, minio).unwrap();
-        assert_eq!(refused.trouble(), Some(Trouble::Credentials));
+        assert_eq!(refused.trouble(), Some(BucketTrouble::Credentials));
         let elsewhere = ErrorHeaders {
             region: Some("eu-west-1".into()),
             ..ErrorHeaders::default()
         };
         let elsewhere = BucketError::of(400, elsewhere).unwrap();
-        assert_eq!(elsewhere.trouble(), Some(Trouble::Region));
+        assert_eq!(elsewhere.trouble(), Some(BucketTrouble::Region));
         assert_eq!(
-            elsewhere.message(Trouble::Region),
+            elsewhere.message(BucketTrouble::Region),
             "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1, or check the credentials if that is so"
         );
     }
@@ -304,7 +314,7 @@ mod tests {
     fn the_message_names_the_code_and_the_region_of_the_body() {
         let error = error(400, "AuthorizationHeaderMalformed eu-west-1");
         assert_eq!(
-            error.message(Trouble::Region),
+            error.message(BucketTrouble::Region),
             "the bucket is in the region eu-west-1 (400 AuthorizationHeaderMalformed): set AWS_REGION=eu-west-1"
         );
     }

@@ -9,8 +9,10 @@ use sluice_core::key::Target;
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Scope};
-use sluice_core::purge::{Caller, Effect, Notification, Order, OrderError, TagHash, What, url_of};
-use sluice_core::purge::{PendingPurges, Receipt};
+use sluice_core::purge::{
+    Caller, Effect, Notification, OrderError, PurgeOrder, PurgeSubject, TagHash, url_of,
+};
+use sluice_core::purge::{PendingPurges, PurgeReceipt};
 use sluice_core::sites::Sites;
 use sluice_core::workers::WorkerId;
 
@@ -35,9 +37,9 @@ fn scope_of(policy: &Policy, authority: &str, path: &str) -> Scope {
     Scope::of_url(url_of(policy, canonical.cache_key()), &SECRET)
 }
 
-fn parse(policy: &Policy, body: &[u8]) -> Result<Order, OrderError> {
+fn parse(policy: &Policy, body: &[u8]) -> Result<PurgeOrder, OrderError> {
     let sites = Sites::of_one(policy.clone());
-    Order::parse(Caller::of_edge(&sites, &SECRET), body)
+    PurgeOrder::parse(Caller::of_edge(&sites, &SECRET), body)
 }
 
 fn notification(policy: &Policy, body: &[u8]) -> Result<Notification, OrderError> {
@@ -59,8 +61,8 @@ fn ignored(body: &str) -> Vec<(String, Effect)> {
 
 fn scopes(policy: &Policy, body: &str) -> (Vec<Scope>, Kind) {
     match parse(policy, body.as_bytes()) {
-        Ok(Order {
-            what: What::Scopes(scopes),
+        Ok(PurgeOrder {
+            what: PurgeSubject::Scopes(scopes),
             kind,
         }) => (scopes, kind),
         other => panic!("{body}: {other:?}"),
@@ -126,7 +128,7 @@ fn surrogate_keys_and_everything_are_taken() {
         .to_vec();
     tags.sort_unstable();
     let site = String::new();
-    assert_eq!(order.what, What::Tags { site, tags });
+    assert_eq!(order.what, PurgeSubject::Tags { site, tags });
 }
 
 #[test]
@@ -391,7 +393,7 @@ fn a_call_waits_for_every_worker_and_the_journal() {
     desk.acknowledge(call, WorkerId(3));
     assert_eq!(desk.take_done(10), []);
     desk.journaled(call, true);
-    let receipt = Receipt {
+    let receipt = PurgeReceipt {
         context: 77,
         number: 9,
         workers: 3,

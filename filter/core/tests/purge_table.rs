@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::purge::{Kind, Record, Scope, UrlHash};
 use sluice_core::purge::{
-    Confirmations, Generations, Initial, Noted, Order, Purges, SharedPurges, TagHash, Tags, What,
-    carry_out, invalidate_groups,
+    Confirmations, Generations, InitialPurges, PurgeOrder, PurgeSubject, Purges, SharedPurges,
+    TagHash, TagIndexing, Tags, carry_out, invalidate_groups,
 };
 use sluice_core::workers::{KeyHash, Roster, WorkerId};
 use sluice_fake::FakeSharedData;
@@ -202,7 +202,7 @@ proptest! {
 fn a_replica_that_starts_late_has_what_the_others_were_told() {
     let store = FakeSharedData::default();
     let mut shared = SharedPurges::new(&store, 1);
-    shared.start(&Initial::default()).unwrap();
+    shared.start(&InitialPurges::default()).unwrap();
     let mut told = Purges::default();
     for number in 0..330 {
         let scopes = [
@@ -220,7 +220,7 @@ fn a_replica_that_starts_late_has_what_the_others_were_told() {
     }
     assert_eq!(shared.load().unwrap(), told);
     assert!(prefixes(&told) <= PREFIXES);
-    shared.start(&Initial::default()).unwrap();
+    shared.start(&InitialPurges::default()).unwrap();
     assert_eq!(
         shared.load().unwrap(),
         told,
@@ -235,7 +235,7 @@ fn numbers_go_on_where_the_journal_ends() {
         (70, Kind::Hard, url("a/x")),
         (71, Kind::Hard, prefix("a/b")),
     ]);
-    let initial = Initial {
+    let initial = InitialPurges {
         purges: purges.clone(),
         unindexed_entries: true,
     };
@@ -254,7 +254,7 @@ fn numbers_go_on_where_the_journal_ends() {
 fn a_rival_commit_takes_another_number() {
     let store = FakeSharedData::default();
     SharedPurges::new(&store, 1)
-        .start(&Initial::default())
+        .start(&InitialPurges::default())
         .unwrap();
     store.before_next_set(|store| {
         SharedPurges::new(store, 1)
@@ -311,8 +311,11 @@ fn a_surrogate_key_finds_the_urls_that_have_it() {
     let store = FakeSharedData::default();
     let mut tags = Tags::new(&store, "", 0, 1);
     let (red, blue) = (tag("red"), tag("blue"));
-    assert_eq!(tags.note(&[red, blue], UrlHash(1), 0), Ok(Noted::Indexed));
-    assert_eq!(tags.note(&[red], UrlHash(2), 0), Ok(Noted::Indexed));
+    assert_eq!(
+        tags.note(&[red, blue], UrlHash(1), 0),
+        Ok(TagIndexing::Indexed)
+    );
+    assert_eq!(tags.note(&[red], UrlHash(2), 0), Ok(TagIndexing::Indexed));
     assert_eq!(tags.purge(red, 5), Ok(Some(vec![UrlHash(1), UrlHash(2)])));
     assert_eq!(tags.purge(blue, 6), Ok(Some(vec![UrlHash(1)])));
     assert_eq!(tags.purge(tag("green"), 7), Ok(Some(vec![])));
@@ -324,8 +327,8 @@ fn a_response_that_was_on_its_way_when_its_surrogate_key_was_purged_is_found_out
     let mut tags = Tags::new(&store, "", 0, 1);
     let red = tag("red");
     assert_eq!(tags.purge(red, 5), Ok(Some(vec![])));
-    assert_eq!(tags.note(&[red], UrlHash(1), 4), Ok(Noted::Purged));
-    assert_eq!(tags.note(&[red], UrlHash(1), 5), Ok(Noted::Indexed));
+    assert_eq!(tags.note(&[red], UrlHash(1), 4), Ok(TagIndexing::Purged));
+    assert_eq!(tags.note(&[red], UrlHash(1), 5), Ok(TagIndexing::Indexed));
 }
 
 #[test]
@@ -356,11 +359,11 @@ fn a_flood_of_surrogate_keys_of_one_site_leaves_those_of_another_as_they_are() {
     assert_eq!(quiet.purge(tag("red"), 9), Ok(Some(vec![UrlHash(7)])));
     assert_eq!(
         quiet.note(&[tag("blue")], UrlHash(8), 9),
-        Ok(Noted::Indexed)
+        Ok(TagIndexing::Indexed)
     );
     // Too many of one response: of the site that has sent them, the index cannot tell.
     let mut shared = SharedPurges::new(&store, 2);
-    shared.start(&Initial::default()).unwrap();
+    shared.start(&InitialPurges::default()).unwrap();
     shared.lose_index("loud").unwrap();
     assert_eq!(shared.is_indexed("loud"), Ok(false));
     assert_eq!(shared.is_indexed("quiet"), Ok(true));
@@ -377,7 +380,7 @@ fn a_flood_of_surrogate_keys_of_one_site_leaves_those_of_another_as_they_are() {
 fn of_two_sites(purge: impl FnOnce(&FakeSharedData, &mut SharedPurges<'_>)) -> Purges {
     let store = FakeSharedData::default();
     let mut shared = SharedPurges::new(&store, 2);
-    shared.start(&Initial::default()).unwrap();
+    shared.start(&InitialPurges::default()).unwrap();
     purge(&store, &mut shared);
     shared.load().unwrap()
 }
@@ -481,7 +484,7 @@ fn too_many_prefixes_of_one_site_leave_those_of_another_as_they_are() {
 fn prefixes_of_many_sites_never_fold_into_everything() {
     let store = FakeSharedData::default();
     let mut shared = SharedPurges::new(&store, 400);
-    shared.start(&Initial::default()).unwrap();
+    shared.start(&InitialPurges::default()).unwrap();
     for number in 0..400 {
         let path = format!("site-{number}!edge.test/a");
         shared.commit(Kind::Hard, &[Scope::Prefix(path)]).unwrap();
@@ -501,11 +504,11 @@ fn a_group_or_a_surrogate_key_of_one_site_covers_no_url_of_another() {
             noted.unwrap();
         }
         invalidate_groups(store, "mine", &[tag("edge.test red")], 2).unwrap();
-        let what = What::Tags {
+        let what = PurgeSubject::Tags {
             site: "mine".into(),
             tags: vec![tag("red")],
         };
-        let order = Order {
+        let order = PurgeOrder {
             what,
             kind: Kind::Hard,
         };
@@ -524,18 +527,18 @@ fn a_group_or_a_surrogate_key_of_one_site_covers_no_url_of_another() {
 #[test]
 fn a_purge_by_surrogate_key_that_the_index_cannot_tell_covers_all_of_its_site_and_no_other() {
     let store = FakeSharedData::default();
-    let initial = Initial {
+    let initial = InitialPurges {
         unindexed_entries: true,
-        ..Initial::default()
+        ..InitialPurges::default()
     };
     let mut shared = SharedPurges::new(&store, 2);
     shared.start(&initial).unwrap();
-    let what = What::Tags {
+    let what = PurgeSubject::Tags {
         site: "mine".into(),
         tags: vec![tag("red")],
     };
     let kind = Kind::Hard;
-    let order = Order { what, kind };
+    let order = PurgeOrder { what, kind };
     let records = carry_out(&store, &order, 2).unwrap();
     assert_eq!(records.last().unwrap().scope, Scope::Site("mine".into()));
     let purges = shared.load().unwrap();

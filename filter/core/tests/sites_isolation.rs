@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize, origin_authority};
 use sluice_core::policy::purge::{Scope, TokenHash};
-use sluice_core::purge::{Caller, Order, OrderError, What, url_of};
+use sluice_core::purge::{Caller, OrderError, PurgeOrder, PurgeSubject, url_of};
 use sluice_core::sites::Sites;
 use sluice_fake::sites::{Rng, SiteRequest, Table, Verdict};
 
@@ -178,14 +178,14 @@ impl Case {
         let mut tags = HashMap::new();
         for index in 0..self.sites.sites.len() {
             let caller = Caller::of_site(&self.sites, index, &SECRET);
-            let all = Order::parse(caller, br#"{"everything": true}"#).unwrap();
+            let all = PurgeOrder::parse(caller, br#"{"everything": true}"#).unwrap();
             match all.what {
-                What::Scopes(scopes) => {
+                PurgeSubject::Scopes(scopes) => {
                     assert_eq!(*scopes, [Scope::Site(self.table.sites[index].name.clone())]);
                 }
-                What::Tags { .. } => panic!("no surrogate keys were named"),
+                PurgeSubject::Tags { .. } => panic!("no surrogate keys were named"),
             }
-            let tagged = Order::parse(caller, br#"{"surrogate_keys": ["a", "b"]}"#);
+            let tagged = PurgeOrder::parse(caller, br#"{"surrogate_keys": ["a", "b"]}"#);
             let shown = format!("{:?}", tagged.unwrap().what);
             assert_eq!(tags.insert(shown, index), None);
             for other in self
@@ -195,7 +195,7 @@ impl Case {
                 .filter(|site| site.name != self.table.sites[index].name)
             {
                 let order = format!(r#"{{"site": "{}", "everything": true}}"#, other.name);
-                assert!(Order::parse(caller, order.as_bytes()).is_err());
+                assert!(PurgeOrder::parse(caller, order.as_bytes()).is_err());
             }
         }
     }
@@ -211,9 +211,9 @@ fn target(request: &SiteRequest) -> Target<'_> {
 
 fn scopes(caller: Caller<'_>, field: &str, text: &str) -> Result<Vec<Scope>, OrderError> {
     let order = serde_json::json!({ field: text }).to_string();
-    match Order::parse(caller, order.as_bytes())?.what {
-        What::Scopes(scopes) => Ok(scopes),
-        What::Tags { .. } => panic!("no surrogate keys were named"),
+    match PurgeOrder::parse(caller, order.as_bytes())?.what {
+        PurgeSubject::Scopes(scopes) => Ok(scopes),
+        PurgeSubject::Tags { .. } => panic!("no surrogate keys were named"),
     }
 }
 

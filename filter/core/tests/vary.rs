@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::qualifiers;
 use sluice_core::key::vary::{
-    self, Fit, Selected, TooLong, VaryNames, key_of_variant, qualify, qualify_variant, selected,
-    variant_of,
+    self, HeaderTooLong, SelectingHeader, VaryDecision, VaryNames, key_of_variant, qualify,
+    qualify_variant, selected, variant_of,
 };
 use sluice_core::policy::Policy;
 use support::{bucket, bucket_policy, canonicalize_path, http_policy};
@@ -21,7 +21,7 @@ fn http() -> Policy {
 
 const URL: &str = "edge.test/page";
 
-fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Fit {
+fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> VaryDecision {
     vary::fit(policy, key, vary.map(Into::into))
 }
 
@@ -35,12 +35,12 @@ fn told(
     vary::told(policy, vary, already, chooses)
 }
 
-fn unkeyed(names: &str) -> Fit {
-    Fit::Unkeyed(VaryNames::parse(names))
+fn unkeyed(names: &str) -> VaryDecision {
+    VaryDecision::Unkeyed(VaryNames::parse(names))
 }
 
 /// The qualifiers that a request with these headers gets.
-fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String, TooLong> {
+fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String, HeaderTooLong> {
     let mut target = canonicalize_path(policy, b"/page").unwrap();
     let value = |name: &str| {
         let header = headers.iter().find(|(header, _)| *header == name);
@@ -55,8 +55,8 @@ fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String,
 fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
     let policy = http();
     for (name, key, vary, expected) in [
-        ("no Vary", URL, None, Fit::Keyed),
-        ("an empty one", URL, Some(" , "), Fit::Keyed),
+        ("no Vary", URL, None, VaryDecision::Keyed),
+        ("an empty one", URL, Some(" , "), VaryDecision::Keyed),
         (
             "one header",
             URL,
@@ -69,19 +69,19 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             Some("B, accept,b"),
             unkeyed("accept,b"),
         ),
-        ("*", URL, Some("accept, *"), Fit::Refused),
+        ("*", URL, Some("accept, *"), VaryDecision::Refused),
         (
             "a forbidden one",
             URL,
             Some("accept, User-Agent"),
-            Fit::Refused,
+            VaryDecision::Refused,
         ),
-        ("another", URL, Some("user-agent"), Fit::Refused),
+        ("another", URL, Some("user-agent"), VaryDecision::Refused),
         (
             "too many",
             URL,
             Some("a, b, c, d, e, f, g, h, i"),
-            Fit::Refused,
+            VaryDecision::Refused,
         ),
         (
             "just enough",
@@ -93,13 +93,13 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             "one that the key has",
             "edge.test/page#vary-accept=",
             Some("accept"),
-            Fit::Keyed,
+            VaryDecision::Keyed,
         ),
         (
             "fewer than the key has",
             "edge.test/page#vary-a=;vary-b=x",
             Some("b"),
-            Fit::Keyed,
+            VaryDecision::Keyed,
         ),
         (
             "others than the key has",
@@ -123,11 +123,21 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             "the coding that the key has",
             "edge.test/page#ae=identity",
             Some("accept-encoding"),
-            Fit::Keyed,
+            VaryDecision::Keyed,
         ),
         // No cacheable request takes these to the origin.
-        ("a range", URL, Some("Range, If-None-Match"), Fit::Keyed),
-        ("an override", URL, Some("X-Forwarded-Host"), Fit::Keyed),
+        (
+            "a range",
+            URL,
+            Some("Range, If-None-Match"),
+            VaryDecision::Keyed,
+        ),
+        (
+            "an override",
+            URL,
+            Some("X-Forwarded-Host"),
+            VaryDecision::Keyed,
+        ),
     ] {
         assert_eq!(fit(&policy, key, vary), expected, "{name}");
     }
@@ -137,12 +147,18 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
 fn accept_encoding_makes_no_difference_where_the_edge_decides_about_it() {
     let mut http = http();
     http.compression.enabled = true;
-    assert_eq!(fit(&http, URL, Some("accept-encoding")), Fit::Keyed);
+    assert_eq!(
+        fit(&http, URL, Some("accept-encoding")),
+        VaryDecision::Keyed
+    );
     let mut bucket = bucket();
     bucket.response.ignore_vary.clear();
     bucket.compression.enabled = false;
-    assert_eq!(fit(&bucket, URL, Some("Accept-Encoding")), Fit::Keyed);
-    assert_eq!(fit(&bucket, URL, Some("Origin")), Fit::Refused);
+    assert_eq!(
+        fit(&bucket, URL, Some("Accept-Encoding")),
+        VaryDecision::Keyed
+    );
+    assert_eq!(fit(&bucket, URL, Some("Origin")), VaryDecision::Refused);
 }
 
 #[test]
@@ -150,19 +166,19 @@ fn what_the_policy_ignores_makes_no_difference_and_what_it_forbids_is_its_own() 
     let mut policy = http();
     policy.response.ignore_vary = vec!["cookie".to_owned()];
     policy.vary.forbid = vec!["accept".to_owned()];
-    assert_eq!(fit(&policy, URL, Some("Cookie")), Fit::Keyed);
-    assert_eq!(fit(&policy, URL, Some("accept")), Fit::Refused);
+    assert_eq!(fit(&policy, URL, Some("Cookie")), VaryDecision::Keyed);
+    assert_eq!(fit(&policy, URL, Some("accept")), VaryDecision::Refused);
     assert_eq!(fit(&policy, URL, Some("user-agent")), unkeyed("user-agent"));
     policy.vary.max_headers = 0;
-    assert_eq!(fit(&policy, URL, Some("user-agent")), Fit::Refused);
+    assert_eq!(fit(&policy, URL, Some("user-agent")), VaryDecision::Refused);
 }
 
 #[test]
 fn cookies_make_a_difference_only_where_a_shared_request_has_them() {
     for (cookies, expected) in [
-        ("pass", Fit::Keyed),
-        ("strip", Fit::Keyed),
-        ("ignore", Fit::Refused),
+        ("pass", VaryDecision::Keyed),
+        ("strip", VaryDecision::Keyed),
+        ("ignore", VaryDecision::Refused),
     ] {
         let policy = http_policy(&format!("request: {{cookies: {cookies}}}"));
         assert_eq!(fit(&policy, URL, Some("Cookie")), expected, "{cookies}");
@@ -254,7 +270,7 @@ fn a_value_that_is_too_long_is_no_key() {
     policy.vary.max_value_bytes = 5;
     assert!(key(&policy, "x", &[("x", "12345")]).is_ok());
     assert!(key(&policy, "x", &[("x", " 12345 ")]).is_ok());
-    assert_eq!(key(&policy, "x", &[("x", "123456")]), Err(TooLong));
+    assert_eq!(key(&policy, "x", &[("x", "123456")]), Err(HeaderTooLong));
 }
 
 #[test]
@@ -285,7 +301,7 @@ fn the_headers_of_the_policys_key_are_in_every_key_once() {
     assert_eq!(key(&several, "", &[("x-country", "at")]).unwrap(), expected);
     let mut short = several;
     short.vary.max_value_bytes = 1;
-    assert_eq!(key(&short, "", &[("x-country", "at")]), Err(TooLong));
+    assert_eq!(key(&short, "", &[("x-country", "at")]), Err(HeaderTooLong));
 }
 
 #[test]
@@ -293,13 +309,17 @@ fn a_vary_that_names_what_every_key_has_asks_for_nothing_more() {
     let scheme = "edge.test/page#vary-x-forwarded-proto=https";
     let with = http_policy("key: {headers: [x-forwarded-proto, user-agent]}");
     for vary in ["X-Forwarded-Proto", "x-forwarded-proto, User-Agent"] {
-        assert_eq!(fit(&with, scheme, Some(vary)), Fit::Keyed, "{vary}");
+        assert_eq!(
+            fit(&with, scheme, Some(vary)),
+            VaryDecision::Keyed,
+            "{vary}"
+        );
     }
     let learnt = unkeyed("a,b,c,d");
     let vary = Some("a, b, c, d, x-forwarded-proto");
     assert_eq!(fit(&with, scheme, vary), learnt, "they do not count");
     let bucket = bucket_policy("key: {headers: [origin]}\nresponse: {ignore_vary: []}");
-    assert_eq!(fit(&bucket, URL, Some("Origin")), Fit::Keyed);
+    assert_eq!(fit(&bucket, URL, Some("Origin")), VaryDecision::Keyed);
 }
 
 #[test]
@@ -407,7 +427,7 @@ proptest! {
         };
         let trimmed = |value: &Option<String>| value.as_ref().map(|value| value.trim().to_owned());
         prop_assert_eq!(of(&one) == of(&other), trimmed(&one) == trimmed(&other));
-        let expected = Selected {
+        let expected = SelectingHeader {
             name: "x-plan".to_owned(),
             value: trimmed(&one).map(String::into_bytes),
         };
@@ -419,11 +439,11 @@ proptest! {
         let policy = http();
         let mut target = canonicalize_path(&policy, b"/page").unwrap();
         qualify_variant(&policy, &mut target, &VaryNames::parse(&keyed), |_| None).unwrap();
-        if let Fit::Unkeyed(names) = fit(&policy, target.cache_key(), Some(&vary)) {
+        if let VaryDecision::Unkeyed(names) = fit(&policy, target.cache_key(), Some(&vary)) {
             let mut target = canonicalize_path(&policy, b"/page").unwrap();
             qualify_variant(&policy, &mut target, &names, |_| Some("x".into())).unwrap();
             prop_assert!(qualifiers(target.path()).count() <= policy.vary.max_headers);
-            prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), Fit::Keyed);
+            prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), VaryDecision::Keyed);
         }
     }
 
@@ -448,7 +468,7 @@ proptest! {
         prop_assert!(of(&one).is_ascii());
         let key = of(&one);
         let asked: Vec<_> = selected(&key).collect();
-        let expected = Selected {
+        let expected = SelectingHeader {
             name: "x-plan".to_owned(),
             value: Some(trimmed(&one)),
         };
@@ -497,8 +517,8 @@ fn a_value_that_is_no_text_is_in_the_key_by_its_bytes() {
 fn a_vary_that_is_no_text_is_unreadable_whatever_else_it_names() {
     for vary in [&b"\xff"[..], b"accept, \xff", b"\xff, *"] {
         let vary = Some(FieldValue::new(vary));
-        assert_eq!(vary::fit(&http(), URL, vary), Fit::Unreadable);
-        assert_eq!(vary::fit(&bucket(), URL, vary), Fit::Unreadable);
+        assert_eq!(vary::fit(&http(), URL, vary), VaryDecision::Unreadable);
+        assert_eq!(vary::fit(&bucket(), URL, vary), VaryDecision::Unreadable);
     }
 }
 

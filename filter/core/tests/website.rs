@@ -9,7 +9,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_core::website::error_page;
 use sluice_core::website::media_type::missing_media_type;
-use sluice_core::website::{Substitute, Visit, document, root_location};
+use sluice_core::website::{MissingObjectVisit, Substitute, document, root_location};
 use support::{bucket_policy, http_policy};
 
 fn asked(policy: &Policy, path: &str) -> Result<CanonicalTarget, Rejection> {
@@ -110,10 +110,16 @@ fn an_error_has_a_page_that_names_nothing_but_the_error() {
 }
 
 /// A visit of a browser or of anything else to `path`, under a policy with these sections.
-fn visit(sections: &str, path: &str, accept: Option<&str>) -> (Policy, CanonicalTarget, Visit) {
+fn visit(
+    sections: &str,
+    path: &str,
+    accept: Option<&str>,
+) -> (Policy, CanonicalTarget, MissingObjectVisit) {
     let policy = bucket_policy(sections);
     let target = asked(&policy, path).unwrap();
-    let visit = Visit::of(&policy, &target, path.as_bytes(), || accept.map(Into::into)).unwrap();
+    let visit =
+        MissingObjectVisit::of(&policy, &target, path.as_bytes(), || accept.map(Into::into))
+            .unwrap();
     (policy, target, visit)
 }
 

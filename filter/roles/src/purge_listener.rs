@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, TokenHash};
-use sluice_core::purge::{Caller, Notification, Order, OrderError, What};
+use sluice_core::purge::{Caller, Notification, OrderError, PurgeOrder, PurgeSubject};
 use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::StreamContext;
@@ -128,8 +128,8 @@ impl PurgeCall {
             None => Caller::of_edge(&generation.sites, &identity.store_secret),
         };
         let order = match endpoint {
-            Endpoint::Orders => Order::parse(caller, body),
-            Endpoint::Itself(url) => Order::of_url(&caller, &url),
+            Endpoint::Orders => PurgeOrder::parse(caller, body),
+            Endpoint::Itself(url) => PurgeOrder::of_url(&caller, &url),
             Endpoint::Events => return self.purge_changed(worker, &caller, body),
             Endpoint::Sns => {
                 let unverified =
@@ -158,14 +158,14 @@ impl PurgeCall {
             return answer(worker, "sluice_events_ignored", &body);
         }
         let scopes = urls.iter().map(|url| caller.scope_of(url));
-        let order = Order {
-            what: What::Scopes(scopes.collect()),
+        let order = PurgeOrder {
+            what: PurgeSubject::Scopes(scopes.collect()),
             kind: Kind::Hard,
         };
         self.purge(worker, &order)
     }
 
-    fn purge(&self, worker: &mut Worker, order: &Order) -> Result<(), PurgeRefusal> {
+    fn purge(&self, worker: &mut Worker, order: &PurgeOrder) -> Result<(), PurgeRefusal> {
         worker.purge(self.context, order).map_err(unavailable)
     }
 

@@ -5,7 +5,7 @@
 //! representation has a strong entity tag (RFC 9110, 8.8.1), and the origin takes ranges of it (14.3).
 
 use crate::http::conditional::conditions::Validators;
-use crate::http::conditional::demand::{Candidate, Delivery, Demand};
+use crate::http::conditional::demand::{Delivery, Demand, WholeResponse};
 use crate::http::conditional::entity_tag::EntityTag;
 use crate::http::conditional::range::{ByteRange, Slice};
 use crate::http::syntax::field_value::FieldValue;
@@ -60,7 +60,7 @@ impl Representation {
 
     /// What `demand` comes to, if that is a part of it.
     pub fn part(&self, demand: &Demand) -> Option<Slice> {
-        let candidate = Candidate {
+        let candidate = WholeResponse {
             status: 200,
             validators: Validators {
                 etag: Some(&self.etag),

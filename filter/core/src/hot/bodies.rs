@@ -15,7 +15,7 @@ const FEW: usize = 64;
 
 /// The bodies of one shard, as long as a worker keeps them.
 #[derive(Debug, Default)]
-struct Shard {
+struct BodyShard {
     bodies: NumberMap<KeyHash, Weak<[u8]>>,
     /// At how many bodies those without a keeper are removed.
     most: usize,
@@ -24,7 +24,7 @@ struct Shard {
 /// The bodies that workers keep.
 #[derive(Debug, Default)]
 pub struct SharedBodies {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: [Mutex<BodyShard>; SHARDS],
 }
 
 impl SharedBodies {
@@ -62,7 +62,7 @@ impl SharedBodies {
     }
 }
 
-impl Shard {
+impl BodyShard {
     /// Removes the bodies that nobody keeps any more, once there are twice as many as were kept last.
     fn clear(&mut self) {
         if self.bodies.len() <= self.most.max(FEW) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::store_check::{Still, StoreCheck};
+use super::store_check::{HotAnswer, StoreCheck};
 use crate::workers::{KeyHash, Millis};
 
 /// Bytes of a copy beside its texts: the copy itself, its place in the tier's tables, and what an allocator needs
@@ -12,7 +12,7 @@ const OVERHEAD: usize = 256;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct HotLookup<'a> {
     /// The whole cache key.
     pub key: &'a str,
     /// The hash under which workers know what is stored there to be fresh.
@@ -51,7 +51,7 @@ impl HotCopy {
     }
 
     /// Whether it is what the store would serve at `now` for that request.
-    pub fn stands_for(&self, wanted: &Wanted<'_>, now: Millis) -> Option<Still> {
+    pub fn stands_for(&self, wanted: &HotLookup<'_>, now: Millis) -> Option<HotAnswer> {
         let known = self.policy == wanted.policy && self.known_as == wanted.known_as;
         if !known || self.key != wanted.key {
             return None;

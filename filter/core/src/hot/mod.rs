@@ -17,7 +17,7 @@ mod tier;
 
 pub use bodies::SharedBodies;
 pub use capture::Capture;
-pub use copy::{HotCopy, Wanted};
+pub use copy::{HotCopy, HotLookup};
 pub use sites::SiteNumber;
-pub use store_check::{REREAD_MILLIS, Still, StoreCheck};
-pub use tier::{HotTier, Kept};
+pub use store_check::{HotAnswer, REREAD_MILLIS, StoreCheck};
+pub use tier::{HotAdmission, HotTier};

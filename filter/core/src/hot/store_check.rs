@@ -23,7 +23,7 @@ pub struct StoreCheck {
 
 /// A response that is what the store would serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Still {
+pub struct HotAnswer {
     /// Its `Age`, in seconds.
     pub age: u64,
     /// Seconds of freshness that it has left, at least one.
@@ -34,7 +34,7 @@ impl StoreCheck {
     /// What it says at `now`: nothing once the response is stale, and nothing after [`REREAD_MILLIS`].
     ///
     /// An age grows when the clock's second does, since it counts from a `Date` in whole seconds.
-    pub fn at(&self, now: Millis) -> Option<Still> {
+    pub fn at(&self, now: Millis) -> Option<HotAnswer> {
         // A clock that was set back tells nothing.
         let passed = now.checked_sub(self.seen)?;
         if passed >= self.left.min(REREAD_MILLIS) {
@@ -42,7 +42,7 @@ impl StoreCheck {
         }
         let age = self.age.saturating_add(now / 1_000 - self.seen / 1_000);
         let fresh_for = self.lifetime.fresh_for(age);
-        (fresh_for > 0).then_some(Still { age, fresh_for })
+        (fresh_for > 0).then_some(HotAnswer { age, fresh_for })
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use super::copy::{HotCopy, Wanted};
+use super::copy::{HotCopy, HotLookup};
 use super::sites::{SiteNumber, SiteTables};
-use super::store_check::Still;
+use super::store_check::HotAnswer;
 use crate::policy::HotPolicy;
 use crate::workers::{KeyHash, Millis};
 
@@ -19,7 +19,7 @@ const IN_THE_MAKING: usize = 8;
 
 /// What became of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct HotAdmission {
     /// Whether it is in the tier, where it was not before.
     pub admitted: bool,
     /// How many others had to go.
@@ -62,9 +62,9 @@ impl HotTier {
         &self,
         site: SiteNumber,
         key: KeyHash,
-        wanted: &Wanted<'_>,
+        wanted: &HotLookup<'_>,
         now: Millis,
-    ) -> Option<(Rc<HotCopy>, Still)> {
+    ) -> Option<(Rc<HotCopy>, HotAnswer)> {
         let copy = self.copies.of(site)?.get(key)?;
         let still = copy.stands_for(wanted, now)?;
         Some((Rc::clone(copy), still))
@@ -96,13 +96,13 @@ impl HotTier {
     }
 
     /// Takes a copy in the place of the one that there is.
-    pub fn insert(&mut self, site: SiteNumber, key: KeyHash, copy: HotCopy) -> Kept {
+    pub fn insert(&mut self, site: SiteNumber, key: KeyHash, copy: HotCopy) -> HotAdmission {
         let held = self.copies.holds(site, key);
         let others = self.len() - usize::from(held);
         self.copies.insert(site, key, copy);
         let holds = self.copies.holds(site, key);
         let left = self.len() - usize::from(holds);
-        Kept {
+        HotAdmission {
             admitted: holds && !held,
             evicted: others.saturating_sub(left) as u32,
         }

@@ -206,7 +206,7 @@ fn fixed_authority(policy: &Policy) -> Option<&str> {
 /// an attack cannot be asked for: those with a dot segment, a NUL byte or, where slashes are
 /// merged, an empty segment.
 pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTarget, Rejection> {
-    let mut draft = Draft::of(policy, target)?;
+    let mut draft = TargetDraft::of(policy, target)?;
     let root = draft.out.len();
     let mut halves = draft.resource.splitn(2, |&byte| byte == b'?');
     let path = halves
@@ -250,7 +250,7 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
 /// What the URL of every [`canonicalize`]d target begins with whose path begins as that of `target`
 /// does. A query is not part of it.
 pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<String, Rejection> {
-    let mut draft = Draft::of(policy, target)?;
+    let mut draft = TargetDraft::of(policy, target)?;
     let root = draft.out.len();
     draft.append_path(draft.resource)?;
     let site = &policy.site.path;
@@ -275,7 +275,7 @@ pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<Strin
 /// Whether the target is the very path that the policy strips: a directory, and no object below it.
 pub fn is_stripped_path(policy: &Policy, target: &Target<'_>) -> bool {
     let prefix = policy.key.strip_prefix.as_bytes();
-    let path = Draft::of(policy, target).and_then(|mut draft| {
+    let path = TargetDraft::of(policy, target).and_then(|mut draft| {
         let root = draft.out.len();
         let path = draft.resource.split(|&byte| byte == b'?').next();
         draft.append_path(path.unwrap_or_default())?;
@@ -285,7 +285,7 @@ pub fn is_stripped_path(policy: &Policy, target: &Target<'_>) -> bool {
 }
 
 /// A canonical target in the making.
-struct Draft<'a> {
+struct TargetDraft<'a> {
     /// The authority and the bucket's path, and what has been appended to them.
     out: Vec<u8>,
     authority_len: usize,
@@ -295,7 +295,7 @@ struct Draft<'a> {
     merge_slashes: bool,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> TargetDraft<'a> {
     fn of(policy: &Policy, target: &Target<'a>) -> Result<Self, Rejection> {
         let (escaping, prefix) = match &policy.origin {
             Origin::Bucket(bucket) => (Escaping::Strict, bucket.path_prefix.as_str()),

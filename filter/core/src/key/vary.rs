@@ -71,7 +71,7 @@ impl VaryNames {
 
 /// What the `Vary` of a response means for the key under which it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum VaryDecision {
     /// The key has all that the response depends on.
     Keyed,
     /// From now on the URL's keys should have these.
@@ -87,10 +87,10 @@ pub enum Fit {
 /// A header that no cacheable request takes to the origin makes no difference, nor does one that every
 /// key has. `Accept-Encoding`
 /// makes one only where it goes on and the key does not have its coding.
-pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> Fit {
+pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> VaryDecision {
     let vary = match vary.map(FieldValue::text) {
-        None => return Fit::Keyed,
-        Some(Err(NotText)) => return Fit::Unreadable,
+        None => return VaryDecision::Keyed,
+        Some(Err(NotText)) => return VaryDecision::Unreadable,
         Some(Ok(vary)) => vary,
     };
     let mut keyed = keyed_names(key);
@@ -109,14 +109,14 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> Fit {
             continue;
         }
         if bucket || name == "*" || policy.vary.forbid.contains(&name) {
-            return Fit::Refused;
+            return VaryDecision::Refused;
         }
         if forward_header(policy, true, &name) {
             needed.push(name);
         }
     }
     if needed.iter().all(|name| keyed.contains(name)) {
-        return Fit::Keyed;
+        return VaryDecision::Keyed;
     }
     let of = |names: &[String]| VaryNames::of(names.iter().map(Cow::from).collect());
     // Of a URL whose responses differ in what they depend on, keys have it all, if they may.
@@ -124,7 +124,7 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> Fit {
     [all, alone]
         .into_iter()
         .find(|names| names.iter().count() <= policy.vary.max_headers)
-        .map_or(Fit::Refused, Fit::Unkeyed)
+        .map_or(VaryDecision::Refused, VaryDecision::Unkeyed)
 }
 
 /// The request headers whose values are in `key`.
@@ -213,7 +213,7 @@ pub fn key_of_variant(plain: &str, variant: &str) -> String {
 
 /// A request header is too long to be in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong;
+pub struct HeaderTooLong;
 
 /// Qualifies `target` by the values that a request has for the headers of the policy's key; `value` gives the lines of a
 /// header joined by commas.
@@ -224,7 +224,7 @@ pub fn qualify<'a>(
     policy: &Policy,
     target: &mut CanonicalTarget,
     value: impl Fn(&str) -> Option<JoinedValue<'a>>,
-) -> Result<(), TooLong> {
+) -> Result<(), HeaderTooLong> {
     for name in &policy.key.headers {
         let value = value(name);
         let value = value.as_ref().map(JoinedValue::value);
@@ -246,7 +246,7 @@ pub fn qualify_variant<'a>(
     target: &mut CanonicalTarget,
     known: &VaryNames,
     value: impl Fn(&str) -> Option<JoinedValue<'a>>,
-) -> Result<(), TooLong> {
+) -> Result<(), HeaderTooLong> {
     for name in known.iter() {
         // Learnt under a policy that did not decide about it.
         let decided = name == ACCEPT_ENCODING && policy.compression.enabled;
@@ -266,7 +266,7 @@ fn qualifier(
     policy: &Policy,
     name: &str,
     value: Option<FieldValue<'_>>,
-) -> Result<(String, Vec<u8>), TooLong> {
+) -> Result<(String, Vec<u8>), HeaderTooLong> {
     if name == ACCEPT_ENCODING && !policy.compression.enabled {
         let codings = policy.compression.accepted(value);
         let codings = codings.unwrap_or_else(|| IDENTITY.to_owned());
@@ -281,7 +281,7 @@ fn qualifier(
         .as_ref()
         .is_some_and(|value| value.len() > policy.vary.max_value_bytes)
     {
-        return Err(TooLong);
+        return Err(HeaderTooLong);
     }
     let qualifier = [qualifiers::VARY, name].concat();
     Ok((qualifier, keyed_value(value)))
@@ -298,14 +298,14 @@ fn keyed_value(value: Option<Vec<u8>>) -> Vec<u8> {
 
 /// A request header as the key says that the origin is asked with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selected {
+pub struct SelectingHeader {
     /// Its name.
     pub name: String,
     /// Its value; `None` where there is no such header.
     pub value: Option<Vec<u8>>,
 }
 
-impl Selected {
+impl SelectingHeader {
     /// Whether a request whose lines of that name, joined by commas, are `sent` asks for the same: it has the value, in
     /// one of its spellings. What a policy leaves out of a value is no spelling.
     pub fn is_asked_by(&self, sent: Option<FieldValue<'_>>) -> bool {
@@ -328,10 +328,10 @@ fn is_usual(name: &str, value: Option<FieldValue<'_>>) -> bool {
 }
 
 /// The request headers that `path` towards the store selects a variant by.
-pub fn selected(path: &str) -> impl Iterator<Item = Selected> {
+pub fn selected(path: &str) -> impl Iterator<Item = SelectingHeader> {
     qualifiers(path).filter_map(|(name, value)| {
         if name == qualifiers::CODING {
-            return Some(Selected {
+            return Some(SelectingHeader {
                 name: ACCEPT_ENCODING.to_owned(),
                 value: (value != IDENTITY.as_bytes()).then(|| with_spaces(&value)),
             });
@@ -342,7 +342,7 @@ pub fn selected(path: &str) -> impl Iterator<Item = Selected> {
             b"\0" => Some(Vec::new()),
             _ => Some(value),
         };
-        Some(Selected { name, value })
+        Some(SelectingHeader { name, value })
     })
 }
 

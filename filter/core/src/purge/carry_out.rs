@@ -5,7 +5,7 @@ use super::shared::SharedPurges;
 use super::tags::{TagHash, Tags};
 use crate::host::SharedStore;
 use crate::policy::purge::{Kind, Record, Scope, UrlHash};
-use crate::purge::orders::order::{Order, What};
+use crate::purge::orders::order::{PurgeOrder, PurgeSubject};
 use crate::workers::shared_value::SharedError;
 
 /// URLs of one purge by surrogate key; of more, all of the site is purged.
@@ -18,13 +18,13 @@ const MAX_URLS: usize = 4_096;
 /// The host refused a call, or other workers were faster too often. Some may have been written.
 pub fn carry_out(
     store: &dyn SharedStore,
-    order: &Order,
+    order: &PurgeOrder,
     sites: usize,
 ) -> Result<Vec<Record>, SharedError> {
     let mut shared = SharedPurges::new(store, sites);
     let (site, tags) = match &order.what {
-        What::Scopes(scopes) => return shared.commit(order.kind, scopes),
-        What::Tags { site, tags } => (site, tags),
+        PurgeSubject::Scopes(scopes) => return shared.commit(order.kind, scopes),
+        PurgeSubject::Tags { site, tags } => (site, tags),
     };
     // NB: the number first. A response that comes between the look into the index and the purge of what
     // is found there, then sees in the index that it is too old.

@@ -13,9 +13,9 @@ const KEYS_PER_SLOT: usize = 128;
 
 /// The keys of one slot, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Slot(Vec<[u8; 8]>);
+struct ConfirmationSlot(Vec<[u8; 8]>);
 
-impl SharedRecord for Slot {
+impl SharedRecord for ConfirmationSlot {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (keys, rest) = bytes.as_chunks();
         rest.is_empty().then(|| Self(keys.to_vec()))
@@ -29,7 +29,7 @@ impl SharedRecord for Slot {
 /// The revalidated keys in shared data. Asked by leaders only, never on a hit.
 #[derive(Debug)]
 pub struct Confirmations<'a> {
-    slots: SharedTable<'a, Slot>,
+    slots: SharedTable<'a, ConfirmationSlot>,
 }
 
 impl<'a> Confirmations<'a> {
@@ -55,7 +55,7 @@ impl<'a> Confirmations<'a> {
     /// The host refused a call, or other workers were faster too often.
     pub fn add(&mut self, key: KeyHash) -> Result<(), SharedError> {
         let bytes = key.0.to_le_bytes();
-        self.slots.change(key.0, |Slot(keys)| {
+        self.slots.change(key.0, |ConfirmationSlot(keys)| {
             if !keys.contains(&bytes) {
                 keys.drain(..keys.len().saturating_sub(KEYS_PER_SLOT - 1));
                 keys.push(bytes);

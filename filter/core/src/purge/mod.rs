@@ -33,14 +33,14 @@ pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use orders::caller::Caller;
 pub use orders::notification::{Effect, IgnoredEvent, Notification};
-pub use orders::order::{Order, What};
+pub use orders::order::{PurgeOrder, PurgeSubject};
 pub use orders::order_error::OrderError;
 pub use orders::url::{UrlError, url_of};
-pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};
-pub use shared::{Initial, SharedPurges};
+pub use pending::{JOURNAL_PATIENCE, PendingPurges, PurgeReceipt};
+pub use shared::{InitialPurges, SharedPurges};
 pub use tables::generations::Generations;
 pub use tables::table::{MAX_PREFIX_BYTES, Purges};
-pub use tags::{MAX_TAGS, Noted, TagHash, Tags, groups_of, tags_of};
+pub use tags::{MAX_TAGS, TagHash, TagIndexing, Tags, groups_of, tags_of};
 
 /// The room of each of so many sites in a table with that much: an equal share, and no less than `least`.
 const fn share(room: usize, sites: usize, least: usize) -> usize {

@@ -13,7 +13,7 @@ const WORKERS_PATIENCE: Millis = 2_000;
 pub const JOURNAL_PATIENCE: Millis = 10_000;
 
 #[derive(Debug)]
-struct Call {
+struct PendingCall {
     id: u32,
     context: u32,
     waiting: Vec<WorkerId>,
@@ -27,7 +27,7 @@ struct Call {
 
 /// What the caller is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct PurgeReceipt {
     /// The context of the caller's request.
     pub context: u32,
     /// The number of the purge.
@@ -44,7 +44,7 @@ pub struct Receipt {
 #[derive(Debug, Default)]
 pub struct PendingPurges {
     /// The oldest first.
-    calls: Vec<Call>,
+    calls: Vec<PendingCall>,
     last: u32,
 }
 
@@ -63,7 +63,7 @@ impl PendingPurges {
             return None;
         }
         self.last = self.last.wrapping_add(1);
-        self.calls.push(Call {
+        self.calls.push(PendingCall {
             id: self.last,
             context,
             workers: others.len() + 1,
@@ -100,15 +100,15 @@ impl PendingPurges {
     }
 
     /// Takes the calls out that wait for nothing any more, or have waited for too long.
-    pub fn take_done(&mut self, now: Millis) -> Vec<Receipt> {
-        let is_done = |call: &mut Call| {
+    pub fn take_done(&mut self, now: Millis) -> Vec<PurgeReceipt> {
+        let is_done = |call: &mut PendingCall| {
             let waited = now.saturating_sub(call.opened);
             let heard = call.waiting.is_empty() || waited >= WORKERS_PATIENCE;
             let written = call.recorded.is_some() || waited >= JOURNAL_PATIENCE;
             heard && written
         };
         let done = self.calls.extract_if(.., is_done);
-        done.map(|call| Receipt {
+        done.map(|call| PurgeReceipt {
             context: call.context,
             number: call.number,
             workers: call.workers - call.waiting.len(),
@@ -118,7 +118,7 @@ impl PendingPurges {
         .collect()
     }
 
-    fn call(&mut self, id: u32) -> Option<&mut Call> {
+    fn call(&mut self, id: u32) -> Option<&mut PendingCall> {
         self.calls.iter_mut().find(|call| call.id == id)
     }
 }

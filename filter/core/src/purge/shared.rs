@@ -30,14 +30,14 @@ const FORMAT: u8 = 1;
 
 /// What holds when the process starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Initial {
+pub struct InitialPurges {
     /// The purges of former processes.
     pub purges: Purges,
     /// Whether the store may hold entries whose surrogate keys nobody has indexed.
     pub unindexed_entries: bool,
 }
 
-impl Initial {
+impl InitialPurges {
     /// What holds at the start of a process, at that time (seconds since the Unix epoch).
     ///
     /// Where no journal says what former processes have purged, but entries of theirs may be there,
@@ -72,7 +72,7 @@ impl Initial {
 
 /// The head: numbers, prefixes, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Head {
+struct PurgeHead {
     purges: Purges,
     /// The surrogate keys of all entries are indexed from the hard purge of everything with this number
     /// on.
@@ -81,7 +81,7 @@ struct Head {
     lost: BTreeMap<String, u64>,
 }
 
-impl Head {
+impl PurgeHead {
     fn decode(bytes: &[u8]) -> Self {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let (first, records) = text.split_once('\n').unwrap_or_default();
@@ -231,7 +231,7 @@ impl<'a> SharedPurges<'a> {
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often.
-    pub fn start(&mut self, initial: &Initial) -> Result<(), SharedError> {
+    pub fn start(&mut self, initial: &InitialPurges) -> Result<(), SharedError> {
         if !shared_value::read(self.store, HEAD)?.is_empty() {
             return Ok(());
         }
@@ -242,7 +242,7 @@ impl<'a> SharedPurges<'a> {
         // NB: the parts first: with the head all of it is taken for written.
         self.write_parts(&mut records, &purges)?;
         let everything = initial.purges.everything().hard;
-        let head = Head {
+        let head = PurgeHead {
             purges,
             indexed_from: everything + u64::from(initial.unindexed_entries),
             lost: BTreeMap::new(),
@@ -276,7 +276,7 @@ impl<'a> SharedPurges<'a> {
     pub fn commit(&mut self, kind: Kind, scopes: &[Scope]) -> Result<Vec<Record>, SharedError> {
         let prefixes = share(PREFIXES, self.sites, LEAST_PREFIXES);
         let (mut records, head) = shared_value::update(self.store, HEAD, |bytes| {
-            let mut head = Head::decode(bytes);
+            let mut head = PurgeHead::decode(bytes);
             let mut records = Vec::with_capacity(scopes.len());
             for scope in scopes {
                 head.number(kind, scope.clone(), &mut records);
@@ -313,7 +313,7 @@ impl<'a> SharedPurges<'a> {
     /// As [`SharedPurges::commit`].
     pub fn lose_index(&mut self, site: &str) -> Result<(), SharedError> {
         shared_value::update(self.store, HEAD, |bytes| {
-            let mut head = Head::decode(bytes);
+            let mut head = PurgeHead::decode(bytes);
             let lost = head.purges.whole_site(site).hard + 1;
             let news = head.indexed_from(site) < lost;
             head.lost.insert(site.to_owned(), lost);
@@ -321,8 +321,8 @@ impl<'a> SharedPurges<'a> {
         })
     }
 
-    fn head(&self) -> Result<Head, SharedError> {
-        Ok(Head::decode(&shared_value::read(self.store, HEAD)?))
+    fn head(&self) -> Result<PurgeHead, SharedError> {
+        Ok(PurgeHead::decode(&shared_value::read(self.store, HEAD)?))
     }
 
     fn parts(&self) -> SharedTable<'a, SharedPart> {

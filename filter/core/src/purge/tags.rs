@@ -76,7 +76,7 @@ pub fn groups_of(url: &str, field: &str, secret: &StoreSecret) -> Vec<TagHash> {
 
 /// What came of indexing a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noted {
+pub enum TagIndexing {
     /// It can be found.
     Indexed,
     /// One of its surrogate keys was purged while it was on its way, so it may be the old one.
@@ -159,9 +159,9 @@ impl SiteTags {
 
 /// The surrogate keys of one value, by the names of their sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Shard(BTreeMap<String, SiteTags>);
+struct TagShard(BTreeMap<String, SiteTags>);
 
-impl SharedRecord for Shard {
+impl SharedRecord for TagShard {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = ByteReader(bytes);
         if reader.u8()? != FORMAT {
@@ -192,7 +192,7 @@ impl SharedRecord for Shard {
 /// The index of one site in shared data.
 #[derive(Debug)]
 pub struct Tags<'a> {
-    shards: SharedTable<'a, Shard>,
+    shards: SharedTable<'a, TagShard>,
     site: &'a str,
     epoch: u64,
     /// Surrogate keys and URLs of the site together in one shard.
@@ -220,8 +220,8 @@ impl<'a> Tags<'a> {
         tags: &[TagHash],
         url: UrlHash,
         began: u64,
-    ) -> Result<Noted, SharedError> {
-        let (mut noted, room) = (Noted::Indexed, self.room);
+    ) -> Result<TagIndexing, SharedError> {
+        let (mut noted, room) = (TagIndexing::Indexed, self.room);
         for &hash in tags {
             let purged = self.update(hash, |site| {
                 let full = site.size() >= room;
@@ -236,7 +236,7 @@ impl<'a> Tags<'a> {
                 tag.purged > began
             })?;
             if purged {
-                noted = Noted::Purged;
+                noted = TagIndexing::Purged;
             }
         }
         Ok(noted)
@@ -288,7 +288,7 @@ impl<'a> Tags<'a> {
         mut change: impl FnMut(&mut SiteTags) -> R,
     ) -> Result<R, SharedError> {
         let (name, epoch) = (self.site, self.epoch);
-        self.shards.change(hash.0, |Shard(sites)| {
+        self.shards.change(hash.0, |TagShard(sites)| {
             let site = sites.entry(name.to_owned()).or_default();
             if site.epoch < epoch {
                 // An older one tells of entries that are gone.

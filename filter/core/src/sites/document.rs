@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::hosts::{Claim, Conflict, Hosts};
+use super::hosts::{Conflict, HostClaim, Hosts};
 use super::{Site, SiteIndex, Sites};
 use crate::policy::{
     EdgePolicy, Policy, PolicyError, SiteScope, SiteSection, SitesSection, configuration,
@@ -41,7 +41,7 @@ impl Sites {
         let mut sites = Vec::with_capacity(sections.len());
         for (index, section) in sections.iter().enumerate() {
             let within = |error: PolicyError| error.within(&format!("{SITES}[{index}]"));
-            let claim = Claim {
+            let claim = HostClaim {
                 site: index,
                 hosts: &section.hosts,
                 path: &section.path,

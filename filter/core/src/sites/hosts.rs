@@ -36,7 +36,7 @@ struct Host {
 }
 
 /// What one site takes.
-pub struct Claim<'a> {
+pub struct HostClaim<'a> {
     /// Its position.
     pub site: SiteIndex,
     /// Its hosts: names, or `*.` and what follows the first label. None: all others.
@@ -82,7 +82,7 @@ impl Hosts {
     ///
     /// # Errors
     /// Another site has claimed the same path of a host, or another certificate for it.
-    pub fn add(&mut self, claim: &Claim<'_>) -> Result<(), Conflict> {
+    pub fn add(&mut self, claim: &HostClaim<'_>) -> Result<(), Conflict> {
         if claim.hosts.is_empty() {
             let host = self.others.get_or_insert_default();
             return host.add(claim).map_err(|conflict| conflict.of(""));
@@ -189,7 +189,7 @@ impl Host {
         found.map(|(_, site)| *site)
     }
 
-    fn add(&mut self, claim: &Claim<'_>) -> Result<(), Conflict> {
+    fn add(&mut self, claim: &HostClaim<'_>) -> Result<(), Conflict> {
         let conflict = |holder, by_certificate| Conflict {
             host: String::new(),
             holder,

@@ -46,13 +46,13 @@ impl Substitute {
 
 /// A request for an object of a site, as far as it matters where there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct MissingObjectVisit {
     /// Value of `Location` if it is a directory.
     location: Option<String>,
     falls_back: bool,
 }
 
-impl Visit {
+impl MissingObjectVisit {
     /// The visit of a client that sent `path` and `accept`; `None` where the policy knows no
     /// substitutes.
     pub fn of<'a>(

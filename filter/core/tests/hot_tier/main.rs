@@ -5,7 +5,7 @@ mod sites;
 mod support;
 
 use proptest::prelude::*;
-use sluice_core::hot::{HotTier, Kept, Wanted};
+use sluice_core::hot::{HotAdmission, HotLookup, HotTier};
 use support::{BYTES, MOST, NOW, POLICY, SITE, ask, bounds, copy, get, hash};
 
 #[test]
@@ -66,24 +66,30 @@ fn what_comes_once_is_not_even_copied_when_it_is_full() {
 fn a_copy_is_of_one_key_one_policy_and_no_purge() {
     let mut tier = HotTier::new(bounds(1 << 20));
     tier.insert(SITE, hash(7), copy(7, 10));
-    let wanted = Wanted {
+    let wanted = HotLookup {
         key: "7",
         known_as: hash(7),
         policy: POLICY,
     };
     let gets = |wanted| tier.get(SITE, hash(7), &wanted, NOW).is_some();
     assert!(gets(wanted));
-    assert!(!gets(Wanted { key: "8", ..wanted }), "another of one hash");
+    assert!(
+        !gets(HotLookup { key: "8", ..wanted }),
+        "another of one hash"
+    );
     let known_as = hash(8);
-    assert!(!gets(Wanted { known_as, ..wanted }), "after a soft purge");
+    assert!(
+        !gets(HotLookup { known_as, ..wanted }),
+        "after a soft purge"
+    );
     let policy = POLICY + 1;
-    assert!(!gets(Wanted { policy, ..wanted }));
+    assert!(!gets(HotLookup { policy, ..wanted }));
 }
 
 #[test]
 fn a_copy_takes_the_place_of_the_one_before() {
     let mut tier = HotTier::new(bounds(1 << 20));
-    let kept = |admitted| Kept {
+    let kept = |admitted| HotAdmission {
         admitted,
         evicted: 0,
     };

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use sluice_core::freshness::Lifetime;
-use sluice_core::hot::{HotCopy, HotTier, SiteNumber, Still, StoreCheck, Wanted};
+use sluice_core::hot::{HotAnswer, HotCopy, HotLookup, HotTier, SiteNumber, StoreCheck};
 use sluice_core::policy::HotPolicy;
 use sluice_core::workers::KeyHash;
 
@@ -78,12 +78,12 @@ pub fn copy(object: u64, length: usize) -> HotCopy {
     }
 }
 
-pub fn get(tier: &HotTier, object: u64, now: u64) -> Option<Still> {
+pub fn get(tier: &HotTier, object: u64, now: u64) -> Option<HotAnswer> {
     get_of(tier, SITE, object, now)
 }
 
-pub fn get_of(tier: &HotTier, site: SiteNumber, object: u64, now: u64) -> Option<Still> {
-    let wanted = Wanted {
+pub fn get_of(tier: &HotTier, site: SiteNumber, object: u64, now: u64) -> Option<HotAnswer> {
+    let wanted = HotLookup {
         key: &object.to_string(),
         known_as: hash(object),
         policy: POLICY,

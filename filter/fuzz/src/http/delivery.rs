@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::http::conditional::conditions::Validators;
-use sluice_core::http::conditional::demand::{Candidate, Delivery, Demand};
+use sluice_core::http::conditional::demand::{Delivery, Demand, WholeResponse};
 use sluice_core::http::conditional::range::{Slice, Slicer};
 
 fuzz_target!(|input: &[u8]| {
@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     let mut stored = || line().and_then(|value| std::str::from_utf8(value).ok());
-    let candidate = Candidate {
+    let candidate = WholeResponse {
         status: 200,
         validators: Validators {
             etag: stored(),
@@ -46,7 +46,7 @@ fuzz_target!(|input: &[u8]| {
     check(&demand, &candidate, usize::from(*piece));
 });
 
-fn check(demand: &Demand, candidate: &Candidate<'_>, piece: usize) {
+fn check(demand: &Demand, candidate: &WholeResponse<'_>, piece: usize) {
     let asked = |wanted: &[&str]| demand.fields().any(|(name, _)| wanted.contains(&name));
     match demand.delivery(candidate, false) {
         Delivery::Whole => {}

@@ -13,7 +13,7 @@ use sluice_core::http::accept_encoding::{Coding, negotiate};
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::{qualifiers, unqualified};
 use sluice_core::key::secret::StoreSecret;
-use sluice_core::key::vary::{Fit, VaryNames, fit, qualify_variant, selected, told};
+use sluice_core::key::vary::{VaryDecision, VaryNames, fit, qualify_variant, selected, told};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_fuzz::policy;
@@ -104,7 +104,7 @@ fn learn(
     vary: FieldValue<'_>,
     values: &[FieldValue<'_>],
 ) -> Option<CanonicalTarget> {
-    let Fit::Unkeyed(names) = fit(policy, target.cache_key(), Some(vary)) else {
+    let VaryDecision::Unkeyed(names) = fit(policy, target.cache_key(), Some(vary)) else {
         return None;
     };
     assert!(names.iter().count() <= policy.vary.max_headers);
@@ -119,7 +119,10 @@ fn learn(
     };
     let mut learnt = target.unqualified();
     qualify_variant(policy, &mut learnt, &names, sent).ok()?;
-    assert_eq!(fit(policy, learnt.cache_key(), Some(vary)), Fit::Keyed);
+    assert_eq!(
+        fit(policy, learnt.cache_key(), Some(vary)),
+        VaryDecision::Keyed
+    );
     assert_eq!(unqualified(learnt.path()), target.origin_path());
     // No header of the policy's key is sent, so these add nothing.
     assert_eq!(qualifiers(learnt.path()).count(), names.iter().count());

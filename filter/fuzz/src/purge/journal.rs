@@ -11,7 +11,8 @@ use libfuzzer_sys::fuzz_target;
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::purge::{Kind, Scope, UrlHash};
 use sluice_core::purge::{
-    Confirmations, Initial, Order, Purges, SharedPurges, TagHash, Tags, What, carry_out,
+    Confirmations, InitialPurges, PurgeOrder, PurgeSubject, Purges, SharedPurges, TagHash, Tags,
+    carry_out,
 };
 use sluice_core::workers::Roster;
 use sluice_core::workers::message::Message;
@@ -62,7 +63,7 @@ fn check_journal(text: &str) {
 fn check_purge(purges: Purges) {
     let store = FakeSharedData::default();
     let mut shared = SharedPurges::new(&store, 1);
-    let initial = Initial {
+    let initial = InitialPurges {
         purges,
         unindexed_entries: false,
     };
@@ -96,16 +97,16 @@ fn use_shared(store: &FakeSharedData) {
     let noted = Tags::new(store, "", 0, 1).note(&[tag], UrlHash(1), 0);
     noted.expect("the store is well");
     for what in [
-        What::Tags {
+        PurgeSubject::Tags {
             tags: vec![tag],
             site: String::new(),
         },
-        What::Scopes(vec![
+        PurgeSubject::Scopes(vec![
             Scope::of_url("/x", &SECRET),
             Scope::Prefix("/site/a".into()),
         ]),
     ] {
-        let order = Order {
+        let order = PurgeOrder {
             what,
             kind: Kind::Hard,
         };

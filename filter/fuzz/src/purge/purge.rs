@@ -11,7 +11,9 @@ use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::purge::{Record, Scope};
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::purge::{Caller, MAX_PREFIX_BYTES, Notification, Order, Purges, What, url_of};
+use sluice_core::purge::{
+    Caller, MAX_PREFIX_BYTES, Notification, PurgeOrder, PurgeSubject, Purges, url_of,
+};
 use sluice_core::sites::Sites;
 use sluice_fuzz::policy;
 
@@ -37,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
     let body = parts.next().unwrap_or_default();
     let sites = Sites::of_one(policy.clone());
     let caller = Caller::of_edge(&sites, &SECRET);
-    match Order::parse(caller, body) {
+    match PurgeOrder::parse(caller, body) {
         Ok(order) => check_order(&order),
         Err(error) => check_message(&error.to_string()),
     }
@@ -58,10 +60,10 @@ fn check_message(message: &str) {
 }
 
 /// Whatever it covers can be told to other workers and written into the journal.
-fn check_order(order: &Order) {
+fn check_order(order: &PurgeOrder) {
     let scopes = match &order.what {
-        What::Scopes(scopes) => scopes,
-        What::Tags { tags, .. } => return assert!(!tags.is_empty()),
+        PurgeSubject::Scopes(scopes) => scopes,
+        PurgeSubject::Tags { tags, .. } => return assert!(!tags.is_empty()),
     };
     assert_eq!(scopes.len(), 1);
     for scope in scopes {
@@ -111,7 +113,7 @@ fn check_prefix(policy: &Policy, beginning: &str, end: &str) {
     let order = |name: &str, text: &str| {
         let body = serde_json::json!({ name: text }).to_string();
         let sites = Sites::of_one(policy.clone());
-        Order::parse(Caller::of_edge(&sites, &SECRET), body.as_bytes()).ok()
+        PurgeOrder::parse(Caller::of_edge(&sites, &SECRET), body.as_bytes()).ok()
     };
     if let Some(order) = order("prefix", beginning) {
         let hard = purged(&order).generations(&asked, &SECRET).hard;
@@ -119,14 +121,14 @@ fn check_prefix(policy: &Policy, beginning: &str, end: &str) {
     }
     if let Some(order) = order("url", &url) {
         let scopes = vec![Scope::of_url(&asked, &SECRET)];
-        assert_eq!(order.what, What::Scopes(scopes));
+        assert_eq!(order.what, PurgeSubject::Scopes(scopes));
     }
 }
 
 /// The purges after an order.
-fn purged(order: &Order) -> Purges {
+fn purged(order: &PurgeOrder) -> Purges {
     let mut purges = Purges::default();
-    if let What::Scopes(scopes) = &order.what {
+    if let PurgeSubject::Scopes(scopes) = &order.what {
         for (number, scope) in (1..).zip(scopes.clone()) {
             purges.apply(&Record {
                 number,

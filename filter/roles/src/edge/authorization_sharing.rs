@@ -3,7 +3,7 @@
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::http::caching::client_control::Way;
+use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::CanonicalTarget;
@@ -20,14 +20,14 @@ pub fn credentials_to_hide<'a>(
     worker: &mut Worker,
     target: &CanonicalTarget,
     headers: &'a Headers,
-    way: &Way,
+    way: &ClientDemand,
     demands: bool,
 ) -> Option<FieldValue<'a>> {
     let mut lines = headers.iter().filter(|(name, _)| *name == "authorization");
     let first = lines.next().map(|(_, value)| FieldValue::new(value));
     let one = first.filter(|_| lines.next().is_none());
     // A fill for those who need less than the object runs in the background, and has no credentials.
-    let in_background = demands && matches!(way, Way::Checked(_));
+    let in_background = demands && matches!(way, ClientDemand::Checked(_));
     one.filter(|_| !in_background && !worker.keys.varies_with_credentials(target))
 }
 

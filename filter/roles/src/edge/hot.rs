@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::NotStored;
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::hot::{Capture, HotCopy, StoreCheck, Wanted};
+use sluice_core::hot::{Capture, HotCopy, HotLookup, StoreCheck};
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::metrics::Metric;
@@ -41,7 +41,7 @@ pub struct Answered {
 /// Answers the effective context's request if there is a hot copy for it.
 pub fn answer(
     worker: &Worker,
-    wanted: &Wanted<'_>,
+    wanted: &HotLookup<'_>,
     demand: Option<&Demand>,
     head: bool,
     numbered: &NumberedPolicy,

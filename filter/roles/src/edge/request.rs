@@ -7,16 +7,16 @@ use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::host::HostError;
-use sluice_core::hot::Wanted;
+use sluice_core::hot::HotLookup;
 use sluice_core::http::caching::cache_name::CDN_LOOP;
-use sluice_core::http::caching::client_control::{RequestControl, Way};
+use sluice_core::http::caching::client_control::{ClientDemand, RequestControl};
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::repetition::repeats_too_much;
 use sluice_core::http::syntax::field_value::JoinedValue;
-use sluice_core::key::vary::TooLong;
+use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::policy::Obedience;
-use sluice_core::website::{Visit, root_location};
+use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
 use sluice_store::link::{LINK_HEADER, Link, Purpose};
 
@@ -40,7 +40,7 @@ use sluice_host::{Action, Host, Map};
 #[derive(Default)]
 struct Sought {
     /// The visitor, where the page itself is sought.
-    visit: Option<Visit>,
+    visit: Option<MissingObjectVisit>,
     /// The document that takes the page's place.
     stand_in: Option<StandIn>,
 }
@@ -171,7 +171,8 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);
-        let visitor = Visit::of(policy, &target, facts.target.path, || headers.get("accept"));
+        let visitor =
+            MissingObjectVisit::of(policy, &target, facts.target.path, || headers.get("accept"));
         // What takes the place of a missing object is fetched without credentials.
         let Sought { visit, stand_in } = match visitor.filter(|_| !authenticated) {
             Some(visitor) => match self.seek(worker, visitor, &mut target)? {
@@ -188,7 +189,7 @@ impl Edge {
             .then(|| credentials_to_hide(worker, &target, headers, &way, facts.demand))
             .flatten();
         let key = match keyed {
-            Ok(key) if way != Way::Around && authenticated == credentials.is_some() => key,
+            Ok(key) if way != ClientDemand::Around && authenticated == credentials.is_some() => key,
             keyed => {
                 let reason = why_around(&keyed, &way);
                 return self.go_around(&*worker.host, reason, facts, target, headers);
@@ -197,7 +198,7 @@ impl Edge {
         let demand = facts.demand.then(|| demand_of(headers));
         let shared = !authenticated
             || worker.keys.authorized_sharing(key.key) == Some(AuthorizedSharing::All);
-        let ordinary = stand_in.is_none() && way == Way::Shared && shared;
+        let ordinary = stand_in.is_none() && way == ClientDemand::Shared && shared;
         if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
@@ -249,7 +250,7 @@ impl Edge {
     fn seek(
         &mut self,
         worker: &mut Worker,
-        visitor: Visit,
+        visitor: MissingObjectVisit,
         target: &mut CanonicalTarget,
     ) -> Result<Option<Sought>, Refusal> {
         let mut sought = Sought::default();
@@ -275,7 +276,7 @@ impl Edge {
         target: &mut CanonicalTarget,
         headers: &Headers,
         head: bool,
-    ) -> Result<FlightKey, TooLong> {
+    ) -> Result<FlightKey, HeaderTooLong> {
         let policy = &self.policy.policy;
         worker.keys.qualify_generation(policy, target);
         worker.keys.qualify(policy, target, headers)?;
@@ -294,7 +295,7 @@ impl Edge {
         demand: Option<&Demand>,
         head: bool,
     ) -> Result<bool, HostError> {
-        let wanted = Wanted {
+        let wanted = HotLookup {
             key: target.cache_key(),
             known_as: key,
             policy: self.policy.number,
@@ -321,7 +322,7 @@ impl Edge {
     }
 
     /// How the client's directives let its request go on.
-    pub(super) fn way(&self, control: RequestControl, target: &CanonicalTarget) -> Way {
+    pub(super) fn way(&self, control: RequestControl, target: &CanonicalTarget) -> ClientDemand {
         let rule = self.policy.policy.rule(target.path());
         control.way(rule.stale_while_revalidate.as_secs())
     }
@@ -360,11 +361,11 @@ impl Edge {
         &mut self,
         worker: &mut Worker,
         stream: EdgeRequest,
-        way: &Way,
+        way: &ClientDemand,
     ) -> Result<Action, Refusal> {
         let stream = Rc::new(stream);
         worker.open(&stream);
-        if matches!(way, Way::Checked(_)) {
+        if matches!(way, ClientDemand::Checked(_)) {
             background::keep_for_rescue(worker, &stream);
         }
         self.state = State::Cached(Rc::clone(&stream));
@@ -412,10 +413,10 @@ impl Edge {
 }
 
 /// Why a request goes around the store that might be answered from it.
-const fn why_around(keyed: &Result<FlightKey, TooLong>, way: &Way) -> PassReason {
+const fn why_around(keyed: &Result<FlightKey, HeaderTooLong>, way: &ClientDemand) -> PassReason {
     match (keyed, way) {
-        (Err(TooLong), _) => PassReason::Vary,
-        (Ok(_), Way::Around) => PassReason::NoStore,
+        (Err(HeaderTooLong), _) => PassReason::Vary,
+        (Ok(_), ClientDemand::Around) => PassReason::NoStore,
         (Ok(_), _) => PassReason::Authorization,
     }
 }

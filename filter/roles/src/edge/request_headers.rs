@@ -3,7 +3,7 @@
 
 use sluice_core::admission::RequestFacts;
 use sluice_core::host::HostError;
-use sluice_core::http::caching::client_control::Way;
+use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::INTERNAL_PREFIX;
 use sluice_core::key::{CanonicalTarget, Target};
@@ -75,11 +75,15 @@ pub fn own_link(
 
 /// Passes on to the store what the client wants of it; the purpose of a request that goes there by itself.
 /// A HEAD is not worth a validation.
-pub fn ask_the_store(host: &dyn Host, way: &Way, head: bool) -> Result<Option<Purpose>, HostError> {
+pub fn ask_the_store(
+    host: &dyn Host,
+    way: &ClientDemand,
+    head: bool,
+) -> Result<Option<Purpose>, HostError> {
     let (purpose, directives) = match way {
-        Way::Checked(directives) if !head => (Purpose::Unshared, directives),
-        Way::StoreOnly(directives) => (Purpose::StoreOnly, directives),
-        Way::Shared | Way::Around | Way::Checked(_) => return Ok(None),
+        ClientDemand::Checked(directives) if !head => (Purpose::Unshared, directives),
+        ClientDemand::StoreOnly(directives) => (Purpose::StoreOnly, directives),
+        ClientDemand::Shared | ClientDemand::Around | ClientDemand::Checked(_) => return Ok(None),
     };
     if !directives.is_empty() {
         host.set_header(Map::Request, "cache-control", directives)?;

@@ -12,7 +12,7 @@ use sluice_core::http::caching::cache_status::detailed;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::website::{Substitute, Visit, document};
+use sluice_core::website::{MissingObjectVisit, Substitute, document};
 use sluice_core::workers::Millis;
 
 use crate::reply::CACHE_STATUS;
@@ -43,7 +43,7 @@ pub enum Destination {
 pub fn destination(
     worker: &Worker,
     policy: &Policy,
-    visit: &Visit,
+    visit: &MissingObjectVisit,
     target: &CanonicalTarget,
 ) -> Destination {
     match worker.keys.missing_object(target.url()) {

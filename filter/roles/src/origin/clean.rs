@@ -2,7 +2,7 @@
 //! Cleans a bucket's response before anybody else sees it: an object without a media type gets one, and a page of the
 //! edge's own takes the place of an error's XML.
 
-use sluice_core::bucket_error::{BucketError, ErrorHeaders, Trouble};
+use sluice_core::bucket_error::{BucketError, BucketTrouble, ErrorHeaders};
 use sluice_core::http::caching::cache_control::with_spaces;
 use sluice_core::http::connection::{HOP_FIELDS, named_fields};
 use sluice_core::http::syntax::field_value::FieldValue;
@@ -132,7 +132,7 @@ pub fn note_bucket_error(
             .host
             .set_header(Map::Response, ":status", told.to_string())?;
     }
-    Ok((told, trouble.is_some_and(Trouble::is_never_stored)))
+    Ok((told, trouble.is_some_and(BucketTrouble::is_never_stored)))
 }
 
 /// What the log says of a site's bucket.

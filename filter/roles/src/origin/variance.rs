@@ -4,7 +4,7 @@
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::internal_headers::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::key::qualifiers;
-use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, VaryDecision, VaryNames};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::website::media_type::missing_media_type;
 
@@ -70,7 +70,7 @@ pub fn blur_head(
 pub struct Variance<'a> {
     /// `Vary`, its lines joined by commas. An empty one is none.
     vary: Option<JoinedValue<'a>>,
-    fit: Fit,
+    fit: VaryDecision,
 }
 
 impl<'a> Variance<'a> {
@@ -94,18 +94,18 @@ impl<'a> Variance<'a> {
     /// The `Vary` of what the key does not have, for the verdict on the response.
     pub fn unkeyed(&self) -> Option<FieldValue<'_>> {
         match &self.fit {
-            Fit::Keyed => None,
-            Fit::Unkeyed(names) => Some(names.as_str().into()),
-            Fit::Refused => Some("*".into()),
-            Fit::Unreadable => self.vary(),
+            VaryDecision::Keyed => None,
+            VaryDecision::Unkeyed(names) => Some(names.as_str().into()),
+            VaryDecision::Refused => Some("*".into()),
+            VaryDecision::Unreadable => self.vary(),
         }
     }
 
     /// The headers that keys of the URL should have from now on.
     pub fn lesson(&self) -> Option<&VaryNames> {
         match &self.fit {
-            Fit::Unkeyed(names) => Some(names),
-            Fit::Keyed | Fit::Refused | Fit::Unreadable => None,
+            VaryDecision::Unkeyed(names) => Some(names),
+            VaryDecision::Keyed | VaryDecision::Refused | VaryDecision::Unreadable => None,
         }
     }
 

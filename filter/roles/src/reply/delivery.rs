@@ -2,7 +2,7 @@
 //! Makes of a whole response what the client's conditions and range ask for: 206, 304, 412 or 416 (RFC 9110, 13, 14).
 
 use sluice_core::http::conditional::conditions::Validators;
-use sluice_core::http::conditional::demand::{Candidate, Delivery, Demand};
+use sluice_core::http::conditional::demand::{Delivery, Demand, WholeResponse};
 use sluice_core::http::conditional::range::{Slice, Slicer};
 
 use super::demand_reply::{BodilessReply, DemandReply};
@@ -25,7 +25,7 @@ pub fn deliver(
         return Ok(Action::Continue);
     };
     let headers = host.headers(Map::Response)?;
-    let candidate = Candidate {
+    let candidate = WholeResponse {
         status,
         validators: validators(&headers),
         length: headers.content_length().or(counted),
@@ -58,7 +58,7 @@ pub fn answer_with(
 ) -> host::Result<()> {
     const DETAILS: &str = "sluice_hot";
     let delivery = demand.map_or(Delivery::Whole, |demand| {
-        let candidate = Candidate {
+        let candidate = WholeResponse {
             status,
             validators: validators(headers),
             length: u64::try_from(body.len()).ok(),
@@ -83,7 +83,7 @@ pub fn answer_with(
 
 /// The 304 or 412 that `demand` makes of a response with these `headers`; `None` if it makes anything else of it.
 pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<BodilessReply> {
-    let candidate = Candidate {
+    let candidate = WholeResponse {
         status,
         validators: validators(headers),
         length: None,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The reply to a purge.
 
-use sluice_core::purge::Receipt;
+use sluice_core::purge::PurgeReceipt;
 
 use sluice_host::{self as host, Host};
 
 /// Tells the caller what came of its purge.
-pub fn answer_receipt(host: &dyn Host, receipt: &Receipt) -> host::Result<()> {
+pub fn answer_receipt(host: &dyn Host, receipt: &PurgeReceipt) -> host::Result<()> {
     let (number, workers, missing) = (receipt.number, receipt.workers, receipt.missing.len());
     let (status, error) = match (receipt.recorded, missing) {
         (true, 0) => (200, None),

@@ -3,7 +3,7 @@
 
 use sluice_core::policy::Policy;
 use sluice_core::website::cors::CORS_PREFIX;
-use sluice_core::website::{Substitute, Visit};
+use sluice_core::website::{MissingObjectVisit, Substitute};
 use sluice_core::workers::{Millis, StreamId};
 
 use super::CACHE_STATUS;
@@ -158,7 +158,7 @@ impl Document {
         let missing = host.headers(Map::Response)?;
         let told = said_of(&missing, held.substitute);
         let told = (CACHE_STATUS, told.as_slice());
-        let location = stream.visit.as_ref().and_then(Visit::location);
+        let location = stream.visit.as_ref().and_then(MissingObjectVisit::location);
         let location = ("location", location.unwrap_or("/").as_bytes());
         let location = (held.substitute == Substitute::Directory).then_some(location);
         let own = self.headers.iter();

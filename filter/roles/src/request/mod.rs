@@ -21,7 +21,7 @@ use sluice_core::http::caching::client_control::RequestControl;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
-use sluice_core::website::Visit;
+use sluice_core::website::MissingObjectVisit;
 use sluice_core::workers::{OwnHeaders, StreamId};
 use sluice_store::link::{Link, Purpose};
 use stand_in::StandIn;
@@ -76,7 +76,7 @@ pub struct EdgeRequest {
     /// What its client asks of caches, where the policy obeys.
     pub control: RequestControl,
     /// A visitor's request, for which a document may take the place of a missing object.
-    pub visit: Option<Visit>,
+    pub visit: Option<MissingObjectVisit>,
     /// The missing object whose place its response takes.
     pub stand_in: Option<StandIn>,
     /// How far it has come.

@@ -36,7 +36,7 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{EdgePolicy, Policy};
-use sluice_core::purge::{Order, TagHash, url_of};
+use sluice_core::purge::{PurgeOrder, TagHash, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 use sluice_store::confirmations::Confirmations;
@@ -216,7 +216,7 @@ impl Worker {
     ///
     /// # Errors
     /// The purge cannot be carried out now.
-    pub fn purge(&mut self, context: u32, order: &Order) -> Result<(), Unavailable> {
+    pub fn purge(&mut self, context: u32, order: &PurgeOrder) -> Result<(), Unavailable> {
         let (keys, roots) = (&mut self.keys, &mut self.roots);
         self.purge_calls.purge(keys, roots, context, order)
     }

@@ -3,7 +3,7 @@
 
 use crate::http::syntax::field_value::FieldValue;
 use crate::http::syntax::structured_field;
-use crate::http::syntax::structured_field::Member;
+use crate::http::syntax::structured_field::DictionaryMember;
 
 /// Greatest number of seconds, which larger ones count as: what fits the 31 bits of RFC 9111, 1.2.2.
 pub const MAX_DELTA_SECONDS: u64 = (1 << 31) - 1;
@@ -62,11 +62,11 @@ impl CacheControl {
         let mut parsed = Self::default();
         for (name, member) in structured_field::parse(text)? {
             let seconds = match member {
-                Member::Boolean(false) => continue,
-                Member::Integer(seconds) => {
+                DictionaryMember::Boolean(false) => continue,
+                DictionaryMember::Integer(seconds) => {
                     u64::try_from(seconds).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
                 }
-                Member::Boolean(true) | Member::Other => 0,
+                DictionaryMember::Boolean(true) | DictionaryMember::Other => 0,
             };
             parsed.set(name.as_bytes(), seconds);
         }

@@ -26,7 +26,7 @@ pub struct RequestControl {
 
 /// How a request that obeys its client goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ClientDemand {
     /// Like any other.
     Shared,
     /// Around the store (`no-store`).
@@ -85,15 +85,15 @@ impl RequestControl {
 
     /// How the request goes on. `window` are the seconds beyond its freshness for which the store takes
     /// a response for fresh, so that `min-fresh` and `max-stale` mean what the client means.
-    pub fn way(&self, window: u64) -> Way {
+    pub fn way(&self, window: u64) -> ClientDemand {
         if self.only_if_cached {
-            Way::StoreOnly(format!("max-stale={ANY_AGE}"))
+            ClientDemand::StoreOnly(format!("max-stale={ANY_AGE}"))
         } else if self.no_store {
-            Way::Around
+            ClientDemand::Around
         } else {
             match self.towards_store(window) {
-                none if none.is_empty() => Way::Shared,
-                directives => Way::Checked(directives),
+                none if none.is_empty() => ClientDemand::Shared,
+                directives => ClientDemand::Checked(directives),
             }
         }
     }
@@ -128,23 +128,23 @@ mod tests {
     use crate::http::caching::client_control::*;
     use proptest::prelude::*;
 
-    fn checked(directives: &str) -> Way {
-        Way::Checked(directives.to_owned())
+    fn checked(directives: &str) -> ClientDemand {
+        ClientDemand::Checked(directives.to_owned())
     }
 
-    fn store_only(directives: &str) -> Way {
-        Way::StoreOnly(directives.to_owned())
+    fn store_only(directives: &str) -> ClientDemand {
+        ClientDemand::StoreOnly(directives.to_owned())
     }
 
     #[test]
     fn each_directive_has_its_way() {
         for (text, expected) in [
-            ("", Way::Shared),
-            ("public, x=1", Way::Shared),
+            ("", ClientDemand::Shared),
+            ("public, x=1", ClientDemand::Shared),
             ("max-stale", checked("max-stale=2147483642")),
             ("max-stale=60, max-stale", checked("max-stale=55")),
-            ("max-stale=5", Way::Shared),
-            ("max-stale=soon", Way::Shared),
+            ("max-stale=5", ClientDemand::Shared),
+            ("max-stale=soon", ClientDemand::Shared),
             (
                 "max-stale=60, max-age=9",
                 checked("max-age=9, max-stale=55"),
@@ -165,14 +165,14 @@ mod tests {
                 checked("max-age=60, min-fresh=14"),
             ),
             ("no-cache, max-age=60", checked("no-cache")),
-            ("no-store", Way::Around),
-            ("no-store, no-cache", Way::Around),
+            ("no-store", ClientDemand::Around),
+            ("no-store, no-cache", ClientDemand::Around),
             ("only-if-cached", store_only("max-stale=2147483647")),
             (
                 "only-if-cached, no-store, no-cache",
                 store_only("max-stale=2147483647"),
             ),
-            ("x=\"a, no-cache\"", Way::Shared),
+            ("x=\"a, no-cache\"", ClientDemand::Shared),
         ] {
             let parsed = RequestControl::parse(Some(text.into()), None);
             assert_eq!(parsed.way(5), expected, "{text}");
@@ -228,7 +228,7 @@ mod tests {
             window in any::<u32>(),
         ) {
             let way = RequestControl::parse(Some((&*text).into()), None).way(window.into());
-            if let Way::Checked(directives) | Way::StoreOnly(directives) = way {
+            if let ClientDemand::Checked(directives) | ClientDemand::StoreOnly(directives) = way {
                 prop_assert!(directives.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
             }
         }

@@ -17,7 +17,7 @@ pub struct Demand {
 
 /// A response that stands for a whole object.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidate<'a> {
+pub struct WholeResponse<'a> {
     /// Its status.
     pub status: u16,
     /// Its validators.
@@ -112,7 +112,7 @@ impl Demand {
 
     /// What to make of a response. Conditions are about responses that succeed (RFC 9110, 13.2.1), and
     /// a range is cut out of a 200 to GET only (14.2).
-    pub fn delivery(&self, candidate: &Candidate<'_>, head: bool) -> Delivery {
+    pub fn delivery(&self, candidate: &WholeResponse<'_>, head: bool) -> Delivery {
         if !(200..300).contains(&candidate.status) {
             return Delivery::Whole;
         }
@@ -124,7 +124,7 @@ impl Demand {
         }
     }
 
-    fn part(&self, candidate: &Candidate<'_>) -> Delivery {
+    fn part(&self, candidate: &WholeResponse<'_>) -> Delivery {
         let (Some(range), Some(length)) = (self.range(), candidate.length) else {
             return Delivery::Whole;
         };
@@ -143,7 +143,7 @@ impl Demand {
 mod tests {
     use crate::http::conditional::demand::*;
 
-    const OBJECT: Candidate<'_> = Candidate {
+    const OBJECT: WholeResponse<'_> = WholeResponse {
         status: 200,
         validators: Validators {
             etag: Some("\"v1\""),
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn only_a_known_whole_object_is_cut() {
         let cut = demand(&[("range", "bytes=0-9")]);
-        let with = |status, length| Candidate {
+        let with = |status, length| WholeResponse {
             status,
             length,
             ..OBJECT
@@ -227,7 +227,7 @@ mod tests {
             (404, "whole"),
             (503, "whole"),
         ] {
-            let found = same.delivery(&Candidate { status, ..OBJECT }, true);
+            let found = same.delivery(&WholeResponse { status, ..OBJECT }, true);
             assert_eq!(name(found), expected, "{status}");
         }
     }

@@ -5,7 +5,7 @@
 
 /// What a member of a dictionary says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Member {
+pub enum DictionaryMember {
     /// `name`, `name=?1` or `name=?0`.
     Boolean(bool),
     /// `name=60`.
@@ -16,13 +16,13 @@ pub enum Member {
 
 /// The members of a dictionary in the order of their first appearance, each with its last value.
 /// Parameters are checked and dropped. `None` if `text` is no dictionary.
-pub fn parse(text: &str) -> Option<Vec<(&str, Member)>> {
-    let mut members: Vec<(&str, Member)> = Vec::new();
+pub fn parse(text: &str) -> Option<Vec<(&str, DictionaryMember)>> {
+    let mut members: Vec<(&str, DictionaryMember)> = Vec::new();
     each_member(text, |input| {
         let key = input.key()?;
         let member = match input.take(b'=') {
             true => input.value()?,
-            false => Member::Boolean(true),
+            false => DictionaryMember::Boolean(true),
         };
         match members.iter_mut().find(|(known, _)| *known == key) {
             Some(known) => known.1 = member,
@@ -46,10 +46,10 @@ pub fn strings(text: &str) -> Option<Vec<String>> {
 /// Reads the members of a list or dictionary, each up to its parameters by `read`.
 fn each_member<'a>(
     text: &'a str,
-    mut read: impl FnMut(&mut Input<'a>) -> Option<()>,
+    mut read: impl FnMut(&mut FieldInput<'a>) -> Option<()>,
 ) -> Option<()> {
     let rest = text.trim_matches(' ');
-    let mut input = Input { rest };
+    let mut input = FieldInput { rest };
     let mut is_last = rest.is_empty();
     while !is_last {
         read(&mut input)?;
@@ -59,11 +59,11 @@ fn each_member<'a>(
     Some(())
 }
 
-struct Input<'a> {
+struct FieldInput<'a> {
     rest: &'a str,
 }
 
-impl<'a> Input<'a> {
+impl<'a> FieldInput<'a> {
     fn peek(&self) -> Option<u8> {
         self.rest.bytes().next()
     }
@@ -104,9 +104,9 @@ impl<'a> Input<'a> {
         })
     }
 
-    fn value(&mut self) -> Option<Member> {
+    fn value(&mut self) -> Option<DictionaryMember> {
         if self.take(b'(') {
-            self.inner_list().map(|()| Member::Other)
+            self.inner_list().map(|()| DictionaryMember::Other)
         } else {
             self.bare_item()
         }
@@ -151,7 +151,7 @@ impl<'a> Input<'a> {
         Some(())
     }
 
-    fn bare_item(&mut self) -> Option<Member> {
+    fn bare_item(&mut self) -> Option<DictionaryMember> {
         match self.peek()? {
             b'-' | b'0'..=b'9' => self.number(),
             b'"' => self.string(),
@@ -164,27 +164,31 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn number(&mut self) -> Option<Member> {
+    fn number(&mut self) -> Option<DictionaryMember> {
         let negative = self.take(b'-');
         let whole = self.run_of(|byte| byte.is_ascii_digit());
         if self.take(b'.') {
             let fraction = self.run_of(|byte| byte.is_ascii_digit());
             let valid = (1..=12).contains(&whole.len()) && (1..=3).contains(&fraction.len());
-            return valid.then_some(Member::Other);
+            return valid.then_some(DictionaryMember::Other);
         }
         if !(1..=15).contains(&whole.len()) {
             return None;
         }
         let number: i64 = whole.parse().ok()?;
-        Some(Member::Integer(if negative { -number } else { number }))
+        Some(DictionaryMember::Integer(if negative {
+            -number
+        } else {
+            number
+        }))
     }
 
-    fn string(&mut self) -> Option<Member> {
+    fn string(&mut self) -> Option<DictionaryMember> {
         self.take(b'"');
         loop {
             self.run_of(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'));
             if self.take(b'"') {
-                return Some(Member::Other);
+                return Some(DictionaryMember::Other);
             }
             if !self.take(b'\\') || !(self.take(b'"') || self.take(b'\\')) {
                 return None;
@@ -213,38 +217,38 @@ impl<'a> Input<'a> {
         Some(text)
     }
 
-    fn token(&mut self) -> Option<Member> {
+    fn token(&mut self) -> Option<DictionaryMember> {
         self.run_of(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte));
-        Some(Member::Other)
+        Some(DictionaryMember::Other)
     }
 
-    fn boolean(&mut self) -> Option<Member> {
+    fn boolean(&mut self) -> Option<DictionaryMember> {
         match self.run(2) {
-            "?1" => Some(Member::Boolean(true)),
-            "?0" => Some(Member::Boolean(false)),
+            "?1" => Some(DictionaryMember::Boolean(true)),
+            "?0" => Some(DictionaryMember::Boolean(false)),
             _ => None,
         }
     }
 
-    fn bytes(&mut self) -> Option<Member> {
+    fn bytes(&mut self) -> Option<DictionaryMember> {
         self.take(b':');
         self.run_of(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-        self.take(b':').then_some(Member::Other)
+        self.take(b':').then_some(DictionaryMember::Other)
     }
 
-    fn date(&mut self) -> Option<Member> {
+    fn date(&mut self) -> Option<DictionaryMember> {
         self.take(b'@');
-        matches!(self.number()?, Member::Integer(_)).then_some(Member::Other)
+        matches!(self.number()?, DictionaryMember::Integer(_)).then_some(DictionaryMember::Other)
     }
 
     /// RFC 9651, 4.2.10; what its escapes decode to is not looked at.
-    fn display_string(&mut self) -> Option<Member> {
+    fn display_string(&mut self) -> Option<DictionaryMember> {
         self.take(b'%');
         if !self.take(b'"') {
             return None;
         }
         self.run_of(|byte| matches!(byte, b' '..=b'~') && byte != b'"');
-        self.take(b'"').then_some(Member::Other)
+        self.take(b'"').then_some(DictionaryMember::Other)
     }
 }
 
@@ -255,34 +259,46 @@ mod tests {
 
     #[test]
     fn members_are_read() {
-        let yes = Member::Boolean(true);
-        let rows: [(&str, &[(&str, Member)]); 17] = [
+        let yes = DictionaryMember::Boolean(true);
+        let rows: [(&str, &[(&str, DictionaryMember)]); 17] = [
             ("", &[]),
             ("  ", &[]),
             ("no-store", &[("no-store", yes)]),
             (" a ,\tb ", &[("a", yes), ("b", yes)]),
-            ("a=60", &[("a", Member::Integer(60))]),
-            ("a=-1", &[("a", Member::Integer(-1))]),
+            ("a=60", &[("a", DictionaryMember::Integer(60))]),
+            ("a=-1", &[("a", DictionaryMember::Integer(-1))]),
             (
                 "a=999999999999999",
-                &[("a", Member::Integer(999_999_999_999_999))],
+                &[("a", DictionaryMember::Integer(999_999_999_999_999))],
             ),
-            ("a=1.5", &[("a", Member::Other)]),
-            ("a=?0, b=?1", &[("a", Member::Boolean(false)), ("b", yes)]),
+            ("a=1.5", &[("a", DictionaryMember::Other)]),
+            (
+                "a=?0, b=?1",
+                &[("a", DictionaryMember::Boolean(false)), ("b", yes)],
+            ),
             (
                 "a=x:/, b=\"y, \\\" c\"",
-                &[("a", Member::Other), ("b", Member::Other)],
+                &[
+                    ("a", DictionaryMember::Other),
+                    ("b", DictionaryMember::Other),
+                ],
             ),
-            ("a=(x 1 \"y\";p), b", &[("a", Member::Other), ("b", yes)]),
-            ("a=()", &[("a", Member::Other)]),
-            ("a=:aGk=:", &[("a", Member::Other)]),
-            ("a=@1659578233", &[("a", Member::Other)]),
-            ("a=%\"f%c3%bc\"", &[("a", Member::Other)]),
+            (
+                "a=(x 1 \"y\";p), b",
+                &[("a", DictionaryMember::Other), ("b", yes)],
+            ),
+            ("a=()", &[("a", DictionaryMember::Other)]),
+            ("a=:aGk=:", &[("a", DictionaryMember::Other)]),
+            ("a=@1659578233", &[("a", DictionaryMember::Other)]),
+            ("a=%\"f%c3%bc\"", &[("a", DictionaryMember::Other)]),
             (
                 "a;x=1; y, b=60;z",
-                &[("a", yes), ("b", Member::Integer(60))],
+                &[("a", yes), ("b", DictionaryMember::Integer(60))],
             ),
-            ("a=1, b, a=2", &[("a", Member::Integer(2)), ("b", yes)]),
+            (
+                "a=1, b, a=2",
+                &[("a", DictionaryMember::Integer(2)), ("b", yes)],
+            ),
         ];
         for (text, expected) in rows {
             assert_eq!(parse(text).as_deref(), Some(expected), "{text}");

@@ -14,7 +14,7 @@ const SUBJECTS: &str = "url, prefix, surrogate_keys or everything";
 
 /// What is to be purged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum PurgeSubject {
     /// This.
     Scopes(Vec<Scope>),
     /// The URLs of a site that have one of these surrogate keys; all of the site where the index cannot tell them.
@@ -28,14 +28,14 @@ pub enum What {
 
 /// A purge, ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct PurgeOrder {
     /// What.
-    pub what: What,
+    pub what: PurgeSubject,
     /// How.
     pub kind: Kind,
 }
 
-impl Order {
+impl PurgeOrder {
     /// A hard purge of one URL.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Order {
                 "prefix" => read_prefix(&caller, value)?,
                 "surrogate_keys" => read_tags(&caller, value)?,
                 "everything" if *value == Value::Bool(true) => {
-                    What::Scopes(vec![caller.everything()])
+                    PurgeSubject::Scopes(vec![caller.everything()])
                 }
                 "everything" => return Err(OrderError::unexpected(name, value, "true")),
                 _ => {
@@ -109,12 +109,12 @@ fn read_kind(value: &Value) -> Result<Kind, OrderError> {
     }
 }
 
-fn read_url(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
+fn read_url(caller: &Caller<'_>, value: &Value) -> Result<PurgeSubject, OrderError> {
     let url = read_with(|text| caller.url(text), "url", caller, value)?;
-    Ok(What::Scopes(vec![caller.scope_of(&url)]))
+    Ok(PurgeSubject::Scopes(vec![caller.scope_of(&url)]))
 }
 
-fn read_prefix(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
+fn read_prefix(caller: &Caller<'_>, value: &Value) -> Result<PurgeSubject, OrderError> {
     let prefixes = read_with(|text| caller.prefixes(text), "prefix", caller, value)?;
     if prefixes
         .iter()
@@ -123,7 +123,7 @@ fn read_prefix(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
         let expected = format!("at most {MAX_PREFIX_BYTES} bytes");
         return Err(OrderError::unexpected("prefix", value, &expected));
     }
-    Ok(What::Scopes(
+    Ok(PurgeSubject::Scopes(
         prefixes.into_iter().map(Scope::Prefix).collect(),
     ))
 }
@@ -144,7 +144,7 @@ fn read_with<T>(
     })
 }
 
-fn read_tags(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
+fn read_tags(caller: &Caller<'_>, value: &Value) -> Result<PurgeSubject, OrderError> {
     let Some(policy) = caller.policy() else {
         let message = "missing: expected the name of a site, whose surrogate keys these are";
         return Err(OrderError::new("site", message));
@@ -161,7 +161,7 @@ fn read_tags(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
         .map(|item| item.as_str().filter(is_tag))
         .collect();
     let tags = tags_of(&tags.ok_or_else(refuse)?, caller.secret()).ok_or_else(refuse)?;
-    Ok(What::Tags {
+    Ok(PurgeSubject::Tags {
         site: policy.site.name.clone(),
         tags,
     })

@@ -3,14 +3,18 @@
 
 use std::rc::Rc;
 
-use sluice_core::hot::{HotCopy, SiteNumber, Still, Wanted};
+use sluice_core::hot::{HotAnswer, HotCopy, HotLookup, SiteNumber};
 use sluice_core::metrics::Metric;
 
 use super::Keys;
 
 impl Keys {
     /// The hot copy that the store would serve now.
-    pub fn hot_copy(&self, site: SiteNumber, wanted: &Wanted<'_>) -> Option<(Rc<HotCopy>, Still)> {
+    pub fn hot_copy(
+        &self,
+        site: SiteNumber,
+        wanted: &HotLookup<'_>,
+    ) -> Option<(Rc<HotCopy>, HotAnswer)> {
         if self.hot.is_empty() {
             return None;
         }

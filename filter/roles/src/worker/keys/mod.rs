@@ -16,7 +16,7 @@ use sluice_core::http::accept_encoding::Coding;
 use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers;
-use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, HeaderTooLong, VaryNames};
 use sluice_core::policy::{EdgePolicy, HotPolicy, Policy};
 use sluice_core::purge::{Purges, url_of};
 use sluice_core::sites::Sites;
@@ -213,7 +213,7 @@ impl Keys {
         policy: &Policy,
         target: &mut CanonicalTarget,
         headers: &Headers,
-    ) -> Result<(), TooLong> {
+    ) -> Result<(), HeaderTooLong> {
         if self.varying.is_empty() {
             return Ok(());
         }
@@ -272,7 +272,7 @@ impl Keys {
         policy: &Policy,
         target: &mut CanonicalTarget,
         headers: &Headers,
-    ) -> Result<(), TooLong> {
+    ) -> Result<(), HeaderTooLong> {
         if let Some(coding) = compressed(policy, target, headers) {
             target.qualify(qualifiers::CODING, coding.token());
         }

@@ -6,7 +6,9 @@ use sluice_core::key::qualifiers::GENERATION;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Record, Scope, UrlHash};
-use sluice_core::purge::{Confirmations, Generations, Noted, SharedPurges, TagHash, Tags, url_of};
+use sluice_core::purge::{
+    Confirmations, Generations, SharedPurges, TagHash, TagIndexing, Tags, url_of,
+};
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{KeyHash, Roster, WorkerId};
 use sluice_store::entry::Entry;
@@ -170,10 +172,10 @@ impl Keys {
             Some(tags) => Tags::new(store, site, epoch, sites).note(tags, hash, began),
             None => SharedPurges::new(store, sites)
                 .lose_index(site)
-                .map(|()| Noted::Indexed),
+                .map(|()| TagIndexing::Indexed),
         };
         match noted {
-            Ok(noted) => noted == Noted::Indexed,
+            Ok(noted) => noted == TagIndexing::Indexed,
             Err(error) => {
                 self.metrics
                     .fault("a response was not indexed", error.into());

@@ -8,7 +8,7 @@ use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::JoinedValue;
-use sluice_core::key::vary::{Fit, fit};
+use sluice_core::key::vary::{VaryDecision, fit};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::workers::{KeyHash, Millis};
@@ -144,7 +144,7 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
 /// Whether ranges of a response with these headers are not alike for all who ask for them under `key`.
 fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
     let vary = headers.joined("vary");
-    fit(policy, key, vary.as_ref().map(JoinedValue::value)) != Fit::Keyed
+    fit(policy, key, vary.as_ref().map(JoinedValue::value)) != VaryDecision::Keyed
 }
 
 /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and

@@ -8,8 +8,8 @@ use std::time::Duration;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, Record, Scope};
 use sluice_core::purge::{
-    Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, TagHash, carry_out,
-    invalidate_groups,
+    InitialPurges, JOURNAL_PATIENCE, PendingPurges, PurgeOrder, PurgeReceipt, SharedPurges,
+    TagHash, carry_out, invalidate_groups,
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
@@ -88,7 +88,7 @@ impl PurgeCalls {
         self.journal = sites.edge.purge.recorded;
         let now = u64::try_from(self.host.unix_seconds()).unwrap_or(0);
         let mut shared = SharedPurges::new(&*self.host, sites.sites.len());
-        Ok(shared.start(&Initial::of(sites, now))?)
+        Ok(shared.start(&InitialPurges::of(sites, now))?)
     }
 
     /// The timer period that purges under way need.
@@ -105,7 +105,7 @@ impl PurgeCalls {
         keys: &mut Keys,
         roots: &mut Roots,
         context: u32,
-        order: &Order,
+        order: &PurgeOrder,
     ) -> Result<(), Unavailable> {
         keys.join_roster();
         if !self.pending.has_room() {
@@ -307,7 +307,7 @@ impl PurgeCalls {
     }
 
     /// Sends the receipt of a purge that waits for nobody any more.
-    fn answer(&mut self, roots: &Roots, receipt: &Receipt) {
+    fn answer(&mut self, roots: &Roots, receipt: &PurgeReceipt) {
         if !receipt.missing.is_empty() {
             let expelled = self.expel(&receipt.missing);
             if let Err(error) = expelled {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::conditional::demand::Demand;
-use sluice_core::key::vary::TooLong;
+use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 use sluice_store::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
@@ -84,7 +84,9 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
     let again = retarget(worker, stream);
     let (stream, next_step) = match &again {
         Ok(Ok(stream)) => (stream, admit(worker, stream)),
-        Ok(Err(TooLong)) | Err(_) => (stream, Some(NextStep::HitForMiss(UncacheableReason::Vary))),
+        Ok(Err(HeaderTooLong)) | Err(_) => {
+            (stream, Some(NextStep::HitForMiss(UncacheableReason::Vary)))
+        }
     };
     let ends = stream.for_others && next_step.is_some_and(|next_step| next_step != NextStep::Lead);
     let gone_on = if ends {
@@ -106,7 +108,7 @@ fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
 fn retarget(
     worker: &mut Worker,
     stream: &EdgeRequest,
-) -> host::Result<Result<Rc<EdgeRequest>, TooLong>> {
+) -> host::Result<Result<Rc<EdgeRequest>, HeaderTooLong>> {
     worker.roots.act_as(stream.id.0)?;
     let headers = worker.host.headers(Map::Request)?;
     let mut target = stream.target.unqualified();
@@ -120,7 +122,7 @@ fn retarget(
         return Ok(Err(too_long));
     }
     if stream.authenticated && worker.keys.varies_with_credentials(&target) {
-        return Ok(Err(TooLong));
+        return Ok(Err(HeaderTooLong));
     }
     if stream.head && stream.progress.prior_call.get() == PriorCall::Looked {
         target = target.for_headers();
