@@ -6,9 +6,9 @@ mod support;
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::board::{FlightKey, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::learnt::hints::Hint;
+use sluice_core::coalescing::shared::board::{FlightKey, Slot};
 use sluice_core::coalescing::{Coalescer, Effect, NextStep, Request, StoreNews, Turn};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::workers::message::FlightOutcome;

@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::learnt::hints::Hint;
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::coalescing::{CLAIM_MILLIS, Coalescer, Effect, NextStep, Request, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::{Event, FlightOutcome};

@@ -5,8 +5,8 @@
 
 mod support;
 
-use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::coalescing::{Coalescer, Effect, NextStep, Request, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::{FlightMessage, FlightOutcome};

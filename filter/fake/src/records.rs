@@ -4,7 +4,7 @@
 use std::fmt;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::workers::{FlightId, Millis};
 use sluice_store::link::Purpose;
 

@@ -8,10 +8,11 @@ use std::rc::Rc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::Store;
 use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::learnt::hints::Hint;
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::coalescing::{AwaitedFill, Coalescer, Effect, Request, StoreNews, Turn};
-use sluice_core::coalescing::{Store, hints::Hint};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_core::workers::message::{FlightMessage, FlightOutcome};

@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, SLOTS};
+use sluice_core::coalescing::shared::board::{FLIGHTS_PER_SLOT, SLOTS};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::shared_value::ATTEMPTS;

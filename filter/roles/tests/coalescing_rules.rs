@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::coalescing::board::SLOTS;
+use sluice_core::coalescing::shared::board::SLOTS;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{

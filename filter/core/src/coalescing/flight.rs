@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::waiting_list::{WaitingList, WaitingPlace};
-use crate::coalescing::board::FlightKey;
+use crate::coalescing::shared::board::FlightKey;
 use crate::key::CanonicalTarget;
 use crate::policy::Policy;
 use crate::workers::message::Doubt;

@@ -2,9 +2,9 @@
 //! Followers: what a message about a flight means for the requests that wait for it.
 
 use super::{Coalescer, Effect, NextStep, Turn};
-use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::Role;
-use crate::coalescing::hints::Hint;
+use crate::coalescing::learnt::hints::Hint;
+use crate::coalescing::shared::board::Acquired;
 use crate::coalescing::waiting_list::Waiter;
 use crate::workers::message::{Event, FlightMessage, FlightOutcome};
 use crate::workers::{FlightId, KeyHash, Millis};

@@ -2,8 +2,8 @@
 //! Handover: who leads next.
 
 use super::{Coalescer, Effect, FlightPart, NextStep, Turn};
-use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{AwaitedEntry, Leader, Role, Rush};
+use crate::coalescing::shared::board::Acquired;
 use crate::coalescing::waiting_list::WaitingPlace;
 use crate::metrics::Metric;
 use crate::workers::{FlightId, KeyHash};

@@ -55,23 +55,20 @@
 //! whose client has gone is aborted in front of the next leader ([`Effect::Abort`]). A client whose answer may be 304 may
 //! leave with it. Its request does not lead: the caller leads with a request of its own instead.
 
-pub mod ahead;
-pub mod board;
-pub mod claims;
+pub mod beside;
 pub mod flight;
 mod followers;
 mod handover;
-pub mod hints;
 mod leaders;
+pub mod learnt;
 mod next_step;
 mod own_responses;
 mod refreshes;
 mod requests;
 mod resting;
+pub mod shared;
 mod storing;
 mod timer;
-pub mod unread;
-pub mod varying;
 mod waiting_list;
 
 use std::rc::Rc;
@@ -80,9 +77,9 @@ use own_responses::OwnResponses;
 use resting::RestingFills;
 use waiting_list::{Waiter, WaitingPlace};
 
-use crate::coalescing::board::{Board, FlightKey};
 use crate::coalescing::flight::{FlightPolicy, LONGEST_TICK_MILLIS, Leader, LocalFlight, Role};
-use crate::coalescing::hints::Hints;
+use crate::coalescing::learnt::hints::Hints;
+use crate::coalescing::shared::board::{Board, FlightKey};
 use crate::freshness::UncacheableReason;
 use crate::host::SharedStore;
 use crate::key::CanonicalTarget;

@@ -6,7 +6,7 @@
 //! other hit costs.
 
 use super::{Coalescer, Turn};
-use crate::coalescing::claims::Claims;
+use crate::coalescing::shared::claims::Claims;
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
 

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use super::waiting_list::Waiter;
 use super::{Coalescer, Effect, FlightPart, NextStep, Request, Turn};
-use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{AwaitedEntry, Leader, LocalFlight, Phase, Role};
-use crate::coalescing::hints::Hint;
+use crate::coalescing::learnt::hints::Hint;
+use crate::coalescing::shared::board::Acquired;
 use crate::metrics::Metric;
 use crate::workers::message::FlightOutcome;
 use crate::workers::{FlightId, KeyHash, Millis, StreamId};

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::flight::{AwaitedEntry, LocalFlight};
 use super::{Coalescer, Effect, Turn};
-use crate::coalescing::hints::Hint;
+use crate::coalescing::learnt::hints::Hint;
 use crate::workers::{FlightId, KeyHash, Millis, NumberMap};
 
 /// A fill that has ended.

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 use sluice_core::coalescing::Coalescer;
-use sluice_core::coalescing::board::Slot;
 use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::shared::board::Slot;
 use sluice_core::metrics::Metric;
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;

@@ -4,8 +4,8 @@
 use crate::HeaderTexts as _;
 use std::collections::BTreeSet;
 
-use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::{Leader, Phase, Role};
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::workers::KeyHash;
 
 use super::FakeEnvoy;

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_store::served::Served;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::coalescing::NextStep;
-use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::host::HostError;
 use sluice_core::hot::HotLookup;
 use sluice_core::http::caching::cache_name::CDN_LOOP;

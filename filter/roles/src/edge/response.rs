@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
 use sluice_core::coalescing::NextStep;
-use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::freshness::{UncacheableReason, is_request_error};
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::CanonicalTarget;

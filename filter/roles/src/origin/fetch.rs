@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::CacheControl;
 use sluice_core::http::conditional::conditions::NOT_MODIFIED;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::workers::{KeyHash, Millis};
 use sluice_fake::{
     Answer, Client, ClientRecord, Ending, FakeEnvoy, FetchId, FetchPhase, Kind, Stage,

@@ -9,8 +9,8 @@ mod purges;
 use std::hash::Hasher;
 use std::rc::Rc;
 
-use sluice_core::coalescing::board::FlightKey;
-use sluice_core::coalescing::varying::{Lesson, Varying};
+use sluice_core::coalescing::learnt::varying::{Lesson, Varying};
+use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::hot::HotTier;
 use sluice_core::http::accept_encoding::Coding;
 use sluice_core::http::syntax::field_value::JoinedValue;

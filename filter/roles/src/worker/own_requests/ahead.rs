@@ -4,7 +4,9 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::NextStep;
-use sluice_core::coalescing::ahead::{Described, FillProgress, Representation, may_begin_beyond};
+use sluice_core::coalescing::beside::ahead::{
+    Described, FillProgress, Representation, may_begin_beyond,
+};
 use sluice_core::coalescing::flight::Role;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::qualifiers::{self, qualifiers};

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::ahead::Representation;
-use sluice_core::coalescing::unread::UnreadFill;
+use sluice_core::coalescing::beside::ahead::Representation;
+use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::JoinedValue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fills that no client reads: those in the background, and those of clients that need less than half of the object.
 
-use sluice_core::coalescing::unread::UnreadFill;
+use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::policy::Policy;
 

@@ -110,7 +110,7 @@ pub fn may_begin_beyond(range: ByteRange, reach: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::coalescing::beside::ahead::*;
 
     const STRONG: Described<'_> = Described {
         etag: Some(FieldValue::new(b"\"v1\"")),

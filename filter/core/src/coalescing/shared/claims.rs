@@ -122,7 +122,7 @@ impl<'a> Claims<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::coalescing::shared::claims::*;
 
     const KEY: KeyHash = KeyHash(7);
 

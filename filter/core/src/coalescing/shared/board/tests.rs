@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the board's slots.
 
-use super::*;
+use crate::coalescing::shared::board::*;
 
 const KEY: KeyHash = KeyHash(7);
 const LEASE: Millis = 3_000;

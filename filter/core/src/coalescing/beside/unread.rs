@@ -93,7 +93,7 @@ impl UnreadFills {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::coalescing::beside::unread::*;
 
     const LARGEST: u64 = 1_000;
 
@@ -117,7 +117,11 @@ mod tests {
         assert!(!fills.begin(fill(3), &policy, Some(1), 0));
         fills.end(fill(1));
         assert!(fills.begin(fill(3), &policy, Some(1), 0));
-        assert!(!UnreadFills::default().has_room(&super::tests::policy(0, 1), Some(1), 0));
+        assert!(!UnreadFills::default().has_room(
+            &crate::coalescing::beside::unread::tests::policy(0, 1),
+            Some(1),
+            0
+        ));
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Varying {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::coalescing::learnt::varying::*;
 
     #[test]
     fn a_lesson_is_known_until_its_time_is_over() {

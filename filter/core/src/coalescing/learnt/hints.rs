@@ -210,7 +210,7 @@ impl Hints {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::coalescing::learnt::hints::*;
 
     #[test]
     fn hint_ends_at_its_time() {
