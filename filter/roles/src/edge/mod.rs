@@ -5,28 +5,20 @@
 //! passes (`request`). On the way out it tells the coalescer what has come, and makes of the response what the client
 //! should see (`response`).
 
-mod ahead;
 mod authorization_sharing;
-mod background_request;
-mod background_response;
-mod client_headers;
 mod cors;
 mod hot;
 mod invalidation;
-mod refused;
 mod request;
-mod request_body;
-mod request_headers;
 mod response;
 mod site;
-mod variants;
 mod website;
 
 use std::rc::Rc;
 
-use background_response::{respond_filled, respond_refreshed};
 use cors::Cors;
 use invalidation::Invalidation;
+use response::own_response::{respond_filled, respond_refreshed};
 use response::{respond_cached, respond_passed};
 use sluice_core::admission::PassReason;
 use sluice_core::host::HostError;
@@ -398,7 +390,7 @@ impl StreamContext for Edge {
 /// Copies a part of `size` bytes of the response's body for others, and at its end notes how long the body is.
 fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     hot::take_body(worker, stream, size, ends);
-    ahead::take_body(worker, stream, size, ends);
+    response::ahead::take_body(worker, stream, size, ends);
     if ends && let Some(body) = stream.body.unannounced.get() {
         worker
             .keys

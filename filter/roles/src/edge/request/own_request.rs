@@ -9,8 +9,8 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
 use sluice_store::link::{LINK_HEADER, Link, Purpose};
 
-use super::request_headers::{rewrite, take_path};
-use super::{Edge, Refusal, State};
+use super::headers::{rewrite, take_path};
+use crate::edge::{Edge, Refusal, State};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, may_share};
@@ -25,7 +25,7 @@ use sluice_host::{Action, Map};
 
 impl Edge {
     /// Handles a request of the filter's own, whose target is canonical.
-    pub(super) fn receive_own(
+    pub(in crate::edge) fn receive_own(
         &mut self,
         worker: &mut Worker,
         link: Link,

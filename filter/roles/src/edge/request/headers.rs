@@ -9,7 +9,7 @@ use sluice_core::internal_headers::INTERNAL_PREFIX;
 use sluice_core::key::{CanonicalTarget, Target};
 use sluice_store::link::{LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched};
 
-use super::Refusal;
+use crate::edge::Refusal;
 use crate::request::headers::{keep_path, select, set_aside};
 use crate::worker::{identity::Identity, room::named_route};
 use sluice_host::headers::Headers;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client's request: its target and key become canonical, and the coalescer decides how it goes on.
 
+mod body;
+mod headers;
+mod own_request;
+
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
@@ -23,8 +27,6 @@ use sluice_store::link::{LINK_HEADER, Link, Purpose};
 use super::authorization_sharing::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
 use super::invalidation::Invalidation;
-use super::request_body::restore;
-use super::request_headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
 use super::website::{self, Destination};
 use super::{Edge, Refusal, State, hot};
 use crate::request::EdgeRequest;
@@ -33,6 +35,8 @@ use crate::request::stand_in::StandIn;
 use crate::worker::own_requests::{background, looks, unread};
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, keys::AuthorizedSharing};
+use body::restore;
+use headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -47,7 +51,7 @@ struct Sought {
 
 impl Edge {
     /// Handles the request's headers. Without the worker a cacheable request goes on uncoalesced, around the store.
-    pub(super) fn receive(
+    pub(in crate::edge) fn receive(
         &mut self,
         host: &dyn Host,
         worker: Option<&mut Worker>,
@@ -312,7 +316,7 @@ impl Edge {
     }
 
     /// The client's cache directives, where the policy obeys them. `asks` says whether there are any.
-    pub(super) fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
+    pub(in crate::edge) fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
         if !asks || self.policy.policy.request.cache_control == Obedience::Ignore {
             return RequestControl::default();
         }
@@ -322,7 +326,11 @@ impl Edge {
     }
 
     /// How the client's directives let its request go on.
-    pub(super) fn way(&self, control: RequestControl, target: &CanonicalTarget) -> ClientDemand {
+    pub(in crate::edge) fn way(
+        &self,
+        control: RequestControl,
+        target: &CanonicalTarget,
+    ) -> ClientDemand {
         let rule = self.policy.policy.rule(target.path());
         control.way(rule.stale_while_revalidate.as_secs())
     }
@@ -357,7 +365,7 @@ impl Edge {
     }
 
     /// Lets the coalescer decide how a cacheable request goes on.
-    pub(super) fn admit(
+    pub(in crate::edge) fn admit(
         &mut self,
         worker: &mut Worker,
         stream: EdgeRequest,

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EDGE's part in a response: it tells the coalescer what has come, and makes of it what the client should see.
 
+pub(in crate::edge) mod ahead;
+mod client_headers;
+pub(in crate::edge) mod own_response;
+mod refused;
+mod variants;
+
 use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
@@ -20,13 +26,8 @@ use sluice_store::served::{Arrival, NO_ROOM, Served};
 use sluice_store::store_edits::restored;
 use sluice_store::stored_fields::StoredFields;
 
-use super::client_headers::{add_client_headers, add_headers};
-use super::refused::{
-    ask_again, refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant,
-};
-use super::variants::Recognized;
+use super::hot;
 use super::website::hold_for_substitute;
-use super::{ahead, hot, variants};
 use crate::around;
 use crate::reply::delivery::deliver;
 use crate::reply::substitute::MOST_BYTES;
@@ -36,8 +37,11 @@ use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::worker::own_requests::{background, unread};
 use crate::worker::{Worker, keys::AuthorizedSharing};
+use client_headers::{add_client_headers, add_headers};
+use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
+use variants::Recognized;
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;

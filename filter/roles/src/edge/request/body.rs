@@ -5,8 +5,8 @@
 //! Envoy's cache filter ignores a request that its headers do not end, whatever follows. So a request that proves to have
 //! no body comes back to EDGE by the background listener, where its headers end it, and is coalesced like any other.
 
-use super::request_headers::strip_internal;
-use super::{Edge, Refusal, State};
+use super::headers::strip_internal;
+use crate::edge::{Edge, Refusal, State};
 use crate::request::headers::keep_path;
 use crate::worker::{
     Worker,
@@ -24,7 +24,7 @@ use sluice_store::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further
     /// with a body; towards an HTTP origin it has what it needs to pass.
-    pub(super) fn await_body(&mut self, worker: &mut Worker) -> Action {
+    pub(in crate::edge) fn await_body(&mut self, worker: &mut Worker) -> Action {
         let late = if self.is_for_bucket() {
             Late::Refused
         } else {
@@ -36,12 +36,12 @@ impl Edge {
         Action::Pause
     }
 
-    pub(super) fn is_for_bucket(&self) -> bool {
+    pub(in crate::edge) fn is_for_bucket(&self) -> bool {
         matches!(self.policy.policy.origin, Origin::Bucket(_))
     }
 
     /// The first part of the body has come, with `bytes` or without, or trailers in its place.
-    pub(super) fn take_body(
+    pub(in crate::edge) fn take_body(
         &mut self,
         host: &dyn Host,
         worker: Option<&mut Worker>,

@@ -9,7 +9,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_store::served::Served;
 use sluice_store::stored_fields::StoredFields;
 
-use super::response::{respond_cached, served_to};
+use super::{respond_cached, served_to};
 use crate::reply::DueReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;

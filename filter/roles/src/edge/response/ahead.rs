@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::http::syntax::field_value::FieldValue;
 
-use super::hot::common;
+use crate::edge::hot::common;
 use crate::reply::delivery::deliver;
 use crate::reply::{CACHE_STATUS, DueReply, answer_failure};
 use crate::request::EdgeRequest;
