@@ -6,7 +6,7 @@ use std::fmt;
 use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::workers::{FlightId, Millis};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 
 use crate::{HeaderMap, HeaderTexts as _};
 

@@ -13,9 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::abi;
-use crate::clock::STACK_BYTES;
-use crate::inbox::Wakes;
 use crate::native_worker::NativeWorker;
+use crate::process::clock::STACK_BYTES;
+use crate::process::inbox::Wakes;
 use crate::stream::Stream;
 
 /// After which time a connection is tried again.

@@ -11,22 +11,19 @@
 //! - which of Envoy's hooks a role gets, and what a panic costs: `hooks`
 //! - what the roles ask of their host: `host`
 //! - what is done after a callback (replies, resumed streams): `native_worker` and `reply`
-//! - queues and timers: `queues`, `clock`
+//! - queues and timers: `process`
 //! - requests of the filter's own, and its turns: `carrier`
 //! - what this module does beside a Wasm module: `aid`
 
 pub mod abi;
 mod aid;
 mod carrier;
-mod clock;
 mod configuration;
 mod hooks;
 mod host;
-mod inbox;
 mod metrics;
 mod native_worker;
 mod process;
-mod queues;
 mod reply;
 mod stream;
 #[cfg(feature = "trap")]

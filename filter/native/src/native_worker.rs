@@ -19,9 +19,9 @@ use sluice_roles::worker::Worker;
 
 use crate::abi::{self, CallAnswer, Filter, LogLevel};
 use crate::configuration::Configuration;
-use crate::inbox::Inbox;
 use crate::metrics::DefinedMetric;
 use crate::process::PROCESS;
+use crate::process::inbox::Inbox;
 use crate::reply::Reply;
 use crate::stream::{Part, Stream};
 

@@ -2,8 +2,8 @@
 //! Responses to requests that go around the store. Were Envoy's cache to see one by a fault of the filter's, it would not
 //! store it: ORIGIN forbids that on each of them, and EDGE gives the client what the origin has said.
 
-use sluice_store::link::AROUND_HEADER;
-use sluice_store::stored_fields::STORED_CACHE_CONTROL;
+use sluice_store::AROUND_HEADER;
+use sluice_store::STORED_CACHE_CONTROL;
 
 use sluice_host::{self as host, Host, Map};
 

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use sluice_store::link::AROUND_HEADER;
+use sluice_store::AROUND_HEADER;
 use support::{FIRST, KEY, envoy, fill};
 
 /// Values of `If-Range` that name no version.

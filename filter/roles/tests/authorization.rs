@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
 
 const ALICE: &str = "Basic YWxpY2U6MQ==";

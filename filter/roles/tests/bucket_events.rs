@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_fake::FakeEnvoy;
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, fill};
 
 /// An edge before a bucket, which may be notified.

@@ -10,7 +10,7 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::shared_value::ATTEMPTS;
 use sluice_fake::{Answer, Ending, FakeEnvoy, FakeSharedData, FetchId, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, envoy, fill, live, plain, release, warm_envoy};
 
 /// Has the store drop the response of [`KEY`], and probes answered until nobody waits for it any more.

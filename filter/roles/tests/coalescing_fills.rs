@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, plain, release};
 
 /// A v1 leader that left amid its body, with an abort that has not been carried out.

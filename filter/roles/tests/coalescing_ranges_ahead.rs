@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, fill, release};
 
 /// A range far into an object of 1,024 bytes.

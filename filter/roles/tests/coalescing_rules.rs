@@ -11,7 +11,7 @@ use sluice_core::metrics::Metric;
 use sluice_fake::{
     Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, HeaderTexts as _, Stage,
 };
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{
     FIRST, KEY, admission, assert_all_over, await_probe, document, envoy, fill, live, plain,
     release, releases, warm_envoy,

@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{
     FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, plain, release,
 };

@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, release};
 
 const CACHEABLE: (&str, &str) = ("cache-control", "max-age=600");

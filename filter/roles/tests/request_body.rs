@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_fake::{Ending, FakeEnvoy, HeaderTexts as _, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live};
 
 fn bucket() -> FakeEnvoy {

@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Kind};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, document, envoy, fill, live};
 
 const SCHEME: &str = "x-forwarded-proto";

@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::link::{Link, Purpose};
+use sluice_store::{Link, Purpose};
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, release};
 
 #[test]

@@ -9,7 +9,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::TokenHash;
 use sluice_fake::sites::{Rng, SiteRequest, Table, Verdict};
 use sluice_fake::{Client, FakeEnvoy, FetchId, HeaderTexts as _};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, fill};
 
 /// The token of the site `two`.

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, assert_all_over, document, envoy, fill};
 
 /// The path whose file takes the place of another one.

@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, assert_all_over, fill, live, release};
 
 /// A worker with these bounds.

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::coalescing::NextStep;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, releases};
 
 const SECOND: FetchId = FetchId(1);

@@ -9,25 +9,30 @@
 //! | [`confirmations`] | makes an entry readable some time after its response, and tells no filter | `a_head_right_after_a_get_is_no_origin_request_of_its_own` |
 //! | [`confirmations`] | has no object while it writes a freshened one | `control_bare_envoy_does_not_have_an_object_while_it_writes_it_anew` |
 //! | [`store_path`] | names files by a hash without a key | `names_depend_on_a_secret_that_a_restart_keeps` |
-//! | [`entry`], [`served`] | does not compare the key in a file | `a_file_of_another_key_hides_nothing_for_long` |
-//! | [`revalidation`], [`validator`] | passes a failing origin's error on | `control_bare_envoy_passes_the_error_on` |
-//! | [`store_edits`], [`stored_fields`] | stores some statuses only, and counts freshness from `Date` | `followers_share_a_status_that_envoys_store_does_not_keep` |
-//! | [`hidden_fields`] | loses the fields behind a value that is no text | `control_the_store_loses_the_fields_behind_a_value_that_is_no_text` |
-//! | [`body_lengths`] | cuts a range out of an object without a length | `control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_length` |
+//! | [`stored::entry`], [`served`] | does not compare the key in a file | `a_file_of_another_key_hides_nothing_for_long` |
+//! | [`revalidation`], [`stored::validator`] | passes a failing origin's error on | `control_bare_envoy_passes_the_error_on` |
+//! | [`stored::store_edits`], [`stored::stored_fields`] | stores some statuses only, and counts freshness from `Date` | `followers_share_a_status_that_envoys_store_does_not_keep` |
+//! | [`stored::hidden_fields`] | loses the fields behind a value that is no text | `control_the_store_loses_the_fields_behind_a_value_that_is_no_text` |
+//! | [`stored::body_lengths`] | cuts a range out of an object without a length | `control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_length` |
 //! | [`link`] | sends requests of its own between EDGE and ORIGIN | `a_private_object_is_served_and_stored` |
 
-pub mod body_lengths;
-pub mod confirmations;
-pub mod entry;
-pub mod hidden_fields;
-pub mod link;
-pub mod revalidation;
-pub mod served;
-pub mod served_for;
-pub mod store_edits;
-pub mod store_path;
-pub mod stored_fields;
-pub mod validator;
-mod words;
+mod confirmations;
+mod link;
+mod revalidation;
+mod served;
+mod store_path;
+mod stored;
 
 pub use confirmations::{Confirmations, Probed};
+pub use link::{
+    AROUND_HEADER, BYPASS_SENTINEL, LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Secrets,
+    Vouched,
+};
+pub use revalidation::Revalidation;
+pub use served::{Arrival, NO_ROOM, Served};
+pub use store_path::{store_path, without_hash};
+pub use stored::body_lengths::BodyLengths;
+pub use stored::entry::{ENTRY_HEADER, Entry, FillId};
+pub use stored::hidden_fields::{HIDDEN_FIELDS, HiddenFields};
+pub use stored::store_edits::{OriginResponse, WRITTEN_FIELDS, restored};
+pub use stored::stored_fields::{STORED_CACHE_CONTROL, STORED_VARY, StoredFields};

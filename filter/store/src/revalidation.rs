@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::validator::Validator;
+use crate::stored::validator::Validator;
 use sluice_core::freshness::Freshened;
 use sluice_core::http::conditional::entity_tag::EntityTag;
 use sluice_core::http::syntax::date;

@@ -2,9 +2,9 @@
 //! What EDGE judges of a response that has come through the store: its age, whether it is stale or too old, what the
 //! request counts as, and what `Cache-Status` says.
 
-use crate::entry::{Entry, FillId};
 use crate::link::Purpose;
-use crate::stored_fields::StoredFields;
+use crate::stored::entry::{Entry, FillId};
+use crate::stored::stored_fields::StoredFields;
 use sluice_core::hot::StoreCheck;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::http::caching::client_control::RequestControl;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls of the filter's own: to its background listener, as a rule, where each is a request to EDGE.
 
-use sluice_store::link::{LINK_HEADER, Purpose, Vouched};
+use sluice_store::{LINK_HEADER, Purpose, Vouched};
 
 use super::FakeEnvoy;
 use crate::process::Call;

@@ -3,7 +3,7 @@
 
 use sluice_core::internal_headers::PROOF_HEADER;
 use sluice_host::Action;
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 
 use super::FakeEnvoy;
 use crate::cache::{FakeCache, Stored};

@@ -25,7 +25,7 @@ use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{FlightId, KeyHash, Millis, WorkerId};
 use sluice_roles::worker::Worker;
-use sluice_store::entry::ENTRY_HEADER;
+use sluice_store::ENTRY_HEADER;
 
 use crate::exchange::{Exchange, HOST, Side};
 use crate::process::Process;

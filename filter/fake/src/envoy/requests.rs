@@ -4,7 +4,7 @@
 use sluice_core::workers::StreamId;
 use sluice_host::Action;
 use sluice_roles::callbacks::StreamContext;
-use sluice_store::link::{LINK_HEADER, Purpose, Vouched};
+use sluice_store::{LINK_HEADER, Purpose, Vouched};
 
 use super::FakeEnvoy;
 use crate::exchange::{self, Context, Exchange, Side};

@@ -11,7 +11,7 @@ use sluice_core::key::secret::StoreSecret;
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_fuzz::policy;
-use sluice_store::store_path::{store_path, without_hash};
+use sluice_store::{store_path, without_hash};
 
 const POLICIES: [&str; 5] = [
     r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#,

@@ -17,7 +17,7 @@ use sluice_core::key::vary::{VaryDecision, VaryNames, fit, qualify_variant, sele
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_fuzz::policy;
-use sluice_store::store_path::{store_path, without_hash};
+use sluice_store::{store_path, without_hash};
 
 const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "http"}}"#,

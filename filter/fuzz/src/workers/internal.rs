@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::workers::message::Message;
-use sluice_store::entry::Entry;
-use sluice_store::link::{Link, Secrets};
+use sluice_store::Entry;
+use sluice_store::{Link, Secrets};
 
 /// Nobody guesses them.
 const SECRETS: Secrets = Secrets {

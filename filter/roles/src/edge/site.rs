@@ -5,7 +5,7 @@ use sluice_core::host::HostError;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::{Rejection, Target, split_absolute};
 use sluice_core::sites::{Site, SiteIndex};
-use sluice_store::link::Link;
+use sluice_store::Link;
 
 use super::{Edge, Refusal, State};
 use crate::request::account::tell_site;

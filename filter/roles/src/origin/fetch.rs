@@ -14,8 +14,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
 use sluice_core::workers::BodyId;
 use sluice_core::workers::message::FlightOutcome;
-use sluice_store::link::{Link, Purpose};
-use sluice_store::revalidation::Revalidation;
+use sluice_store::Revalidation;
+use sluice_store::{Link, Purpose};
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, revalidation_of, stored_key, written};

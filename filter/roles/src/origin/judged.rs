@@ -7,8 +7,8 @@ use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, is_strea
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_host::header_edit::HeaderEdit;
-use sluice_store::revalidation::Revalidation;
-use sluice_store::store_edits::OriginResponse;
+use sluice_store::OriginResponse;
+use sluice_store::Revalidation;
 
 use super::fetch::Fetch;
 use super::surrogate_keys::SurrogateKeys;

@@ -26,7 +26,7 @@ use request::{is_late, keeps_unasked, not_served, prepare_request, written};
 use response::respond;
 use sluice_core::internal_headers::{FALLBACK_HEADER, PROOF_HEADER, SERVER_HEADER};
 use sluice_core::metrics::Metric;
-use sluice_store::link::{LINK_HEADER, Link, Purpose, Received, Vouched};
+use sluice_store::{LINK_HEADER, Link, Purpose, Received, Vouched};
 
 use crate::callbacks::StreamContext;
 use crate::reply::DueReply;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_host::header_edit::HeaderEdit;
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 
 use super::fetch::Fetch;
 use crate::request::EdgeRequest;

@@ -11,9 +11,9 @@ use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
 use sluice_core::policy::Policy;
 use sluice_core::policy::forward_header;
-use sluice_store::link::{BYPASS_SENTINEL, Link, Purpose};
-use sluice_store::revalidation::Revalidation;
-use sluice_store::store_path::without_hash;
+use sluice_store::Revalidation;
+use sluice_store::without_hash;
+use sluice_store::{BYPASS_SENTINEL, Link, Purpose};
 
 use super::variance;
 use crate::reply::DueReply;

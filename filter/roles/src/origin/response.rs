@@ -10,10 +10,10 @@ use sluice_core::policy::{Policy, SetCookie};
 use sluice_core::purge::url_of;
 use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
-use sluice_store::entry::FillId;
-use sluice_store::hidden_fields::{HIDDEN_FIELDS, HiddenFields};
-use sluice_store::revalidation::Revalidation;
-use sluice_store::store_edits::{OriginResponse, WRITTEN_FIELDS};
+use sluice_store::FillId;
+use sluice_store::Revalidation;
+use sluice_store::{HIDDEN_FIELDS, HiddenFields};
+use sluice_store::{OriginResponse, WRITTEN_FIELDS};
 
 use super::clean::{has_kept, note_bucket_error, remove_hidden, undo_connection};
 use super::failure::{bound_lines, bound_statuses, note_failure, say};

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, VaryNames};
-use sluice_store::link::Link;
-use sluice_store::revalidation::Revalidation;
+use sluice_store::Link;
+use sluice_store::Revalidation;
 
 use crate::request::EdgeRequest;
 use crate::worker::Worker;

@@ -14,7 +14,7 @@ use sluice_core::hot::HotCopy;
 use sluice_core::http::caching::cache_name::CacheName;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::Rejection;
-use sluice_store::revalidation::Revalidation;
+use sluice_store::Revalidation;
 use substitute::{Document, HeldResponse};
 
 use crate::request::EdgeRequest;

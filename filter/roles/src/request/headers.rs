@@ -6,7 +6,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::internal_headers::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
 use sluice_core::key::vary::{ACCEPT_ENCODING, selected};
 use sluice_core::policy::Policy;
-use sluice_store::link::BYPASS_SENTINEL;
+use sluice_store::BYPASS_SENTINEL;
 
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};

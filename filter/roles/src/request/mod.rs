@@ -23,7 +23,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::website::MissingObjectVisit;
 use sluice_core::workers::{OwnHeaders, StreamId};
-use sluice_store::link::{Link, Purpose};
+use sluice_store::{Link, Purpose};
 use stand_in::StandIn;
 
 use crate::request::headers::Header;

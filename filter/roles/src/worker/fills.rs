@@ -7,7 +7,7 @@ use sluice_core::coalescing::beside::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
-use sluice_store::revalidation::Revalidation;
+use sluice_store::Revalidation;
 
 use crate::reply::DueReply;
 use crate::request::EdgeRequest;

@@ -11,9 +11,9 @@ use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::policy::Policy;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, OwnHeaders, StreamId, WorkerId};
-use sluice_store::entry::FillId;
-use sluice_store::link::{Link, Received, Secrets};
-use sluice_store::store_path::store_path;
+use sluice_store::FillId;
+use sluice_store::store_path;
+use sluice_store::{Link, Received, Secrets};
 
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Level};

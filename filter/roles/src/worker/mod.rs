@@ -39,7 +39,7 @@ use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{PurgeOrder, TagHash, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
-use sluice_store::confirmations::Confirmations;
+use sluice_store::Confirmations;
 use waking::wakeups::Wakeups;
 
 use crate::request::EdgeRequest;

@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, RngAlgorithm};
 use sluice_core::coalescing::NextStep;
 use sluice_core::workers::Millis;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, FetchPhase};
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 
 /// The path of most requests.
 pub const KEY: u64 = 7;

@@ -19,7 +19,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
-use sluice_store::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further

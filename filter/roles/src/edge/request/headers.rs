@@ -7,7 +7,7 @@ use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::INTERNAL_PREFIX;
 use sluice_core::key::{CanonicalTarget, Target};
-use sluice_store::link::{LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched};
+use sluice_store::{LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched};
 
 use crate::edge::Refusal;
 use crate::request::headers::{keep_path, select, set_aside};

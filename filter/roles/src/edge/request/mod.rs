@@ -22,7 +22,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::policy::Obedience;
 use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
-use sluice_store::link::{LINK_HEADER, Link, Purpose};
+use sluice_store::{LINK_HEADER, Link, Purpose};
 
 use super::authorization_sharing::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;

@@ -7,7 +7,7 @@ use sluice_core::admission::RequestFacts;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
-use sluice_store::link::{LINK_HEADER, Link, Purpose};
+use sluice_store::{LINK_HEADER, Link, Purpose};
 
 use super::headers::{rewrite, take_path};
 use crate::edge::{Edge, Refusal, State};

@@ -20,11 +20,11 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{BodyId, Millis};
-use sluice_store::entry::Entry;
-use sluice_store::link::Purpose;
-use sluice_store::served::{Arrival, NO_ROOM, Served};
-use sluice_store::store_edits::restored;
-use sluice_store::stored_fields::StoredFields;
+use sluice_store::Entry;
+use sluice_store::Purpose;
+use sluice_store::StoredFields;
+use sluice_store::restored;
+use sluice_store::{Arrival, NO_ROOM, Served};
 
 use super::hot;
 use super::website::hold_for_substitute;

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::http::conditional::demand::Demand;
-use sluice_store::served::Served;
-use sluice_store::stored_fields::StoredFields;
+use sluice_store::Served;
+use sluice_store::StoredFields;
 
 use super::{respond_cached, served_to};
 use crate::reply::DueReply;

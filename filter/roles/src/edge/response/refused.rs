@@ -4,7 +4,7 @@
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
-use sluice_store::link::Purpose;
+use sluice_store::Purpose;
 
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{self, VaryNames};
-use sluice_store::entry::Entry;
-use sluice_store::stored_fields::STORED_VARY;
+use sluice_store::Entry;
+use sluice_store::STORED_VARY;
 
 use crate::request::EdgeRequest;
 use crate::worker::Worker;

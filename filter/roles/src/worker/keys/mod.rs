@@ -23,7 +23,7 @@ use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
 use sluice_core::workers::{BodyId, KeyHash, Millis};
-use sluice_store::body_lengths::BodyLengths;
+use sluice_store::BodyLengths;
 
 use super::identity::Identity;
 use super::metrics::Metrics;

@@ -11,7 +11,7 @@ use sluice_core::purge::{
 };
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{KeyHash, Roster, WorkerId};
-use sluice_store::entry::Entry;
+use sluice_store::Entry;
 
 use super::Keys;
 

@@ -12,9 +12,9 @@ use sluice_core::key::vary::{VaryDecision, fit};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::workers::{KeyHash, Millis};
-use sluice_store::confirmations::Probed;
-use sluice_store::entry::Entry;
-use sluice_store::stored_fields::StoredFields;
+use sluice_store::Entry;
+use sluice_store::Probed;
+use sluice_store::StoredFields;
 
 use crate::reply::substitute::Document;
 use crate::worker::Worker;

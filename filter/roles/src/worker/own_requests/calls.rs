@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
-use sluice_store::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
+use sluice_store::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 
 use crate::reply::DueReply;
 use crate::reply::substitute::HeldResponse;

@@ -5,7 +5,7 @@
 use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
-use sluice_store::confirmations::Probed;
+use sluice_store::Probed;
 
 use crate::reply::EXPIRED;
 use crate::request::{EdgeRequest, PriorCall};

@@ -4,9 +4,9 @@
 use sluice_core::coalescing::StoreNews;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::Millis;
-use sluice_store::confirmations::Probed;
-use sluice_store::entry::Entry;
-use sluice_store::stored_fields::StoredFields;
+use sluice_store::Entry;
+use sluice_store::Probed;
+use sluice_store::StoredFields;
 
 use crate::reply::NO_ROOM;
 use crate::reply::substitute::MOST_BYTES;

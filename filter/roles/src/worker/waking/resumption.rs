@@ -9,7 +9,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
-use sluice_store::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
+use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 
 use crate::reply::DueReply;
 use crate::request::account;

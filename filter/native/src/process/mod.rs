@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the threads of the process share.
 
+pub mod clock;
+pub mod inbox;
+pub mod queues;
+
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use sluice_core::hot::SharedBodies;
 use sluice_core::workers::shared_data::SharedData;
 
-use crate::clock::Clock;
 use crate::configuration::Configuration;
-use crate::inbox::{Inbox, Wakes};
 use crate::metrics::Numbers;
-use crate::queues::Queues;
+use crate::process::clock::Clock;
+use crate::process::inbox::{Inbox, Wakes};
+use crate::process::queues::Queues;
 
 /// All of it.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sluice_host::Queue;
 
-use crate::inbox::{Inbox, Wakes};
+use crate::process::inbox::{Inbox, Wakes};
 
 /// The messages for one worker.
 #[derive(Debug)]

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
-use crate::entry::{ENTRY_HEADER, Entry, FillId};
-use crate::hidden_fields::HIDDEN_FIELDS;
 use crate::revalidation::Revalidation;
-use crate::stored_fields::{
+use crate::stored::entry::{ENTRY_HEADER, Entry, FillId};
+use crate::stored::hidden_fields::HIDDEN_FIELDS;
+use crate::stored::stored_fields::{
     STORED_CACHE_CONTROL, STORED_DATE, STORED_VARY, StoredFields, UPSTREAM_SERVICE_TIME,
 };
-use crate::validator::Validator;
+use crate::stored::validator::Validator;
 use sluice_core::freshness::{Lifetime, Storage};
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::inbox::{Inbox, Wakes};
+use crate::process::inbox::{Inbox, Wakes};
 
 /// How much of the stack the thread needs at most.
 pub const STACK_BYTES: usize = 128 * 1024;

@@ -8,7 +8,7 @@
 
 use std::io::Write;
 
-use crate::words::Words;
+use crate::stored::words::Words;
 use sluice_core::freshness::Lifetime;
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::FieldValue;

@@ -4,14 +4,14 @@
 
 use std::fmt::Write;
 
-use crate::words::Words;
+use crate::stored::words::Words;
 use sluice_core::freshness::Lifetime;
 use sluice_core::workers::BodyId;
 
 /// Name of the response header.
 pub const ENTRY_HEADER: &str = "x-sluice-entry";
 
-/// Changes whenever the fields do, or those of a [`Validator`](crate::validator::Validator), so that no version misreads
+/// Changes whenever the fields do, or those of a [`Validator`](crate::stored::validator::Validator), so that no version misreads
 /// another's entries.
 const FORMAT: &str = "7";
 
