@@ -374,16 +374,16 @@ fn the_first_variant_of_a_url_has_a_key_of_its_own_and_is_stored_under_the_plain
     assert_eq!(variant_of(plain_key, key), Some(variant.variant()));
     assert_eq!(key_of_variant(plain_key, variant.variant()), key);
     assert_eq!(VaryNames::beyond(plain_key, key), Some(names));
-    let mut primary = variant.clone();
-    primary.become_primary();
+    let mut plain_variant = variant.clone();
+    plain_variant.take_plain_key();
     assert_eq!(
-        (primary.cache_key(), primary.stored_key()),
+        (plain_variant.cache_key(), plain_variant.stored_key()),
         (key, plain_key)
     );
-    assert_eq!(primary.stored_key(), plain.stored_key());
-    assert_ne!(primary.stored_key(), variant.stored_key());
-    assert!(!primary.for_headers().is_stored_plainly());
-    assert_eq!(primary.unqualified(), plain);
+    assert_eq!(plain_variant.stored_key(), plain.stored_key());
+    assert_ne!(plain_variant.stored_key(), variant.stored_key());
+    assert!(!plain_variant.for_headers().is_stored_plainly());
+    assert_eq!(plain_variant.unqualified(), plain);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::workers::{FlightId, Millis};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 
 use crate::{HeaderMap, HeaderTexts as _};
 
@@ -73,8 +73,8 @@ pub enum Kind {
     Other,
     /// A purge.
     Purge,
-    /// A request of the filter's own: a probe, or a look.
-    Probe,
+    /// A request of the filter's own: a lookup, or a look.
+    Lookup,
     /// A request of the filter's own, which leads for others.
     Background,
     /// A request of the filter's own, for the size of an object.
@@ -87,13 +87,13 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of a request of the filter's own.
-    pub(crate) const fn of_call(purpose: Purpose) -> Self {
-        match purpose {
-            Purpose::Fill => Self::Background,
-            Purpose::Size => Self::Size,
-            Purpose::Refresh => Self::Refresh,
-            Purpose::Substitute => Self::Substitute,
-            _ => Self::Probe,
+    pub(crate) const fn of_call(request: StoreRequest) -> Self {
+        match request {
+            StoreRequest::Fill => Self::Background,
+            StoreRequest::Size => Self::Size,
+            StoreRequest::Refresh => Self::Refresh,
+            StoreRequest::Substitute => Self::Substitute,
+            _ => Self::Lookup,
         }
     }
 
@@ -101,7 +101,7 @@ impl Kind {
     pub const fn is_own(self) -> bool {
         matches!(
             self,
-            Self::Probe | Self::Background | Self::Size | Self::Refresh | Self::Substitute
+            Self::Lookup | Self::Background | Self::Size | Self::Refresh | Self::Substitute
         )
     }
 }
@@ -133,12 +133,12 @@ pub struct ClientRecord {
     pub kind: Kind,
     /// Its `Accept`.
     pub accept: Option<String>,
-    /// For what purpose EDGE let it go on at once; `None` if it waited.
-    pub admission: Option<Purpose>,
+    /// As which request to the store EDGE let it go on at once; `None` if it waited.
+    pub admission: Option<StoreRequest>,
     /// How it left the waiting list.
     pub release: Option<NextStep>,
-    /// For what purpose EDGE let it go on in the end.
-    pub purpose: Option<Purpose>,
+    /// As which request to the store EDGE let it go on in the end.
+    pub request: Option<StoreRequest>,
     /// Where it is.
     pub stage: Stage,
     /// What its client has got.
@@ -197,7 +197,7 @@ pub struct Fetch {
     /// The path under which the cache knows it, with its host.
     pub cache_key: String,
     /// What for.
-    pub purpose: Purpose,
+    pub request: StoreRequest,
     /// Its headers, as the origin sees them.
     pub headers: HeaderMap,
     /// Whether its response goes into the cache.

@@ -30,9 +30,9 @@ pub(crate) struct Vm {
     /// Which of the next callbacks get no worker, as if another callback had it.
     pub withheld: Range<u32>,
     pub roots: Vec<RootContext>,
-    /// Probes on their way.
-    pub probes: VecDeque<Call>,
-    /// Probes whose answer is lost.
+    /// Lookups on their way.
+    pub lookups: VecDeque<Call>,
+    /// Lookups whose answer is lost.
     pub lost: Vec<Call>,
     /// Calls to other clusters than the filter's own listener, and such as wait for the test to let them in.
     pub calls: VecDeque<Call>,
@@ -48,7 +48,7 @@ impl Vm {
             lent: false,
             withheld: 0..0,
             roots: Vec::new(),
-            probes: VecDeque::new(),
+            lookups: VecDeque::new(),
             lost: Vec::new(),
             calls: VecDeque::new(),
             last_context: 0,

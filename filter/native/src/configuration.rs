@@ -10,7 +10,7 @@ use crate::aid::Aid;
 /// The name of the filter that is a worker's carrier ([`crate::carrier`]).
 const CARRIER: &[u8] = b"worker";
 /// The names of the filters whose configuration has no policy.
-const WITHOUT_POLICY: [&[u8]; 3] = [b"origin", b"probe", CARRIER];
+const WITHOUT_POLICY: [&[u8]; 3] = [b"origin", b"readiness", CARRIER];
 
 /// What Envoy has configured.
 #[derive(Debug)]

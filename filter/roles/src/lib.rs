@@ -30,7 +30,6 @@
 //! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`; `worker`;
 //! `reply`; `around`; `request`; `host`.
 
-mod around;
 pub mod callbacks;
 #[cfg(feature = "conformance")]
 mod conforming;

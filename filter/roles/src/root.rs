@@ -19,8 +19,8 @@ pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
 const FRONT_ROOT_ID: &[u8] = b"front";
 /// The `root_id` of the listener for purges.
 const PURGE_ROOT_ID: &[u8] = b"purge";
-/// The `root_id` of a listener for probes.
-const PROBE_ROOT_ID: &[u8] = b"probe";
+/// The `root_id` of a listener for readiness checks.
+const READINESS_ROOT_ID: &[u8] = b"readiness";
 
 /// The line with which a log at the level `debug` begins: it names the secrets that the log will have.
 const DEBUG_NOTICE: &str = "sluice: at the levels debug and trace Envoy logs the headers of requests and responses: \
@@ -39,8 +39,8 @@ enum Role {
     Front(Sites),
     /// Before nothing: purges end here.
     Purge,
-    /// Where probes pass, which fail where there is no module.
-    Probe,
+    /// Where readiness checks pass, which fail where there is no module.
+    Readiness,
 }
 
 /// The sites of a root context.
@@ -51,10 +51,10 @@ struct Sites {
     first: NumberedPolicy,
 }
 
-/// A request of a listener for probes, which passes.
-struct Probe;
+/// A request of a listener for readiness checks, which passes.
+struct ReadinessCheck;
 
-impl StreamContext for Probe {}
+impl StreamContext for ReadinessCheck {}
 
 /// A root context.
 #[derive(Debug)]
@@ -99,8 +99,8 @@ impl Root {
             self.role = Role::Origin;
             return Ok(());
         }
-        if root_id == PROBE_ROOT_ID {
-            self.role = Role::Probe;
+        if root_id == READINESS_ROOT_ID {
+            self.role = Role::Readiness;
             return Ok(());
         }
         let text = host
@@ -169,7 +169,7 @@ impl Root {
             )),
             Role::Front(sites) => Box::new(Front::new(Rc::clone(&sites.generation))),
             Role::Purge => Box::new(PurgeCall::new(context)),
-            Role::Probe => Box::new(Probe),
+            Role::Readiness => Box::new(ReadinessCheck),
             Role::Origin | Role::None => Box::new(OriginStream::new(context)),
         }
     }

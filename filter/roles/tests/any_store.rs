@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coalescing over any store: the same claims of a store in memory and of one that is probed, as Envoy's is.
+//! Coalescing over any store: the same claims of a store in memory and of one that is looked up, as Envoy's is.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ use sluice_core::policy::Policy;
 use sluice_core::workers::message::{FlightMessage, FlightOutcome};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::{FakeSharedData, MemoryObjects, MemoryStore};
-use sluice_store::{Confirmations, Probed};
+use sluice_store::{Confirmations, LookupResult};
 
 const KEY: KeyHash = KeyHash(7);
 /// For how long an object is fresh.
@@ -48,14 +48,14 @@ impl TestStore for MemoryStore {
     fn go_on(&mut self, _: Millis) {}
 }
 
-/// A store that makes an object readable some time after its end, and is probed.
-struct ProbedStore {
+/// A store that makes an object readable some time after its end, and is looked up.
+struct ConfirmedStore {
     objects: Rc<RefCell<MemoryObjects>>,
     confirmations: Confirmations,
     ended: VecDeque<(Millis, StreamId)>,
 }
 
-impl Store for ProbedStore {
+impl Store for ConfirmedStore {
     fn await_fill(&mut self, key: KeyHash, fill: AwaitedFill, now: Millis) {
         self.confirmations.await_fill(key, fill, now);
     }
@@ -77,7 +77,7 @@ impl Store for ProbedStore {
     }
 }
 
-impl TestStore for ProbedStore {
+impl TestStore for ConfirmedStore {
     fn of(objects: &Rc<RefCell<MemoryObjects>>) -> Self {
         Self {
             objects: Rc::clone(objects),
@@ -99,15 +99,15 @@ impl TestStore for ProbedStore {
         }
         for (key, _) in self.confirmations.take_due(now) {
             let objects = self.objects.borrow();
-            let probed = match objects.look_up(key, now) {
-                Some(object) => Probed::Answered(StoreNews::Readable {
+            let looked_up = match objects.look_up(key, now) {
+                Some(object) => LookupResult::Answered(StoreNews::Readable {
                     until: object.until,
                     small: true,
                 }),
-                None => Probed::Missing,
+                None => LookupResult::Missing,
             };
             drop(objects);
-            self.confirmations.take_probe(key, probed, now);
+            self.confirmations.take_lookup(key, looked_up, now);
         }
     }
 }
@@ -400,7 +400,7 @@ fn claims_hold_over_a_store_in_memory() {
 
 #[test]
 fn claims_hold_over_a_store_that_is_probed() {
-    claims::<ProbedStore>();
+    claims::<ConfirmedStore>();
 }
 
 /// An event of a random world, with the number of a worker or of a request under way.
@@ -483,6 +483,6 @@ proptest! {
 
     #[test]
     fn no_client_is_lost_over_a_store_that_is_probed(steps in vec(step(), 0..60)) {
-        each_client_that_stays_is_served::<ProbedStore>(&steps);
+        each_client_that_stays_is_served::<ConfirmedStore>(&steps);
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
 
 const ALICE: &str = "Basic YWxpY2U6MQ==";
@@ -16,7 +16,7 @@ const SHARED: [(&str, &str); 1] = [("cache-control", "public, max-age=60")];
 /// A GET with these credentials, which has looked at the store.
 fn by(envoy: &mut FakeEnvoy, seat: usize, credentials: &str) -> Client {
     let client = envoy.request(seat, "GET", KEY, &[("authorization", credentials)]);
-    envoy.answer_probe(seat);
+    envoy.answer_lookup(seat);
     client
 }
 
@@ -128,7 +128,7 @@ fn credentials_wait_only_where_the_url_is_known_to_share() {
     envoy.advance(70_000);
     let leader = by(&mut envoy, 0, ALICE);
     let followers = [BOB, ALICE].map(|who| by(&mut envoy, 0, who));
-    assert_eq!(admission(&envoy, leader), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, leader), Some(StoreRequest::Lead));
     for follower in followers {
         assert_eq!(envoy.stage(follower), Stage::Parked);
     }
@@ -145,7 +145,7 @@ fn credentials_wait_only_where_the_url_is_known_to_share() {
     envoy.request(0, "GET", KEY, &[("authorization", BOB)]);
     assert_eq!(envoy.parked(), 0);
     let lone = by(&mut envoy, 0, BOB);
-    assert_eq!(admission(&envoy, lone), Some(Purpose::Bypass));
+    assert_eq!(admission(&envoy, lone), Some(StoreRequest::Bypass));
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn no_request_in_the_background_carries_credentials() {
         let mut envoy = support::envoy(1);
         let headers = [("authorization", ALICE), demand];
         let client = envoy.request(0, "GET", KEY, &headers);
-        envoy.answer_probe(0);
-        assert_eq!(envoy.clients[client.0].purpose, Some(Purpose::Bypass));
+        envoy.answer_lookup(0);
+        assert_eq!(envoy.clients[client.0].request, Some(StoreRequest::Bypass));
         assert_eq!(seen(&envoy), [Some(ALICE)], "{demand:?}");
         assert!(envoy.fetches[0].headers.has(demand.0), "{demand:?}");
     }
@@ -226,11 +226,11 @@ fn no_client_can_set_the_hidden_credentials() {
     let forged = [(AUTHORIZATION_HEADER, ALICE)];
     for (method, key) in [("GET", KEY), ("POST", KEY), ("HEAD", 8)] {
         envoy.request(0, method, key, &forged);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
     }
     let both = [(AUTHORIZATION_HEADER, ALICE), ("authorization", BOB)];
     envoy.request(0, "GET", 9, &both);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(seen(&envoy), [None, None, None, Some(BOB)]);
     for fetch in &envoy.fetches {
         assert!(!fetch.headers.has(AUTHORIZATION_HEADER));
@@ -262,7 +262,7 @@ fn another_variant_is_not_for_those_with_credentials() {
     // Worker 1 has not heard that the URL varies.
     let headers = [("authorization", ALICE), ("accept", "text/b")];
     let alice = envoy.request(1, "GET", KEY, &headers);
-    envoy.answer_probe(1);
+    envoy.answer_lookup(1);
     assert_eq!(seen(&envoy), [None, Some(ALICE)]);
     answer(&mut envoy, FetchId(1), &varying, "b");
     assert_eq!(body(&envoy, alice), "b");

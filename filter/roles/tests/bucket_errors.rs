@@ -181,7 +181,7 @@ fn a_head_that_is_refused_without_a_code_is_not_stored() {
         let mut envoy = bucket();
         for number in 0..2 {
             let client = envoy.head(0, KEY);
-            envoy.answer_probe(0);
+            envoy.answer_lookup(0);
             envoy.answer_with(FetchId(number), 400, headers, b"");
             envoy.close_all();
             assert_eq!(envoy.clients[client.0].status(), told, "{headers:?}");

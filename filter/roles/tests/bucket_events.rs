@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_fake::FakeEnvoy;
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, fill};
 
 /// An edge before a bucket, which may be notified.
@@ -53,7 +53,7 @@ fn events_of_reads_purge_nothing_and_the_log_is_told_once_a_minute() {
         assert_eq!(answer, (200, "{\"ignored\":1}\n".to_owned()));
     }
     let hit = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, hit), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, hit), Some(StoreRequest::Fresh));
     envoy.close_all();
     let of = |envoy: &FakeEnvoy, metric| envoy.counter(metric);
     assert_eq!(of(&envoy, Metric::EventsRead), 5);
@@ -96,5 +96,5 @@ fn an_event_of_a_change_purges_among_events_of_reads() {
     assert_eq!(status, 200, "{body}");
     assert!(body.contains("\"number\":1"), "{body}");
     let miss = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, miss), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, miss), Some(StoreRequest::Lead));
 }

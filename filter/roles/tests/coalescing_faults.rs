@@ -10,15 +10,15 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::shared_value::ATTEMPTS;
 use sluice_fake::{Answer, Ending, FakeEnvoy, FakeSharedData, FetchId, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, envoy, fill, live, plain, release, warm_envoy};
 
-/// Has the store drop the response of [`KEY`], and probes answered until nobody waits for it any more.
-fn probe_in_vain(envoy: &mut FakeEnvoy) {
+/// Has the store drop the response of [`KEY`], and lookups answered until nobody waits for it any more.
+fn look_up_in_vain(envoy: &mut FakeEnvoy) {
     envoy.drop_commits(KEY);
     let max_wait = envoy.policy.max_wait;
     for _ in 0..(max_wait + 50) / 10 {
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         live(envoy, 10);
     }
 }
@@ -62,7 +62,7 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
     let new = envoy.get(1, KEY);
     assert_eq!(
         admission(&envoy, new),
-        Some(Purpose::Lead),
+        Some(StoreRequest::Lead),
         "worker 0 did not renew"
     );
     let far = envoy.get(2, KEY);
@@ -95,7 +95,7 @@ fn lost_message_is_made_up_for_by_a_rescan() {
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
     envoy.commit(KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(envoy.messages(1), 1);
     envoy.lose(1);
     live(&mut envoy, 510);
@@ -131,7 +131,7 @@ fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
     envoy.kill(0);
     envoy.advance(envoy.policy.lease);
     let next = envoy.get(2, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
     fill(&mut envoy, FetchId(1));
     assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 2, "it finds the store filled");
@@ -144,7 +144,7 @@ fn end_and_find(envoy: &mut FakeEnvoy) {
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
     envoy.commit(KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn lost_answer_to_a_probe_keeps_nobody_for_ever() {
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
     envoy.close_all();
-    envoy.lose_probe(0);
+    envoy.lose_lookup(0);
     live(&mut envoy, max_wait + 100);
     assert!(release(&envoy, follower).is_some());
     envoy.abort(follower);
@@ -207,7 +207,7 @@ fn store_that_does_not_take_the_response_makes_another_lead() {
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
     envoy.close_all();
-    probe_in_vain(&mut envoy);
+    look_up_in_vain(&mut envoy);
     assert_eq!(envoy.counter(Metric::Unshared), 1);
     assert_eq!(envoy.counter(Metric::Handovers), 1);
 }
@@ -221,7 +221,7 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
         envoy.answer(fetch, Answer::Storable);
         envoy.end(fetch);
         envoy.close_all();
-        probe_in_vain(&mut envoy);
+        look_up_in_vain(&mut envoy);
     }
     let released = |release| {
         followers
@@ -246,9 +246,9 @@ fn policy_update_asks_the_store_anew() {
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
     envoy.commit(KEY);
-    envoy.lose_probe(0);
+    envoy.lose_lookup(0);
     envoy.update_policy(0);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
 }
 
@@ -269,7 +269,7 @@ fn waiters_beyond_the_bound_go_alone() {
         .iter()
         .map(|client| admission(&envoy, *client))
         .collect();
-    let (park, alone) = (None, Some(Purpose::Alone));
+    let (park, alone) = (None, Some(StoreRequest::Alone));
     assert_eq!(admissions, [park, park, park, alone, alone]);
     assert_eq!(envoy.counter(Metric::LimitsReached), 2);
     envoy.abort(clients[0]);
@@ -287,8 +287,8 @@ fn keys_beyond_the_bound_go_alone() {
         envoy.get(0, 1),
     ];
     let admissions = clients.map(|client| admission(&envoy, client));
-    let (lead, park) = (Some(Purpose::Lead), None);
-    assert_eq!(admissions, [lead, lead, Some(Purpose::Alone), park]);
+    let (lead, park) = (Some(StoreRequest::Lead), None);
+    assert_eq!(admissions, [lead, lead, Some(StoreRequest::Alone), park]);
     assert_eq!(envoy.counter(Metric::LimitsReached), 1);
 }
 
@@ -300,10 +300,10 @@ fn keys_beyond_the_room_in_a_slot_go_alone() {
     let keys: Vec<u64> = in_slot.take(FLIGHTS_PER_SLOT + 1).collect();
     let clients: Vec<_> = keys.iter().map(|key| envoy.get(0, *key)).collect();
     let client = clients[FLIGHTS_PER_SLOT];
-    assert_eq!(admission(&envoy, client), Some(Purpose::Alone));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Alone));
     assert_eq!(envoy.counter(Metric::LimitsReached), 1);
     let elsewhere = envoy.get(0, keys[0] + 1);
-    assert_eq!(admission(&envoy, elsewhere), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, elsewhere), Some(StoreRequest::Lead));
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn host_that_fails_makes_requests_go_alone_and_parks_nobody() {
     assert!(
         clients
             .iter()
-            .all(|client| admission(&envoy, *client) == Some(Purpose::Alone))
+            .all(|client| admission(&envoy, *client) == Some(StoreRequest::Alone))
     );
     assert_eq!(envoy.counter(Metric::HostErrors), 10);
     assert_eq!(envoy.coalescer(0).unwrap().flights(), 0);
@@ -325,12 +325,12 @@ fn compare_and_swap_is_repeated_and_its_conflicts_are_counted() {
     let mut envoy = warm_envoy(1);
     envoy.data.lose_next(ATTEMPTS - 1);
     let client = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Lead));
     assert_eq!(envoy.counter(Metric::BoardConflicts), ATTEMPTS - 1);
 
     envoy.data.lose_next(ATTEMPTS);
     let client = envoy.get(0, KEY + 1);
-    assert_eq!(admission(&envoy, client), Some(Purpose::Alone));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Alone));
     assert_eq!(envoy.counter(Metric::LimitsReached), 1);
 }
 
@@ -391,7 +391,7 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
     envoy.end(FIRST);
     envoy.commit(KEY);
     envoy.data.fail_next(1);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     assert_eq!(
         envoy.stage(follower),

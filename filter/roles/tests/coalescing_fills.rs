@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, plain, release};
 
 /// A v1 leader that left amid its body, with an abort that has not been carried out.
@@ -86,7 +86,7 @@ fn abort_without_an_answer_holds_the_key_for_max_wait_only() {
         }
         envoy.progress(FIRST);
         let next = envoy.get(1, KEY);
-        assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+        assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
         for fetch in envoy.open_fetches() {
             fill(&mut envoy, fetch);
         }
@@ -118,9 +118,9 @@ fn range_waits_for_the_leader_of_another_worker_and_does_not_lead_unseen() {
     assert_eq!(admission(&envoy, range), None);
     envoy.abort(leader);
     envoy.deliver_all();
-    envoy.answer_probe(1);
+    envoy.answer_lookup(1);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.purpose, Purpose::Size, "nobody is left to lead");
+    assert_eq!(asked.request, StoreRequest::Size, "nobody is left to lead");
     envoy.answer(FetchId(1), Answer::Storable);
     fill(&mut envoy, FetchId(2));
 

@@ -153,7 +153,7 @@ fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again(
     let stored = [
         Step::End { fetch: 0 },
         Step::Commit { key: 1 },
-        Step::AnswerProbe { worker: 0 },
+        Step::AnswerLookup { worker: 0 },
     ];
     let lost = [Step::Evict { key: 1 }, get(2)];
     let mut world = World::new(&document(""), 3);

@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, document, fill, release};
 
 /// A range far into an object of 1,024 bytes.
@@ -30,8 +30,8 @@ fn far_range(envoy: &mut FakeEnvoy, seat: usize, length: usize) -> Client {
     envoy.request(seat, "GET", KEY, &[("range", &range)])
 }
 
-fn purposes(envoy: &FakeEnvoy) -> Vec<Purpose> {
-    envoy.fetches.iter().map(|fetch| fetch.purpose).collect()
+fn requests(envoy: &FakeEnvoy) -> Vec<StoreRequest> {
+    envoy.fetches.iter().map(|fetch| fetch.request).collect()
 }
 
 /// The range goes to the origin as that range, for that version alone.
@@ -40,7 +40,7 @@ fn assert_asked(envoy: &FakeEnvoy, client: Client) -> FetchId {
     let mut fetches = envoy.open_fetches().into_iter().filter(asked);
     let id = fetches.next().unwrap();
     let fetch = &envoy.fetches[id.0];
-    assert_eq!(fetch.purpose, Purpose::Ahead);
+    assert_eq!(fetch.request, StoreRequest::Ahead);
     assert!(
         fetch
             .headers
@@ -70,19 +70,19 @@ fn assert_served(envoy: &mut FakeEnvoy, client: Client, fetch: FetchId) {
 fn first_range_far_into_a_cold_object_goes_ahead_of_a_fill_that_leads_for_it() {
     let mut envoy = envoy(1);
     let range = envoy.far_range(0, KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(envoy.stage(range), Stage::Parked);
     envoy.answer(FetchId(1), Answer::Storable);
     assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
-    let expected = [Purpose::Size, Purpose::Lead, Purpose::Ahead];
-    assert_eq!(purposes(&envoy), expected);
+    let expected = [StoreRequest::Size, StoreRequest::Lead, StoreRequest::Ahead];
+    assert_eq!(requests(&envoy), expected);
     let ahead = assert_asked(&envoy, range);
     assert_served(&mut envoy, range, ahead);
     assert_eq!(envoy.counter(Metric::RangesAhead), 1);
     fill(&mut envoy, FetchId(1));
     let later = envoy.far_range(0, KEY);
-    assert_eq!(admission(&envoy, later), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, later), Some(StoreRequest::Fresh));
     assert_eq!(envoy.clients[later.0].brought_by(), Some(FetchId(1)));
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -98,11 +98,11 @@ fn first_range_leads_where_it_is_near_or_none_goes_ahead() {
     ] {
         let mut envoy = workers(1, range_ahead);
         let client = envoy.request(0, "GET", KEY, &[("range", range)]);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         envoy.answer(FIRST, Answer::Storable);
         assert_eq!(release(&envoy, client), Some(NextStep::Lead), "{range}");
         fill(&mut envoy, FetchId(1));
-        assert_eq!(purposes(&envoy), [Purpose::Size, Purpose::Lead]);
+        assert_eq!(requests(&envoy), [StoreRequest::Size, StoreRequest::Lead]);
         assert_eq!(envoy.counter(Metric::RangesAhead), 0);
         assert_all_over(&mut envoy);
     }
@@ -116,11 +116,11 @@ fn range_of_what_the_store_has_asks_the_origin_nothing_though_the_worker_does_no
     envoy.kill(0);
     envoy.revive(0);
     let range = envoy.far_range(0, KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.close_all();
     assert_eq!(envoy.clients[range.0].status(), 206);
     assert_eq!(envoy.clients[range.0].brought_by(), Some(FIRST));
-    assert_eq!(purposes(&envoy), [Purpose::Lead]);
+    assert_eq!(requests(&envoy), [StoreRequest::Lead]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soo
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(release(&envoy, early), Some(NextStep::Ahead));
     let late = far_range(&mut envoy, 0, 2);
-    assert_eq!(admission(&envoy, late), Some(Purpose::Ahead));
+    assert_eq!(admission(&envoy, late), Some(StoreRequest::Ahead));
     let near = envoy.range(0, KEY);
     // 300 bytes in the first second: as many as 600 in the next two.
     (0..300).for_each(|_| envoy.progress(FIRST));
@@ -157,7 +157,7 @@ fn range_goes_ahead_of_another_workers_fill_once_the_origin_has_described_the_ob
     envoy.get(0, KEY);
     let ranges = [1, 2].map(|length| far_range(&mut envoy, 1, length));
     let near = envoy.range(1, KEY);
-    assert_eq!(purposes(&envoy), [Purpose::Lead, Purpose::Size]);
+    assert_eq!(requests(&envoy), [StoreRequest::Lead, StoreRequest::Size]);
     envoy.answer(FetchId(1), Answer::Storable);
     for range in ranges {
         assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
@@ -174,16 +174,18 @@ fn range_goes_ahead_of_another_workers_fill_once_the_origin_has_described_the_ob
 fn ranges_of_a_cold_object_on_two_workers_at_once_all_go_ahead_of_one_fill() {
     let mut envoy = envoy(2);
     let ranges = [envoy.far_range(0, KEY), envoy.far_range(1, KEY)];
-    [0, 1].into_iter().for_each(|seat| envoy.answer_probe(seat));
+    [0, 1]
+        .into_iter()
+        .for_each(|seat| envoy.answer_lookup(seat));
     for _ in 0..4 {
         for fetch in envoy.open_fetches() {
-            if envoy.fetches[fetch.0].purpose == Purpose::Size {
+            if envoy.fetches[fetch.0].request == StoreRequest::Size {
                 envoy.answer(fetch, Answer::Storable);
             }
         }
         envoy.deliver_all();
     }
-    let leads = |id: &FetchId| envoy.fetches[id.0].purpose == Purpose::Lead;
+    let leads = |id: &FetchId| envoy.fetches[id.0].request == StoreRequest::Lead;
     let fills: Vec<_> = envoy.open_fetches().into_iter().filter(leads).collect();
     assert_eq!(fills.len(), 1);
     envoy.answer(fills[0], Answer::Storable);
@@ -202,19 +204,23 @@ fn at_most_eight_ranges_of_an_object_go_ahead_on_one_worker() {
     envoy.answer(FIRST, Answer::Storable);
     let ranges: Vec<_> = (1..10).map(|n| far_range(&mut envoy, 0, n)).collect();
     for range in &ranges[..8] {
-        assert_eq!(admission(&envoy, *range), Some(Purpose::Ahead));
+        assert_eq!(admission(&envoy, *range), Some(StoreRequest::Ahead));
     }
     assert_eq!(envoy.stage(ranges[8]), Stage::Parked);
     envoy.get(0, KEY + 1);
     envoy.answer(envoy.open_fetches()[9], Answer::Storable);
     let other = envoy.far_range(0, KEY + 1);
-    assert_eq!(admission(&envoy, other), Some(Purpose::Ahead), "its own");
+    assert_eq!(
+        admission(&envoy, other),
+        Some(StoreRequest::Ahead),
+        "its own"
+    );
     // One client leaves, one is served: there is room for the one that waits, and for another.
     envoy.abort(ranges[0]);
     assert_eq!(release(&envoy, ranges[8]), Some(NextStep::Ahead));
     let ahead = assert_asked(&envoy, ranges[1]);
     assert_served(&mut envoy, ranges[1], ahead);
-    for (length, expected) in [(11, Some(Purpose::Ahead)), (12, None)] {
+    for (length, expected) in [(11, Some(StoreRequest::Ahead)), (12, None)] {
         let range = far_range(&mut envoy, 0, length);
         assert_eq!(admission(&envoy, range), expected);
     }
@@ -233,7 +239,7 @@ fn equal_ranges_share_what_the_first_gets() {
     let late = envoy.far_range(0, KEY);
     let other = far_range(&mut envoy, 0, 20);
     assert_eq!(admission(&envoy, late), None);
-    assert_eq!(admission(&envoy, other), Some(Purpose::Ahead));
+    assert_eq!(admission(&envoy, other), Some(StoreRequest::Ahead));
     envoy.end(ahead);
     for client in [early[1], late] {
         let record = &envoy.clients[client.0];
@@ -248,7 +254,7 @@ fn equal_ranges_share_what_the_first_gets() {
     assert_eq!(envoy.fetches.len(), 3, "the fill, and two ranges");
     // It is not kept: the next asks again.
     let next = envoy.far_range(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Ahead));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Ahead));
 }
 
 #[test]
@@ -322,14 +328,14 @@ fn range_waits_where_another_part_could_be_of_other_bytes_or_nothing_of_it_is_wa
         let headers = [("cache-control", "max-age=60"), headers[0], headers[1]];
         envoy.answer_with(FIRST, 200, &headers, &[b'.'; 1_024]);
         let range = envoy.request(0, "GET", KEY, &[FAR, condition]);
-        let expected = goes.then_some(Purpose::Ahead);
+        let expected = goes.then_some(StoreRequest::Ahead);
         assert_eq!(
             admission(&envoy, range),
             expected,
             "{headers:?} {condition:?}"
         );
         let head = envoy.request(0, "HEAD", KEY, &[FAR]);
-        assert_ne!(admission(&envoy, head), Some(Purpose::Ahead));
+        assert_ne!(admission(&envoy, head), Some(StoreRequest::Ahead));
     }
 }
 
@@ -342,7 +348,7 @@ fn range_of_what_the_edge_compresses_waits() {
         envoy.request(0, "GET", KEY, &[encoding]);
         envoy.answer(FIRST, Answer::Storable);
         let range = envoy.request(0, "GET", KEY, &[FAR, encoding]);
-        let expected = goes.then_some(Purpose::Ahead);
+        let expected = goes.then_some(StoreRequest::Ahead);
         assert_eq!(admission(&envoy, range), expected, "{coding}");
     }
 }
@@ -351,7 +357,7 @@ fn range_of_what_the_edge_compresses_waits() {
 fn range_of_what_is_not_stored_goes_around_the_store_as_it_is() {
     let mut envoy = envoy(1);
     let range = envoy.far_range(0, KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FIRST, Answer::Storable);
     envoy.answer(FetchId(1), Answer::Uncacheable);
     assert_eq!(
@@ -425,7 +431,7 @@ fn error_for_a_range_ahead_is_its_own_clients() {
 fn fill_for_a_range_ahead_goes_on_when_its_client_leaves() {
     let mut envoy = envoy(1);
     let range = envoy.far_range(0, KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FIRST, Answer::Storable);
     envoy.answer(FetchId(1), Answer::Storable);
     assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
@@ -434,7 +440,7 @@ fn fill_for_a_range_ahead_goes_on_when_its_client_leaves() {
     assert_eq!(envoy.clients[leader.0].kind, Kind::Background);
     fill(&mut envoy, FetchId(1));
     let later = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, later), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, later), Some(StoreRequest::Fresh));
     envoy.close_all();
     assert_all_over(&mut envoy);
 }

@@ -11,9 +11,9 @@ use sluice_core::metrics::Metric;
 use sluice_fake::{
     Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, HeaderTexts as _, Stage,
 };
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{
-    FIRST, KEY, admission, assert_all_over, await_probe, document, envoy, fill, live, plain,
+    FIRST, KEY, admission, assert_all_over, await_lookup, document, envoy, fill, live, plain,
     release, releases, warm_envoy,
 };
 
@@ -22,7 +22,7 @@ fn first_request_leads_and_others_wait_on_every_worker() {
     let mut envoy = envoy(3);
     let leader = envoy.get(0, KEY);
     let followers: Vec<_> = (0..30).map(|number| envoy.get(number % 3, KEY)).collect();
-    assert_eq!(admission(&envoy, leader), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, leader), Some(StoreRequest::Lead));
     assert!(
         followers
             .iter()
@@ -47,7 +47,7 @@ fn different_keys_never_wait_for_each_other() {
     assert!(
         clients
             .iter()
-            .all(|client| admission(&envoy, *client) == Some(Purpose::Lead))
+            .all(|client| admission(&envoy, *client) == Some(StoreRequest::Lead))
     );
 }
 
@@ -60,14 +60,14 @@ fn followers_are_released_only_when_a_probe_has_found_the_object() {
     envoy.end(FIRST);
     envoy.close_all();
     for _ in 0..20 {
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         live(&mut envoy, 20);
         envoy.deliver_all();
         assert_eq!(envoy.parked(), 2, "the store is not ready");
     }
     envoy.commit(KEY);
     live(&mut envoy, 20);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
     assert_eq!(envoy.fetches.len(), 1);
@@ -97,11 +97,11 @@ fn a_store_that_keeps_what_was_purged_makes_another_lead_after_a_second() {
     envoy.drop_commits(KEY);
     for _ in 0..90 {
         assert_eq!(releases(&envoy, &followers, NextStep::Lead), 0);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         live(&mut envoy, 10);
     }
     live(&mut envoy, 200);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(releases(&envoy, &followers, NextStep::Lead), 1);
     fill(&mut envoy, FetchId(2));
     assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
@@ -134,17 +134,17 @@ fn eager_probes_come_before_the_patient_ones() {
     envoy.get(0, KEY);
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
-    for probe in 1..=3 {
-        assert_eq!(envoy.probes(0), 1, "probe {probe} follows at once");
-        envoy.answer_probe(0);
+    for lookup in 1..=3 {
+        assert_eq!(envoy.lookups(0), 1, "lookup {lookup} follows at once");
+        envoy.answer_lookup(0);
     }
-    assert_eq!(envoy.probes(0), 1);
-    envoy.answer_probe(0);
-    assert_eq!(envoy.probes(0), 0, "the store gets some time");
+    assert_eq!(envoy.lookups(0), 1);
+    envoy.answer_lookup(0);
+    assert_eq!(envoy.lookups(0), 0, "the store gets some time");
     envoy.advance(10);
     envoy.tick(0);
-    assert_eq!(envoy.probes(0), 1);
-    assert_eq!(envoy.counter(Metric::StoreProbes), 5);
+    assert_eq!(envoy.lookups(0), 1);
+    assert_eq!(envoy.counter(Metric::StoreLookups), 5);
 }
 
 /// A leader whose response has ended, and that the v1 store does not have yet.
@@ -153,7 +153,7 @@ fn unawaited() -> FakeEnvoy {
     envoy.get(0, KEY);
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
-    assert_eq!(envoy.probes(0), 0);
+    assert_eq!(envoy.lookups(0), 0);
     envoy.close_all();
     envoy
 }
@@ -165,10 +165,10 @@ fn a_fill_that_nobody_waits_for_asks_the_store_nothing() {
     live(&mut envoy, 100);
     envoy.commit(KEY);
     live(&mut envoy, lease);
-    assert_eq!(envoy.counter(Metric::StoreProbes), 0);
+    assert_eq!(envoy.counter(Metric::StoreLookups), 0);
     assert_all_over(&mut envoy);
     let next = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Fresh));
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -177,13 +177,13 @@ fn the_next_request_after_such_a_fill_asks_once() {
     let mut envoy = unawaited();
     live(&mut envoy, 1_000);
     let clients = [envoy.get(0, KEY), envoy.head(0, KEY), envoy.range(0, KEY)];
-    assert_eq!(envoy.probes(0), 1);
+    assert_eq!(envoy.lookups(0), 1);
     envoy.commit(KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     for client in clients {
         assert_eq!(release(&envoy, client), Some(NextStep::Fresh), "a hit");
     }
-    assert_eq!(envoy.counter(Metric::StoreProbes), 1);
+    assert_eq!(envoy.counter(Metric::StoreLookups), 1);
     assert_eq!(envoy.fetches.len(), 1);
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -196,12 +196,12 @@ fn a_slow_store_still_sees_one_fetch() {
     let clients = [envoy.get(0, KEY), envoy.get(1, KEY)];
     envoy.deliver_all();
     for _ in 0..100 {
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         live(&mut envoy, 10);
         assert_eq!(envoy.parked(), 2, "the store is not ready");
     }
     envoy.commit(KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     assert_eq!(releases(&envoy, &clients, NextStep::Fresh), 2);
     assert_eq!(envoy.fetches.len(), 1);
@@ -223,7 +223,7 @@ fn a_fill_that_nobody_waits_for_is_led_for_as_long_as_the_store_may_take() {
     assert_eq!(admission(&envoy, late), None);
     envoy.deliver_all();
     envoy.commit(KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     assert_eq!(release(&envoy, late), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 1);
@@ -236,7 +236,7 @@ fn a_store_that_has_dropped_what_nobody_waited_for_makes_the_next_request_lead()
     let next = envoy.get(0, KEY);
     let max_wait = envoy.policy.max_wait;
     for _ in 0..max_wait / 20 + 5 {
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         live(&mut envoy, 10);
     }
     assert_eq!(release(&envoy, next), Some(NextStep::Lead));
@@ -259,9 +259,9 @@ fn what_has_expired_before_anybody_came_is_asked_for_anew_at_once() {
         assert_eq!(envoy.coalescer(0).unwrap().resting(), 1);
         let next = envoy.get(seat, KEY);
         envoy.deliver_all();
-        let goes = admission(&envoy, next).or(envoy.clients[next.0].purpose);
-        assert_eq!(goes, Some(Purpose::Lead), "worker {seat}");
-        assert_eq!(envoy.counter(Metric::StoreProbes), 0);
+        let goes = admission(&envoy, next).or(envoy.clients[next.0].request);
+        assert_eq!(goes, Some(StoreRequest::Lead), "worker {seat}");
+        assert_eq!(envoy.counter(Metric::StoreLookups), 0);
         fill(&mut envoy, FetchId(1));
         assert_all_over(&mut envoy);
     }
@@ -274,13 +274,13 @@ fn where_the_lease_is_short_the_store_is_asked_later_and_once() {
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
     live(&mut envoy, 40);
-    assert_eq!(envoy.probes(0), 0);
+    assert_eq!(envoy.lookups(0), 0);
     envoy.commit(KEY);
     live(&mut envoy, 10);
-    envoy.answer_probe(0);
-    assert_eq!(envoy.counter(Metric::StoreProbes), 1);
+    envoy.answer_lookup(0);
+    assert_eq!(envoy.counter(Metric::StoreLookups), 1);
     let next = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Fresh));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn what_was_fetched_after_a_soft_purge_is_validated_by_no_other_worker_though_no
     envoy.deliver_all();
     envoy.get(0, KEY);
     fill(&mut envoy, FetchId(1));
-    assert_eq!(envoy.counter(Metric::StoreProbes), 0);
+    assert_eq!(envoy.counter(Metric::StoreLookups), 0);
     let next = envoy.get(1, KEY);
     assert_eq!(envoy.clients[next.0].status(), 200);
     assert_eq!(envoy.fetches.len(), 2);
@@ -304,19 +304,19 @@ fn what_was_fetched_after_a_soft_purge_is_validated_by_no_other_worker_though_no
 fn whoever_comes_has_the_store_asked_at_once() {
     let mut envoy = unawaited();
     envoy.get(0, KEY);
-    assert_eq!(envoy.probes(0), 1);
+    assert_eq!(envoy.lookups(0), 1);
     envoy.get(0, KEY);
-    assert_eq!(envoy.probes(0), 1);
+    assert_eq!(envoy.lookups(0), 1);
 }
 
 #[test]
 fn whoever_comes_to_another_worker_has_the_store_asked_as_soon_as_the_leader_hears_of_it() {
     let mut envoy = unawaited();
     let follower = envoy.get(1, KEY);
-    assert_eq!(envoy.probes(0), 0);
+    assert_eq!(envoy.lookups(0), 0);
     envoy.commit(KEY);
     envoy.deliver(0);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 1);
@@ -333,7 +333,7 @@ fn whoever_waits_unheard_of_waits_a_little_longer() {
     envoy.commit(KEY);
     live(&mut envoy, 500);
     envoy.deliver_all();
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
     assert_eq!(envoy.fetches.len(), 1);
@@ -351,7 +351,7 @@ fn hit_makes_no_host_call() {
         assert!(
             clients
                 .iter()
-                .all(|client| admission(&envoy, *client) == Some(Purpose::Fresh))
+                .all(|client| admission(&envoy, *client) == Some(StoreRequest::Fresh))
         );
         envoy.close_all();
     }
@@ -394,7 +394,7 @@ fn worker_that_knows_nothing_finds_the_store_filled() {
     let late = envoy.get(1, KEY);
     assert_eq!(
         admission(&envoy, late),
-        Some(Purpose::Lead),
+        Some(StoreRequest::Lead),
         "it has no hint"
     );
     assert_eq!(envoy.fetches.len(), 1);
@@ -456,7 +456,7 @@ fn leader_that_leaves_after_the_end_takes_nobody_with_it() {
     envoy.end(FIRST);
     envoy.abort(leader);
     envoy.commit(KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
     assert_eq!(envoy.fetches.len(), 1);
@@ -498,13 +498,17 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
     assert!(
         later
             .iter()
-            .all(|client| admission(&envoy, *client) == Some(Purpose::Bypass))
+            .all(|client| admission(&envoy, *client) == Some(StoreRequest::Bypass))
     );
     assert_eq!(envoy.data.calls(), calls);
 
     envoy.advance(HIT_FOR_MISS);
     let after = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, after), Some(Purpose::Lead), "forgotten");
+    assert_eq!(
+        admission(&envoy, after),
+        Some(StoreRequest::Lead),
+        "forgotten"
+    );
 }
 
 #[test]
@@ -519,7 +523,7 @@ fn without_room_a_large_response_releases_all_at_once_and_nothing_is_remembered(
     let next = envoy.get(0, KEY);
     assert_eq!(
         admission(&envoy, next),
-        Some(Purpose::Lead),
+        Some(StoreRequest::Lead),
         "there may be room"
     );
 }
@@ -553,8 +557,8 @@ fn without_room_a_response_that_is_not_found_is_not_waited_for() {
     let followers = [envoy.get(0, KEY), envoy.get(1, KEY)];
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
-    await_probe(&mut envoy, 0);
-    envoy.refuse_probe(0);
+    await_lookup(&mut envoy, 0);
+    envoy.refuse_lookup(0);
     envoy.deliver_all();
     assert_eq!(release(&envoy, followers[0]), Some(NextStep::Lead));
     assert_eq!(envoy.stage(followers[1]), Stage::Parked);
@@ -614,7 +618,7 @@ fn what_says_nothing_of_caching_is_shared_once_with_those_who_wait() {
             let follower = envoy.get(seat, KEY);
             assert_eq!(
                 admission(&envoy, next),
-                Some(Purpose::Lead),
+                Some(StoreRequest::Lead),
                 "no copy is kept"
             );
             assert_eq!(admission(&envoy, follower), None);
@@ -641,7 +645,7 @@ fn what_says_nothing_of_caching_and_cannot_be_copied_is_not_waited_for() {
             2
         );
         let next = envoy.get(0, KEY);
-        assert_eq!(admission(&envoy, next), Some(Purpose::Bypass));
+        assert_eq!(admission(&envoy, next), Some(StoreRequest::Bypass));
     }
 }
 
@@ -673,7 +677,7 @@ fn failure_of_the_origin_is_shared() {
     let next = envoy.get(1, KEY);
     assert_eq!(
         admission(&envoy, next),
-        Some(Purpose::Lead),
+        Some(StoreRequest::Lead),
         "failures are not remembered"
     );
 }
@@ -801,8 +805,8 @@ fn a_flight_commits_between_the_end_of_its_response_and_the_sight_of_it() {
     envoy.end(FIRST);
     assert!(commits(&mut envoy));
     envoy.commit(KEY);
-    await_probe(&mut envoy, 0);
-    envoy.answer_probe(0);
+    await_lookup(&mut envoy, 0);
+    envoy.answer_lookup(0);
     assert!(!commits(&mut envoy), "over");
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -813,10 +817,10 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     let mut envoy = envoy(2);
     let first = envoy.range(0, KEY);
     assert_eq!(admission(&envoy, first), None);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(
-        envoy.fetches[0].purpose,
-        Purpose::Size,
+        envoy.fetches[0].request,
+        StoreRequest::Size,
         "nobody to wait for"
     );
     envoy.answer(FIRST, Answer::Storable);
@@ -837,9 +841,9 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     );
     assert_eq!(envoy.stage(range), Stage::Parked);
     envoy.abort(get);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.purpose, Purpose::Size, "nobody is left to lead");
+    assert_eq!(asked.request, StoreRequest::Size, "nobody is left to lead");
 }
 
 #[test]
@@ -870,7 +874,7 @@ fn others_wait_for_a_range_that_the_store_was_to_answer_and_has_nothing_for() {
     fill(&mut envoy, FIRST);
     envoy.evict(KEY);
     let range = envoy.range(0, KEY);
-    assert_eq!(admission(&envoy, range), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, range), Some(StoreRequest::Fresh));
     assert_eq!(envoy.fetches[1].headers.get("range"), None, "it fills");
     let others = [envoy.get(0, KEY), envoy.get(1, KEY)];
     assert_eq!(envoy.open_fetches(), [FetchId(1)]);
@@ -890,7 +894,7 @@ fn unexpected_miss_is_counted_and_others_wait_for_it() {
     fill(&mut envoy, FIRST);
     envoy.evict(KEY);
     let surprised = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, surprised), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, surprised), Some(StoreRequest::Fresh));
     assert_eq!(envoy.counter(Metric::UnexpectedMisses), 1);
     let next = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, next), None);
@@ -910,7 +914,7 @@ fn busy_workers() -> FakeEnvoy {
         envoy.deliver_all();
         envoy.close_all();
         let hit = envoy.get(seat, KEY);
-        assert_eq!(admission(&envoy, hit), Some(Purpose::Fresh));
+        assert_eq!(admission(&envoy, hit), Some(StoreRequest::Fresh));
     }
     envoy
 }
@@ -922,10 +926,10 @@ fn while_the_store_writes_an_object_anew_nobody_asks_the_origin_for_it() {
     let clients = [0, 1].map(|seat| envoy.get(seat, KEY));
     let later = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, later), None, "it waits with the others");
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(envoy.parked(), 3, "the store does not have it yet");
     envoy.commit(KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.deliver_all();
     for client in [clients[0], clients[1], later] {
         assert_eq!(envoy.clients[client.0].status(), 200);
@@ -993,13 +997,13 @@ fn an_error_that_a_request_may_have_caused_leaves_nothing_behind() {
     for client in 0..3 {
         let seat = client % 2;
         let caused = envoy.get(seat, KEY);
-        assert_eq!(admission(&envoy, caused), Some(Purpose::Lead));
+        assert_eq!(admission(&envoy, caused), Some(StoreRequest::Lead));
         let fetch = FetchId(envoy.fetches.len() - 1);
         refuse(&mut envoy, fetch);
         envoy.close_all();
     }
     let next = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
     assert!(!envoy.has(KEY));
 }
 
@@ -1019,7 +1023,7 @@ fn a_redirect_for_the_moment_keeps_nobody_from_the_store_afterwards() {
     assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
     envoy.advance(1);
     let (next, follower) = (envoy.get(0, KEY), envoy.get(0, KEY));
-    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
     fill(&mut envoy, FetchId(3));
     for client in [next, follower] {
         assert_eq!(envoy.clients[client.0].status(), 200);
@@ -1067,7 +1071,7 @@ fn a_server_error_is_for_those_who_wait_at_that_moment() {
         assert_eq!(envoy.clients[client.0].status(), 503);
     }
     let next = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[next.0].status(), 200);
     assert_all_over(&mut envoy);

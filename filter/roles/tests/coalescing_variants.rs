@@ -7,7 +7,7 @@ mod support;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::{Event, FlightOutcome, Message};
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use support::{FIRST, KEY, assert_all_over, await_probe, document, envoy, live};
+use support::{FIRST, KEY, assert_all_over, await_lookup, document, envoy, live};
 
 const ONE: [(&str, &str); 1] = [("accept", "text/one")];
 const OTHER: [(&str, &str); 1] = [("accept", "text/other")];
@@ -24,10 +24,10 @@ fn vary(envoy: &mut FakeEnvoy, fetch: FetchId) {
 fn settle(envoy: &mut FakeEnvoy) {
     envoy.commit(KEY);
     for seat in 0..envoy.workers() {
-        await_probe(envoy, seat);
+        await_lookup(envoy, seat);
     }
     for seat in 0..envoy.workers() {
-        envoy.answer_probe(seat);
+        envoy.answer_lookup(seat);
     }
     envoy.deliver_all();
     envoy.close_all();
@@ -301,7 +301,7 @@ fn a_head_and_a_range_get_their_variant_after_a_restart() {
         let mut envoy = restarted_with_one();
         let headers: Vec<_> = OTHER.into_iter().chain(more).collect();
         let other = envoy.request(0, method, KEY, &headers);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         live(&mut envoy, 100);
         assert_eq!(envoy.fetches.len(), 2, "{method}");
         vary_all(&mut envoy);
@@ -325,7 +325,7 @@ fn a_client_with_credentials_gets_its_variant_by_them_after_a_restart() {
     restart(&mut envoy, 0);
     let secret = ("authorization", "Bearer secret");
     ask(&mut envoy, 0, &[OTHER[0], secret]);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     live(&mut envoy, 100);
     let asked = &envoy.fetches[1];
     assert_eq!(asked.headers.get("authorization"), Some("Bearer secret"));

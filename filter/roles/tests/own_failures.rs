@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{
     FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, plain, release,
 };
@@ -188,7 +188,7 @@ fn a_stored_page_that_each_use_validates_or_that_has_expired_is_there_for_the_ot
         live(&mut envoy, 100);
         envoy.deliver_all();
         for seat in [0, 1] {
-            envoy.answer_probe(seat);
+            envoy.answer_lookup(seat);
         }
         envoy.deliver_all();
         assert_eq!(statuses(&envoy, &others), [200; 2], "{directives}");
@@ -230,7 +230,7 @@ fn heads_of_a_stale_page_cost_an_origin_that_is_down_two_requests() {
     let mut envoy = stale();
     let head = |_| envoy.request(0, "HEAD", KEY, &[("accept-language", "de")]);
     let clients: Vec<_> = (0..8).map(head).collect();
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     let mut fetch = 1;
     while fetch < envoy.fetches.len() {
         fail(&mut envoy, FetchId(fetch), 503, &[]);
@@ -299,7 +299,7 @@ fn a_failure_that_the_policy_names_is_kept_from_the_second_one_on() {
     let mut answered = 0;
     for _ in 0..40 {
         let client = bad(&mut envoy, 0);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         if envoy.fetches.len() > answered {
             fail(&mut envoy, FetchId(answered), 500, &[]);
             answered += 1;
@@ -321,7 +321,7 @@ fn a_failure_that_the_policy_names_is_not_kept_where_the_origin_has_answered_oth
         assert_eq!(statuses(&envoy, &[failing]), [500]);
         assert!(!envoy.has(KEY));
         let other = envoy.get(0, KEY);
-        assert_eq!(admission(&envoy, other), Some(Purpose::Lead));
+        assert_eq!(admission(&envoy, other), Some(StoreRequest::Lead));
         let fetch = FetchId(envoy.fetches.len() - 1);
         envoy.answer_with(fetch, 302, &[("cache-control", "no-store")], b"well");
         envoy.end(fetch);

@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, release};
 
 const CACHEABLE: (&str, &str) = ("cache-control", "max-age=600");
@@ -75,7 +75,7 @@ fn a_padded_head_stores_no_headers() {
     padded(&mut envoy, "HEAD", &[]);
     answer(&mut envoy, FIRST, 404);
     let next = envoy.head(0, KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(envoy.fetches.len(), 2);
     answer(&mut envoy, FetchId(1), 200);
     assert_eq!(envoy.clients[next.0].status(), 200);
@@ -121,7 +121,7 @@ fn a_padded_request_fills_nothing_where_the_store_has_lost_the_object() {
     fill(&mut envoy, FIRST);
     envoy.evict(KEY);
     let client = padded(&mut envoy, "GET", &[]);
-    assert_eq!(admission(&envoy, client), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Fresh));
     answer(&mut envoy, FetchId(1), 404);
     assert!(!envoy.has(KEY));
     assert_next_asks(&mut envoy);
@@ -135,9 +135,9 @@ fn a_padded_range_shares_its_part_with_nobody() {
     envoy.answer(FIRST, Answer::Storable);
     let far = [("range", "bytes=900-909")];
     let first = padded(&mut envoy, "GET", &far);
-    assert_eq!(admission(&envoy, first), Some(Purpose::Ahead));
+    assert_eq!(admission(&envoy, first), Some(StoreRequest::Ahead));
     let equal = envoy.far_range(0, KEY);
-    assert_eq!(admission(&envoy, equal), Some(Purpose::Ahead));
+    assert_eq!(admission(&envoy, equal), Some(StoreRequest::Ahead));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_cookie_that_one_header_has_set_leaves_no_mark() {
     set_cookie(&mut envoy, FIRST);
     assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
     let next = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
     fill(&mut envoy, FetchId(1));
     assert!(envoy.has(KEY));
     assert_all_over(&mut envoy);
@@ -208,10 +208,10 @@ fn a_mark_is_checked_once_a_second_and_ends_with_the_first_response_that_is_stor
     }
     // Marks of one and two seconds have followed, and the second one lasts.
     assert!(envoy.counter(Metric::HitForMissMarked) >= 2);
-    let mut purposes = Vec::new();
+    let mut requests = Vec::new();
     for _ in 0..40 {
         let client = envoy.get(0, KEY);
-        purposes.push(admission(&envoy, client));
+        requests.push(admission(&envoy, client));
         let fetch = FetchId(envoy.fetches.len() - 1);
         fill(&mut envoy, fetch);
         if envoy.has(KEY) {
@@ -219,11 +219,11 @@ fn a_mark_is_checked_once_a_second_and_ends_with_the_first_response_that_is_stor
         }
         live(&mut envoy, 100);
     }
-    assert!(envoy.has(KEY), "{purposes:?}");
-    assert!(purposes.len() <= 12, "within a second or so: {purposes:?}");
+    assert!(envoy.has(KEY), "{requests:?}");
+    assert!(requests.len() <= 12, "within a second or so: {requests:?}");
     let next = envoy.get(0, KEY);
     assert_eq!(envoy.clients[next.0].status(), 200);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Fresh));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn requests_that_nobody_shares_wait_for_each_other_ever_less() {
     let mut led = Vec::new();
     for second in 0..100 {
         let client = from_elsewhere(&mut envoy);
-        if admission(&envoy, client) == Some(Purpose::Lead) {
+        if admission(&envoy, client) == Some(StoreRequest::Lead) {
             led.push(second);
         }
         let follower = from_elsewhere(&mut envoy);

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_fake::{Ending, FakeEnvoy, HeaderTexts as _, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live};
 
 fn bucket() -> FakeEnvoy {
@@ -49,7 +49,7 @@ fn a_request_to_a_bucket_that_an_empty_body_ends_is_for_the_object_that_its_clie
     }
     assert_eq!(envoy.fetches.len(), 1);
     assert_eq!(envoy.fetches[0].headers.get(":path"), Some("/site/a/b/7"));
-    assert_eq!(envoy.fetches[0].purpose, Purpose::Lead);
+    assert_eq!(envoy.fetches[0].request, StoreRequest::Lead);
     assert_eq!(envoy.parked(), 1);
     assert_eq!(envoy.counter(Metric::RequestsRejected), 1, "the fragment");
 }
@@ -94,7 +94,7 @@ fn a_request_to_an_http_origin_with_a_body_passes_at_its_first_part_or_after_a_s
     assert_eq!(envoy.fetches.len(), 2);
     envoy.send_body(late, 1, true);
     for (client, fetch) in [early, late].into_iter().zip([0, 1]) {
-        assert_eq!(envoy.fetches[fetch].purpose, Purpose::Bypass);
+        assert_eq!(envoy.fetches[fetch].request, StoreRequest::Bypass);
         assert_eq!(envoy.fetches[fetch].client, client);
     }
     assert_eq!(envoy.counter(Metric::RequestsPassed), 2);
@@ -111,7 +111,7 @@ fn what_passes_by_its_headers_does_not_wait_for_its_body() {
         ("GET", ("cookie", "id=1")),
     ] {
         let client = envoy.open_ended(0, method, KEY, &[header]);
-        assert_eq!(admission(&envoy, client), Some(Purpose::Bypass));
+        assert_eq!(admission(&envoy, client), Some(StoreRequest::Bypass));
     }
     assert_eq!(envoy.counter(Metric::BodiesAwaited), 0);
     assert_eq!(envoy.counter(Metric::RequestsPassed), 4);
@@ -136,7 +136,7 @@ fn no_client_can_come_back_by_itself() {
     let mut envoy = envoy(1);
     let headers = [("x-sluice-empty", "1"), ("x-sluice-link", "0")];
     let client = envoy.request(0, "GET", KEY, &headers);
-    assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Lead));
     fill(&mut envoy, FIRST);
     assert!(!envoy.fetches[0].headers.has("x-sluice-empty"));
 }

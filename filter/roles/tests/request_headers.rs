@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Kind};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, document, envoy, fill, live};
 
 const SCHEME: &str = "x-forwarded-proto";
@@ -98,7 +98,7 @@ fn what_the_filter_asks_by_itself_is_asked_with_the_scheme_of_the_key() {
         let mut envoy = envoy(1);
         by(&mut envoy, method, "HTTPS", &[more]);
         // A HEAD looks at the store first.
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         let asker = envoy.fetches[0].client;
         assert_eq!(envoy.clients[asker.0].kind, kind);
         assert_eq!(schemes(&envoy), [Some("https")], "{kind:?}");
@@ -114,7 +114,7 @@ fn a_refresh_is_asked_with_the_scheme_of_the_key() {
     let lifetime = 1_000 * (envoy.ttl + 2);
     live(&mut envoy, lifetime);
     by(&mut envoy, "GET", "https", &[]);
-    assert_eq!(envoy.fetches[1].purpose, Purpose::Refresh);
+    assert_eq!(envoy.fetches[1].request, StoreRequest::Refresh);
     assert_eq!(schemes(&envoy), [Some("https"), Some("https")]);
 }
 
@@ -147,7 +147,7 @@ fn a_header_that_changes_responses_reaches_the_origin_with_what_is_not_shared_al
     ] {
         let mut envoy = envoy(1);
         by(&mut envoy, method, "https", &[more, aimed]);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         assert!(!envoy.fetches[0].headers.has(aimed.0), "{method} {more:?}");
     }
     let mut envoy = envoy(1);
@@ -169,7 +169,7 @@ fn the_response_to_a_request_with_credentials_is_its_clients_alone() {
         assert_eq!(envoy.fetches[fetch].headers.get("x-api-key"), Some("alice"));
         assert!(!envoy.fetches[fetch].fills);
     }
-    assert_eq!(envoy.fetches[2].purpose, Purpose::Lead);
+    assert_eq!(envoy.fetches[2].request, StoreRequest::Lead);
     fill(&mut envoy, FetchId(2));
     assert_eq!(envoy.clients[other.0].body().len(), 1_024);
 }

@@ -8,7 +8,7 @@ use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::{Link, Purpose};
+use sluice_store::{Link, StoreRequest};
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, release};
 
 #[test]
@@ -27,10 +27,10 @@ fn each_vm_says_at_its_start_what_a_log_of_its_level_has() {
 fn a_miss_fills_the_store_and_the_next_request_is_a_hit() {
     let mut envoy = envoy(1);
     let miss = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, miss), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, miss), Some(StoreRequest::Lead));
     fill(&mut envoy, FIRST);
     let hit = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, hit), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, hit), Some(StoreRequest::Fresh));
     envoy.close_all();
     for client in [miss, hit] {
         let client = &envoy.clients[client.0];
@@ -64,7 +64,7 @@ fn a_hot_hit_is_answered_from_memory() {
         hot.header("cache-status").unwrap().contains("detail=hot"),
         "{hot:?}"
     );
-    assert_eq!(hot.purpose, None, "it went nowhere");
+    assert_eq!(hot.request, None, "it went nowhere");
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -214,7 +214,7 @@ fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
     envoy.get(0, KEY);
     envoy.withhold_worker(0, 0..1);
     let client = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, client), Some(Purpose::Bypass));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Bypass));
     let second = FetchId(1);
     assert_eq!(envoy.fetches[1].client, client);
     envoy.answer(second, Answer::Storable);
@@ -231,21 +231,21 @@ fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
 
 #[test]
 fn a_true_link_from_outside_is_worth_nothing() {
-    use Purpose::{Bypass, Fill, Lead, Probe, Refresh, Size, Substitute, Unshared};
-    for purpose in [
-        Bypass, Unshared, Fill, Lead, Probe, Refresh, Size, Substitute,
+    use StoreRequest::{Bypass, Fill, Lead, Lookup, Refresh, Size, Substitute, Unshared};
+    for request in [
+        Bypass, Unshared, Fill, Lead, Lookup, Refresh, Size, Substitute,
     ] {
         let mut envoy = envoy(1);
         envoy.get(0, KEY);
         fill(&mut envoy, FIRST);
         envoy.close_all();
         let link = Link {
-            purpose,
+            request,
             stream: StreamId(1),
             policy: 1,
         };
         let identity = &envoy.worker(0).unwrap().identity;
-        let link = identity.encode_link(link, "");
+        let link = identity.vouching.encode(link, "");
         let headers = [
             ("x-sluice-link", link.as_str()),
             ("x-sluice-proof", "1"),
@@ -255,13 +255,13 @@ fn a_true_link_from_outside_is_worth_nothing() {
         // It is a hit like any other.
         assert_eq!(
             admission(&envoy, client),
-            Some(Purpose::Fresh),
-            "{purpose:?}"
+            Some(StoreRequest::Fresh),
+            "{request:?}"
         );
         envoy.close_all();
         let client = &envoy.clients[client.0];
         assert_eq!((client.status(), client.body().len()), (200, 1_024));
-        assert_eq!(envoy.fetches.len(), 1, "{purpose:?}");
+        assert_eq!(envoy.fetches.len(), 1, "{request:?}");
         assert_all_over(&mut envoy);
     }
 }
@@ -280,7 +280,7 @@ fn origin_without_its_worker_proves_nothing_to_the_guard() {
     let mut envoy = envoy(1);
     envoy.withhold_worker(0, 1..2);
     let client = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Lead));
     assert_eq!(envoy.clients[client.0].status(), 503);
     assert_eq!(envoy.fetches.len(), 0);
     envoy.close_all();
@@ -297,7 +297,7 @@ fn who_waits_through_a_hard_purge_gets_nothing_from_before_the_soft_purge_that_i
     assert_eq!(admission(&envoy, client), None, "the store fills the entry");
     envoy.purge(0, r#"{"everything": true}"#);
     fill(&mut envoy, FIRST);
-    assert_eq!(envoy.clients[client.0].purpose, Some(Purpose::Lead));
+    assert_eq!(envoy.clients[client.0].request, Some(StoreRequest::Lead));
     assert_eq!(envoy.fetches.len(), 2, "the origin is asked");
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[client.0].brought_by(), Some(FetchId(1)));
@@ -309,8 +309,8 @@ fn cold_heads_share_the_headers_alone_and_wait_for_no_fill() {
     let mut envoy = envoy(1);
     let get = envoy.get(0, KEY);
     let heads = [envoy.head(0, KEY), envoy.head(0, KEY)];
-    assert_eq!(envoy.probes(0), 1, "one look at the store for both");
-    envoy.answer_probe(0);
+    assert_eq!(envoy.lookups(0), 1, "one look at the store for both");
+    envoy.answer_lookup(0);
     assert_eq!(envoy.fetches[1].headers.get(":method"), Some("HEAD"));
     fill(&mut envoy, FetchId(1));
     for head in heads {
@@ -335,9 +335,9 @@ fn get_with(envoy: &mut FakeEnvoy, name: &str, bytes: usize) -> Client {
 fn a_request_with_many_headers_beside_its_key_never_leads() {
     let mut envoy = envoy(1);
     let long = get_with(&mut envoy, "x-padding", 5_000);
-    assert_eq!(admission(&envoy, long), Some(Purpose::Alone));
+    assert_eq!(admission(&envoy, long), Some(StoreRequest::Alone));
     let next = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
     let long = get_with(&mut envoy, "x-padding", 5_000);
     let follower = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, long), None, "it waits as others do");
@@ -352,16 +352,16 @@ fn a_request_with_many_headers_beside_its_key_never_leads() {
 fn a_range_or_a_condition_of_a_request_with_many_headers_leads_nothing_either() {
     let value = "x".repeat(5_000);
     let padding = ("x-padding", value.as_str());
-    for (method, demand, purpose) in [
-        ("GET", ("range", "bytes=0-9"), Purpose::Bypass),
-        ("GET", ("if-none-match", "\"v1\""), Purpose::Bypass),
-        ("HEAD", ("x-a", "b"), Purpose::Alone),
+    for (method, demand, request) in [
+        ("GET", ("range", "bytes=0-9"), StoreRequest::Bypass),
+        ("GET", ("if-none-match", "\"v1\""), StoreRequest::Bypass),
+        ("HEAD", ("x-a", "b"), StoreRequest::Alone),
     ] {
         let mut envoy = envoy(1);
         let client = envoy.request(0, method, KEY, &[demand, padding]);
-        envoy.answer_probe(0);
-        let gone_on = envoy.clients[client.0].purpose;
-        assert_eq!(gone_on, Some(purpose), "{demand:?}");
+        envoy.answer_lookup(0);
+        let gone_on = envoy.clients[client.0].request;
+        assert_eq!(gone_on, Some(request), "{demand:?}");
         assert_eq!(envoy.counter(Metric::FlightsLed), 0, "{demand:?}");
         envoy.abort(client);
         assert_eq!(envoy.counter(Metric::FlightsLed), 0, "{demand:?}");
@@ -379,13 +379,17 @@ fn headers_that_do_not_reach_the_origin_or_are_in_the_key_keep_nobody_from_leadi
         ("x-padding", 4_000),
     ] {
         let client = get_with(&mut envoy, name, bytes);
-        assert_eq!(admission(&envoy, client), Some(Purpose::Lead), "{name}");
+        assert_eq!(
+            admission(&envoy, client),
+            Some(StoreRequest::Lead),
+            "{name}"
+        );
         envoy.abort(client);
     }
     let long = "x".repeat(3_000);
     let both = [("accept", long.as_str()), ("x-padding", long.as_str())];
     let varying = envoy.request(0, "GET", KEY, &both);
-    assert_eq!(admission(&envoy, varying), Some(Purpose::Alone));
+    assert_eq!(admission(&envoy, varying), Some(StoreRequest::Alone));
     envoy.abort(varying);
     envoy.get(0, KEY);
     let fetch = FetchId(envoy.fetches.len() - 1);
@@ -393,7 +397,7 @@ fn headers_that_do_not_reach_the_origin_or_are_in_the_key_keep_nobody_from_leadi
     envoy.end(fetch);
     envoy.close_all();
     let keyed = envoy.request(0, "GET", KEY, &both);
-    assert_eq!(admission(&envoy, keyed), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, keyed), Some(StoreRequest::Lead));
 }
 
 /// An unsafe request for that path succeeds.
@@ -416,7 +420,11 @@ fn an_unsafe_request_has_its_own_urls_revalidated_and_no_other() {
     change(&mut envoy, 0, KEY + 1, &[]);
     for seat in [0, 1] {
         let client = envoy.get(seat, KEY);
-        assert_eq!(admission(&envoy, client), Some(Purpose::Fresh), "{seat}");
+        assert_eq!(
+            admission(&envoy, client),
+            Some(StoreRequest::Fresh),
+            "{seat}"
+        );
         envoy.close_all();
     }
     for headers in [
@@ -431,13 +439,13 @@ fn an_unsafe_request_has_its_own_urls_revalidated_and_no_other() {
         let changed = if headers.is_empty() { KEY } else { 99 };
         change(&mut envoy, 1, changed, headers);
         let asked = envoy.get(0, KEY);
-        assert_eq!(admission(&envoy, asked), Some(Purpose::Lead));
+        assert_eq!(admission(&envoy, asked), Some(StoreRequest::Lead));
         let fetch = FetchId(envoy.fetches.len() - 1);
         assert!(envoy.fetches[fetch.0].headers.has("if-none-match"));
         envoy.answer(fetch, Answer::Unchanged);
         fill(&mut envoy, fetch);
         let confirmed = envoy.get(0, KEY);
-        assert_eq!(admission(&envoy, confirmed), Some(Purpose::Fresh));
+        assert_eq!(admission(&envoy, confirmed), Some(StoreRequest::Fresh));
         envoy.close_all();
     }
     assert_eq!(envoy.counter(Metric::Invalidations), 8);
@@ -572,7 +580,7 @@ fn a_refresh_carries_only_what_the_key_has() {
     assert_eq!(envoy.clients[served.0].status(), 200);
     assert_eq!(envoy.fetches.len(), fetches + 1);
     let refresh = envoy.fetches.last().unwrap();
-    assert_eq!(refresh.purpose, Purpose::Refresh);
+    assert_eq!(refresh.request, StoreRequest::Refresh);
     assert_eq!(refresh.headers.get("accept"), Some("text/one"));
     assert_eq!(refresh.headers.get("x-forwarded-proto"), Some("http"));
     // The cache names itself (RFC 8586; RFC 9110, 7.6.3).

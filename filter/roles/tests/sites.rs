@@ -9,7 +9,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::TokenHash;
 use sluice_fake::sites::{Rng, SiteRequest, Table, Verdict};
 use sluice_fake::{Client, FakeEnvoy, FetchId, HeaderTexts as _};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, fill};
 
 /// The token of the site `two`.
@@ -55,9 +55,9 @@ fn fill_both(envoy: &mut FakeEnvoy) {
 /// The object of the site `one` is there, and that of the site `two` is purged.
 fn assert_purged_of_two_alone(envoy: &mut FakeEnvoy) {
     let kept = get(envoy, "one.test", KEY);
-    assert_eq!(admission(envoy, kept), Some(Purpose::Fresh));
+    assert_eq!(admission(envoy, kept), Some(StoreRequest::Fresh));
     let gone = get(envoy, "two.test", KEY);
-    assert_eq!(admission(envoy, gone), Some(Purpose::Lead));
+    assert_eq!(admission(envoy, gone), Some(StoreRequest::Lead));
 }
 
 /// The status that a client has got.
@@ -83,7 +83,7 @@ fn the_same_path_of_two_sites_is_two_objects_of_two_origins() {
     let two = get(&mut envoy, "two.test:8080", KEY);
     assert_eq!(
         [one, two].map(|client| admission(&envoy, client)),
-        [Some(Purpose::Lead); 2]
+        [Some(StoreRequest::Lead); 2]
     );
     assert_eq!(destination(&envoy, FIRST), (Some("one"), Some("one.test")));
     assert_eq!(
@@ -93,7 +93,7 @@ fn the_same_path_of_two_sites_is_two_objects_of_two_origins() {
     fill(&mut envoy, FIRST);
     envoy.close_all();
     let hit = get(&mut envoy, "ONE.test", KEY);
-    assert_eq!(admission(&envoy, hit), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, hit), Some(StoreRequest::Fresh));
     envoy.close_all();
     for (site, hits) in [("one", 1), ("two", 0)] {
         assert_eq!(envoy.counter_of(site, Metric::RequestsHit), hits);
@@ -114,7 +114,7 @@ fn a_path_of_its_own_makes_a_site_of_its_own() {
         3,
         &[(":authority", "two.test"), (":path", "/x/../3/y")],
     );
-    assert_eq!(admission(&envoy, odd), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, odd), Some(StoreRequest::Lead));
     let sites = [0, 1, 2].map(|fetch| destination(&envoy, FetchId(fetch)).0);
     assert_eq!(sites, [Some("three"), Some("two-2"), Some("three")]);
 }
@@ -193,7 +193,7 @@ fn a_request_over_cleartext_is_sent_to_https_where_its_site_wants_that() {
     assert!(envoy.counter_of("one", Metric::HotHits) > 0);
     // The other site wants neither.
     let other = get(&mut envoy, "two.test", KEY);
-    assert_eq!(admission(&envoy, other), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, other), Some(StoreRequest::Lead));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn the_edges_own_token_purges_every_site() {
     }
     for host in ["one.test", "two.test"] {
         let gone = get(&mut envoy, host, KEY);
-        assert_eq!(admission(&envoy, gone), Some(Purpose::Lead), "{host}");
+        assert_eq!(admission(&envoy, gone), Some(StoreRequest::Lead), "{host}");
     }
 }
 
@@ -397,7 +397,7 @@ fn a_purge_of_an_own_url_with_the_hash_of_anothers_covers_the_own_site_alone() {
     let call = envoy.purge_with(0, TOKEN, &order);
     assert_eq!(status(&envoy, call), 200);
     let kept = get(&mut envoy, "one.test", KEY);
-    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, kept), Some(StoreRequest::Fresh));
 }
 
 #[test]
@@ -419,5 +419,5 @@ fn a_group_of_a_url_with_the_hash_of_anothers_has_nothing_of_another_site_revali
     envoy.end(FetchId(3));
     envoy.close_all();
     let kept = get(&mut envoy, "one.test", KEY);
-    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
+    assert_eq!(admission(&envoy, kept), Some(StoreRequest::Fresh));
 }

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, assert_all_over, document, envoy, fill};
 
 /// The path whose file takes the place of another one.
@@ -86,8 +86,8 @@ fn answer_all(envoy: &mut FakeEnvoy) {
 
 fn answer_as(envoy: &mut FakeEnvoy, headers: &[(&str, &str)]) {
     loop {
-        while envoy.probes(0) > 0 {
-            envoy.answer_probe(0);
+        while envoy.lookups(0) > 0 {
+            envoy.answer_lookup(0);
         }
         let Some(fetch) = envoy.open_fetches().first().copied() else {
             break;
@@ -133,8 +133,8 @@ fn who_finds_the_response_of_another_key_gets_its_own_and_later_requests_go_arou
             let later = envoy.get(0, KEY);
             answer_all(&mut envoy);
             assert_eq!(
-                envoy.clients[later.0].purpose,
-                Some(Purpose::Bypass),
+                envoy.clients[later.0].request,
+                Some(StoreRequest::Bypass),
                 "{sections}"
             );
             assert_served(&envoy, later, fetch);
@@ -209,7 +209,7 @@ fn a_head_that_finds_the_headers_of_another_key_is_told_to_try_again() {
     let mut envoy = envoy(1);
     for key in [KEY, OTHER] {
         envoy.head(0, key);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         let fetch = FetchId(envoy.fetches.len() - 1);
         fill(&mut envoy, fetch);
     }

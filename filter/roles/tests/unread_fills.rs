@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, assert_all_over, fill, live, release};
 
 /// A worker with these bounds.
@@ -32,7 +32,7 @@ fn refused(envoy: &FakeEnvoy) -> u32 {
 /// A range leads, and its fill has begun.
 fn range_that_leads(envoy: &mut FakeEnvoy, key: u64) -> FetchId {
     let range = envoy.range(0, key);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FetchId(envoy.fetches.len() - 1), Answer::Storable);
     assert_eq!(release(envoy, range), Some(NextStep::Lead));
     let fetch = FetchId(envoy.fetches.len() - 1);
@@ -46,9 +46,9 @@ fn a_range_beyond_the_number_goes_to_the_origin_as_it_is() {
     let mut envoy = bounded(1, 1 << 20);
     let first = range_that_leads(&mut envoy, KEY);
     let range = envoy.range(0, KEY + 1);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.purpose, Purpose::Bypass, "not even for its size");
+    assert_eq!(asked.request, StoreRequest::Bypass, "not even for its size");
     assert_eq!(asked.headers.get("range"), Some("bytes=0-9"));
     assert_eq!(refused(&envoy), 1);
     let fetch = FetchId(envoy.fetches.len() - 1);
@@ -74,10 +74,10 @@ fn a_range_beyond_the_number_goes_to_the_origin_as_it_is() {
 fn a_conditional_request_beyond_the_number_goes_to_the_origin_as_it_is() {
     let mut envoy = bounded(1, 1 << 20);
     envoy.conditional(0, KEY);
-    assert_eq!(envoy.fetches[0].purpose, Purpose::Lead);
+    assert_eq!(envoy.fetches[0].request, StoreRequest::Lead);
     let unchanged = envoy.conditional(0, KEY + 1);
-    envoy.answer_probe(0);
-    assert_eq!(envoy.fetches[1].purpose, Purpose::Bypass);
+    envoy.answer_lookup(0);
+    assert_eq!(envoy.fetches[1].request, StoreRequest::Bypass);
     assert!(envoy.fetches[1].headers.has("if-none-match"));
     envoy.answer_with(FetchId(1), 304, &[("etag", "\"v1\"")], b"");
     assert_eq!(envoy.clients[unchanged.0].status(), 304);
@@ -91,7 +91,7 @@ fn a_conditional_request_beyond_the_number_goes_to_the_origin_as_it_is() {
     fill(&mut envoy, FIRST);
     assert_eq!(envoy.clients[joins.0].status(), 304);
     envoy.conditional(0, KEY + 2);
-    assert_eq!(envoy.fetches[2].purpose, Purpose::Lead);
+    assert_eq!(envoy.fetches[2].request, StoreRequest::Lead);
     assert_eq!(refused(&envoy), 1);
 }
 
@@ -102,7 +102,7 @@ fn what_the_store_has_is_served_from_it_beyond_the_bounds_too() {
         envoy.get(0, KEY);
         fill(&mut envoy, FIRST);
         let client = envoy.arrive(1, KEY, kind);
-        envoy.answer_probe(1);
+        envoy.answer_lookup(1);
         assert_eq!(release(&envoy, client), Some(NextStep::Fresh));
         assert_eq!(envoy.fetches.len(), 1);
         assert_eq!(refused(&envoy), refusals);
@@ -127,13 +127,13 @@ fn a_get_is_never_bounded_and_a_range_may_wait_for_one() {
 fn a_range_that_is_most_of_its_object_is_not_bounded() {
     let mut envoy = bounded(0, 0);
     let range = envoy.request(0, "GET", KEY, &[("range", "bytes=400-")]);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(release(&envoy, range), Some(NextStep::Lead));
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[range.0].status(), 206);
     let last = envoy.request(0, "GET", KEY + 1, &[("range", "bytes=1023-")]);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FetchId(2), Answer::Storable);
     assert_eq!(release(&envoy, last), Some(NextStep::Unfilled));
     assert_eq!(envoy.fetches[3].headers.get("range"), Some("bytes=1023-"));
@@ -144,7 +144,7 @@ fn a_range_that_is_most_of_its_object_is_not_bounded() {
 fn a_fill_is_not_replaced_beyond_the_bytes_of_a_minute() {
     let mut envoy = bounded(8, 2_900);
     envoy.range(0, KEY);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FIRST, Answer::Storable);
     let leader = envoy.fetches[1].client;
     envoy.answer(FetchId(1), Answer::Storable);
@@ -158,12 +158,12 @@ fn a_fill_is_not_replaced_beyond_the_bytes_of_a_minute() {
     live(&mut envoy, 2_000);
     range_that_leads(&mut envoy, KEY + 1);
     envoy.range(0, KEY + 2);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     envoy.answer(FetchId(envoy.fetches.len() - 1), Answer::Storable);
     let asked = envoy.fetches.last().unwrap();
     assert_eq!(
-        asked.purpose,
-        Purpose::Bypass,
+        asked.request,
+        StoreRequest::Bypass,
         "it is too long for what is left"
     );
     assert_eq!(refused(&envoy), 2);
@@ -177,7 +177,7 @@ fn fills_that_bring_nothing_leave_their_place_to_others() {
     for key in 0..8 {
         envoy.request(0, "GET", key, &[("if-none-match", "\"v1\"")]);
         let fetch = FetchId(envoy.fetches.len() - 1);
-        assert_eq!(envoy.fetches[fetch.0].purpose, Purpose::Lead);
+        assert_eq!(envoy.fetches[fetch.0].request, StoreRequest::Lead);
         envoy.answer(fetch, Answer::Failed(503));
         envoy.end(fetch);
         envoy.close_all();
@@ -191,7 +191,7 @@ fn clients_that_leave_early_leave_no_place_taken() {
     let mut envoy = bounded(1, 1 << 20);
     for key in 0..4 {
         let range = envoy.range(0, key);
-        envoy.answer_probe(0);
+        envoy.answer_lookup(0);
         envoy.abort(range);
         let fetch = FetchId(envoy.fetches.len() - 1);
         envoy.answer(fetch, Answer::Storable);
@@ -210,12 +210,12 @@ fn a_conditional_request_that_may_not_lead_goes_to_the_origin_as_it_is() {
     let long = "x".repeat(5_000);
     let headers = [("if-none-match", "*"), ("x-long", long.as_str())];
     envoy.request(0, "GET", KEY, &headers);
-    envoy.answer_probe(0);
-    assert_eq!(envoy.fetches[0].purpose, Purpose::Bypass);
+    envoy.answer_lookup(0);
+    assert_eq!(envoy.fetches[0].request, StoreRequest::Bypass);
     assert_eq!(envoy.fetches[0].headers.get("if-none-match"), Some("*"));
     let unmatched = [("if-match", "\"other\"")];
     let client = envoy.request(0, "GET", KEY + 1, &unmatched);
-    assert_eq!(envoy.fetches[1].purpose, Purpose::Lead);
+    assert_eq!(envoy.fetches[1].request, StoreRequest::Lead);
     envoy.answer(FetchId(1), Answer::Storable);
     assert_eq!(envoy.clients[client.0].status(), 412);
 }
@@ -230,9 +230,9 @@ fn asks_after_a_soft_purge(fills: usize, padding: usize) {
     let padding = "x".repeat(padding);
     let headers = [("if-none-match", "\"v0\""), ("x-long", padding.as_str())];
     let client = envoy.request(0, "GET", KEY, &headers);
-    envoy.answer_probe(0);
+    envoy.answer_lookup(0);
     assert_eq!(release(&envoy, client), Some(NextStep::Unfilled));
-    assert_eq!(envoy.fetches[1].purpose, Purpose::Bypass);
+    assert_eq!(envoy.fetches[1].request, StoreRequest::Bypass);
     assert!(envoy.fetches[1].headers.has("if-none-match"));
 }
 
@@ -247,13 +247,13 @@ fn a_precondition_beyond_the_number_goes_to_the_origin_as_it_is() {
     for header in ["if-match", "if-unmodified-since"] {
         let mut envoy = bounded(1, 1 << 20);
         envoy.request(0, "GET", KEY, &[(header, "\"other\"")]);
-        assert_eq!(envoy.fetches[0].purpose, Purpose::Lead);
+        assert_eq!(envoy.fetches[0].request, StoreRequest::Lead);
         envoy.request(0, "GET", KEY + 1, &[(header, "\"other\"")]);
-        envoy.answer_probe(0);
-        assert_eq!(envoy.fetches[1].purpose, Purpose::Bypass);
+        envoy.answer_lookup(0);
+        assert_eq!(envoy.fetches[1].request, StoreRequest::Bypass);
         assert!(envoy.fetches[1].headers.has(header));
         fill(&mut envoy, FIRST);
         envoy.request(0, "GET", KEY + 2, &[(header, "\"other\"")]);
-        assert_eq!(envoy.fetches[2].purpose, Purpose::Lead);
+        assert_eq!(envoy.fetches[2].request, StoreRequest::Lead);
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::coalescing::NextStep;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, releases};
 
 const SECOND: FetchId = FetchId(1);
@@ -85,7 +85,7 @@ fn a_no_cache_response_is_stored_and_validated_at_each_use() {
     let mut envoy = with_no_cache(1, &hot);
     for number in 1..6 {
         let client = envoy.get(0, KEY);
-        assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+        assert_eq!(admission(&envoy, client), Some(StoreRequest::Lead));
         confirm(&mut envoy, FetchId(number));
         fill(&mut envoy, FetchId(number));
         assert_served(&envoy, client, FIRST);
@@ -224,13 +224,13 @@ fn a_response_that_breaks_off_is_no_validation_of_what_was_purged_softly() {
     let mut envoy = softly_purged("");
     let long = "x".repeat(5_000);
     envoy.request(0, "GET", KEY, &[("x-long", long.as_str())]);
-    assert_eq!(envoy.fetches[1].purpose, Purpose::Alone);
+    assert_eq!(envoy.fetches[1].request, StoreRequest::Alone);
     envoy.answer(SECOND, Answer::Storable);
     envoy.progress(SECOND);
     envoy.reset(SECOND);
     envoy.close_all();
     let client = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+    assert_eq!(admission(&envoy, client), Some(StoreRequest::Lead));
     assert_eq!(envoy.stage(client), Stage::Fetching(FetchId(2)));
 }
 

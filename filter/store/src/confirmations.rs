@@ -11,6 +11,7 @@
 
 use std::rc::Rc;
 
+use crate::lookup::LookupResult;
 use sluice_core::coalescing::{AwaitedFill, Store, StoreNews};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::recent_keys::RecentKeys;
@@ -36,18 +37,6 @@ const OUTDATED_MILLIS: Millis = 1_000;
 const ABORT_MILLIS: Millis = 1_000;
 /// How many aborted fills are remembered at most. One that is forgotten costs its followers a longer wait.
 const MOST_ABORTS: usize = 4_096;
-
-/// What a probe of the store has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probed {
-    /// The store's word on the awaited response.
-    Answered(StoreNews),
-    /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
-    /// from before the purge was under way, it may have dropped that of the flight.
-    Outdated,
-    /// Nothing.
-    Missing,
-}
 
 /// A response that the store is to make readable.
 #[derive(Debug)]
@@ -116,16 +105,16 @@ impl Confirmations {
     }
 
     /// Takes the answer to a probe.
-    pub fn take_probe(&mut self, key: KeyHash, probed: Probed, now: Millis) {
+    pub fn take_lookup(&mut self, key: KeyHash, probed: LookupResult, now: Millis) {
         let Some(entry) = self.awaited.get_mut(&key) else {
             return;
         };
         let news = match probed {
-            Probed::Answered(news) => news,
-            Probed::Outdated if entry.since.saturating_add(OUTDATED_MILLIS) <= now => {
+            LookupResult::Answered(news) => news,
+            LookupResult::Outdated if entry.since.saturating_add(OUTDATED_MILLIS) <= now => {
                 StoreNews::NotTaken
             }
-            Probed::Outdated | Probed::Missing => {
+            LookupResult::Outdated | LookupResult::Missing => {
                 let eager = entry.probes < EAGER_PROBES;
                 let pause = if eager { 0 } else { PROBE_MILLIS };
                 entry.next_probe = Some(now.saturating_add(pause));
@@ -238,7 +227,7 @@ mod tests {
     fn given_up(confirmations: &mut Confirmations, now: Millis) -> Option<(Millis, StoreNews)> {
         (now..now + 10_000).find_map(|now| {
             confirmations.take_due(now);
-            confirmations.take_probe(KEY, Probed::Missing, now);
+            confirmations.take_lookup(KEY, LookupResult::Missing, now);
             let news = confirmations.take_news(now);
             news.first().map(|(_, news)| (now, *news))
         })
@@ -278,13 +267,13 @@ mod tests {
         for _ in 0..EAGER_PROBES {
             assert_eq!(confirmations.take_due(0).len(), 1);
             assert!(confirmations.take_due(0).is_empty(), "one is under way");
-            confirmations.take_probe(KEY, Probed::Missing, 0);
+            confirmations.take_lookup(KEY, LookupResult::Missing, 0);
             assert!(confirmations.take_news(0).is_empty());
         }
         assert!(confirmations.take_due(PROBE_MILLIS - 1).is_empty());
         assert_eq!(confirmations.tick_period(), Some(PROBE_MILLIS));
         assert_eq!(confirmations.take_due(PROBE_MILLIS).len(), 1);
-        confirmations.take_probe(KEY, Probed::Answered(FOUND), PROBE_MILLIS);
+        confirmations.take_lookup(KEY, LookupResult::Answered(FOUND), PROBE_MILLIS);
         assert_eq!(confirmations.take_news(PROBE_MILLIS), [(KEY, FOUND)]);
         assert_eq!(confirmations.tick_period(), None);
     }
@@ -302,9 +291,9 @@ mod tests {
     fn an_entry_from_before_a_purge_is_not_waited_out_for_longer_than_a_second() {
         let mut confirmations = Confirmations::default();
         confirmations.await_fill(KEY, fill(0, true), 0);
-        confirmations.take_probe(KEY, Probed::Outdated, OUTDATED_MILLIS - 1);
+        confirmations.take_lookup(KEY, LookupResult::Outdated, OUTDATED_MILLIS - 1);
         assert!(confirmations.take_news(OUTDATED_MILLIS - 1).is_empty());
-        confirmations.take_probe(KEY, Probed::Outdated, OUTDATED_MILLIS);
+        confirmations.take_lookup(KEY, LookupResult::Outdated, OUTDATED_MILLIS);
         let news = confirmations.take_news(OUTDATED_MILLIS);
         assert_eq!(news, [(KEY, StoreNews::NotTaken)]);
     }

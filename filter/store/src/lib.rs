@@ -16,23 +16,34 @@
 //! | [`stored::body_lengths`] | cuts a range out of an object without a length | `control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_length` |
 //! | [`link`] | sends requests of its own between EDGE and ORIGIN | `a_private_object_is_served_and_stored` |
 
+mod around;
 mod confirmations;
 mod link;
+mod lookup;
 mod revalidation;
+mod room;
 mod served;
 mod store_path;
 mod stored;
+mod vouching;
 
-pub use confirmations::{Confirmations, Probed};
+pub use around::{mark_around, unmark_around};
+pub use confirmations::Confirmations;
 pub use link::{
-    AROUND_HEADER, BYPASS_SENTINEL, LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Secrets,
-    Vouched,
+    AROUND_HEADER, BYPASS_SENTINEL, LINK_HEADER, Link, PATH_HEADER, Received, Secrets,
+    StoreRequest, Vouched,
+};
+pub use lookup::{
+    LOOKUP_EXPIRED, LOOKUP_NO_ROOM, LookupResult, allows_authenticated, has_come_since,
+    has_succeeded, has_told,
 };
 pub use revalidation::Revalidation;
+pub use room::Room;
 pub use served::{Arrival, NO_ROOM, Served};
 pub use store_path::{store_path, without_hash};
 pub use stored::body_lengths::BodyLengths;
 pub use stored::entry::{ENTRY_HEADER, Entry, FillId};
-pub use stored::hidden_fields::{HIDDEN_FIELDS, HiddenFields};
+pub use stored::hidden_fields::hide_fields;
 pub use stored::store_edits::{OriginResponse, WRITTEN_FIELDS, restored};
-pub use stored::stored_fields::{STORED_CACHE_CONTROL, STORED_VARY, StoredFields};
+pub use stored::stored_fields::{STORED_VARY, StoredFields};
+pub use vouching::{Sender, Vouching};

@@ -23,7 +23,7 @@ pub const BYPASS_SENTINEL: &str = "\"sluice-bypass\"";
 /// What a request is for, with the letter that stands for it in a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Purpose {
+pub enum StoreRequest {
     /// The store is believed to have it.
     Fresh = b'f',
     /// It leads.
@@ -43,7 +43,7 @@ pub enum Purpose {
     /// It takes what the store has, and never goes on to the origin.
     StoreOnly = b's',
     /// It only asks whether the store has it, and never goes on to the origin.
-    Probe = b'p',
+    Lookup = b'p',
     /// It makes the store revalidate what it serves stale, for nobody.
     Refresh = b'r',
     /// It leads, and nobody wants its response.
@@ -56,7 +56,7 @@ pub enum Purpose {
     Empty = b'e',
 }
 
-impl Purpose {
+impl StoreRequest {
     const ALL: [Self; 15] = [
         Self::Fresh,
         Self::Lead,
@@ -67,7 +67,7 @@ impl Purpose {
         Self::Ahead,
         Self::Unshared,
         Self::StoreOnly,
-        Self::Probe,
+        Self::Lookup,
         Self::Refresh,
         Self::Fill,
         Self::Size,
@@ -75,7 +75,7 @@ impl Purpose {
         Self::Empty,
     ];
 
-    /// The purpose of a request that goes on so; `None` for one that goes neither to the store nor around it.
+    /// The request to the store that goes on so; `None` for one that goes neither to the store nor around it.
     pub const fn of(next_step: NextStep) -> Option<Self> {
         Some(match next_step {
             NextStep::Fresh => Self::Fresh,
@@ -108,11 +108,11 @@ impl Purpose {
     pub const fn is_background(self) -> bool {
         matches!(
             self,
-            Self::Probe | Self::Refresh | Self::Fill | Self::Size | Self::Substitute | Self::Empty
+            Self::Lookup | Self::Refresh | Self::Fill | Self::Size | Self::Substitute | Self::Empty
         )
     }
 
-    /// Whether a link of that purpose names the request itself, and not the call that it is.
+    /// Whether a link of that kind names the request itself, and not the call that it is.
     pub const fn names_a_request(self) -> bool {
         !self.is_background() || self.is_relinked()
     }
@@ -124,7 +124,7 @@ impl Purpose {
 
     fn of_letter(letter: u8) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
-        all.find(|purpose| *purpose as u8 == letter)
+        all.find(|request| *request as u8 == letter)
     }
 }
 
@@ -153,14 +153,14 @@ pub enum Vouched {
     Here(Link),
     /// By that of another VM, whose module is being replaced by this one's, or replaces it. What it knows of the
     /// request is not to be had here.
-    Elsewhere(Purpose),
+    Elsewhere(StoreRequest),
 }
 
 /// The link of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// What the request is for.
-    pub purpose: Purpose,
+    pub request: StoreRequest,
     /// The request within EDGE.
     pub stream: StreamId,
     /// Number of the policy under which it came.
@@ -173,7 +173,7 @@ impl Link {
         let mut value = String::with_capacity(49 + site.len());
         hexadecimal::push(&mut value, &secrets.process.to_be_bytes());
         hexadecimal::push(&mut value, &secrets.vm.to_be_bytes());
-        value.push(char::from(self.purpose as u8));
+        value.push(char::from(self.request as u8));
         hexadecimal::push(&mut value, &self.stream.0.to_be_bytes());
         hexadecimal::push(&mut value, &self.policy.to_be_bytes());
         value.push_str(site);
@@ -188,17 +188,17 @@ impl Link {
         }
         let (vm, rest) = rest.split_first_chunk::<16>()?;
         let ([letter], rest) = rest.split_first_chunk::<1>()?;
-        let purpose = Purpose::of_letter(*letter)?;
+        let request = StoreRequest::of_letter(*letter)?;
         let (stream, rest) = rest.split_first_chunk::<8>()?;
         let (policy, site) = rest.split_first_chunk::<8>()?;
         let vouched = if hexadecimal::number(vm)? == secrets.vm {
             Vouched::Here(Self {
-                purpose,
+                request,
                 stream: StreamId(u32::try_from(hexadecimal::number(stream)?).ok()?),
                 policy: u32::try_from(hexadecimal::number(policy)?).ok()?,
             })
         } else {
-            Vouched::Elsewhere(purpose)
+            Vouched::Elsewhere(request)
         };
         let site = str::from_utf8(site).ok()?;
         Some(Received { vouched, site })
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     const LINK: Link = Link {
-        purpose: Purpose::Lead,
+        request: StoreRequest::Lead,
         stream: StreamId(77),
         policy: 3,
     };
@@ -222,11 +222,11 @@ mod tests {
 
     #[test]
     fn link_round_trips() {
-        for (purpose, site) in Purpose::ALL
+        for (request, site) in StoreRequest::ALL
             .into_iter()
             .zip(["", "assets"].into_iter().cycle())
         {
-            let link = Link { purpose, ..LINK };
+            let link = Link { request, ..LINK };
             let vouched = Vouched::Here(link);
             assert_eq!(
                 Link::decode(link.encode(SECRETS, site).as_bytes(), SECRETS),
@@ -239,7 +239,7 @@ mod tests {
     fn link_of_another_vm_says_its_purpose_and_site_and_nothing_else() {
         let value = LINK.encode(SECRETS, "assets");
         let here = Secrets { vm: 8, ..SECRETS };
-        let vouched = Vouched::Elsewhere(Purpose::Lead);
+        let vouched = Vouched::Elsewhere(StoreRequest::Lead);
         let site = "assets";
         assert_eq!(
             Link::decode(value.as_bytes(), here),

@@ -8,7 +8,11 @@ use sluice_core::freshness::Freshened;
 use sluice_core::http::conditional::entity_tag::EntityTag;
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::FieldValue;
+use sluice_host::Host;
 use sluice_host::header_edit::HeaderEdit;
+use sluice_host::headers::Headers;
+
+use crate::link::StoreRequest;
 
 /// Precedes the stored `ETag` in a 304 that the store is not to write.
 pub const KEPT: &str = "kept";
@@ -25,9 +29,15 @@ pub struct Revalidation {
 }
 
 impl Revalidation {
+    /// The stored response that the store asks about by a request with these headers; `None` where it is not conditional.
+    pub fn of_request(host: &dyn Host, headers: &Headers) -> Option<Self> {
+        let [etag, date] = ["if-none-match", "if-modified-since"].map(|name| headers.get(name));
+        Self::parse(etag, date, host.unix_seconds())
+    }
+
     /// Reads the store's `If-None-Match` and `If-Modified-Since` at `now`, in seconds since 1970; `None` for a request
     /// that is not conditional.
-    pub fn parse(
+    pub(crate) fn parse(
         if_none_match: Option<FieldValue<'_>>,
         if_modified_since: Option<FieldValue<'_>>,
         now: i64,
@@ -41,6 +51,17 @@ impl Revalidation {
             age: u64::try_from(now.saturating_sub(date)).unwrap_or(0),
             conditional: validator.is_conditional(),
         })
+    }
+
+    /// Whether the stored response has expired while the `request` for it was on its way to the store, or was validated
+    /// while the request waited. The store would have each such request ask, and while it writes the answer to one of
+    /// them, it has nothing for the others.
+    pub fn is_late_for(&self, request: StoreRequest) -> bool {
+        match request {
+            StoreRequest::Validated => self.must_be_validated(),
+            StoreRequest::Fresh | StoreRequest::Collapsed => self.has_just_expired(),
+            _ => false,
+        }
     }
 
     /// What is stored in the place of the validators.

@@ -2,7 +2,7 @@
 //! What EDGE judges of a response that has come through the store: its age, whether it is stale or too old, what the
 //! request counts as, and what `Cache-Status` says.
 
-use crate::link::Purpose;
+use crate::link::StoreRequest;
 use crate::stored::entry::{Entry, FillId};
 use crate::stored::stored_fields::StoredFields;
 use sluice_core::hot::StoreCheck;
@@ -135,27 +135,27 @@ impl<'a> Served<'a> {
     }
 
     /// Whether the store has served a 200 as it is, without a word from the origin.
-    pub fn is_hit(&self, purpose: Purpose) -> bool {
+    pub fn is_hit(&self, request: StoreRequest) -> bool {
         let whole = self.entry.stored && self.entry.status == 200;
-        whole && self.failure.is_none() && self.metric(purpose) == Metric::RequestsHit
+        whole && self.failure.is_none() && self.metric(request) == Metric::RequestsHit
     }
 
-    /// What the request counts as that was sent for `purpose`.
-    pub fn metric(&self, purpose: Purpose) -> Metric {
-        match purpose {
+    /// What the request counts as that was sent as `request`.
+    pub fn metric(&self, request: StoreRequest) -> Metric {
+        match request {
             _ if self.own && self.entry.revalidated => Metric::RequestsRevalidated,
             _ if self.own => Metric::RequestsMiss,
-            Purpose::Collapsed | Purpose::Validated => Metric::RequestsCollapsed,
+            StoreRequest::Collapsed | StoreRequest::Validated => Metric::RequestsCollapsed,
             _ if self.is_stale() => Metric::RequestsStale,
             _ => Metric::RequestsHit,
         }
     }
 
-    /// What `Cache-Status` says to a client whose request was sent for `purpose`. `collapsed` says that it has
+    /// What `Cache-Status` says to a client whose request was sent as `request`. `collapsed` says that it has
     /// waited for another's response.
-    pub fn cache_status(&self, purpose: Purpose, collapsed: bool) -> CacheStatus<'static> {
+    pub fn cache_status(&self, request: StoreRequest, collapsed: bool) -> CacheStatus<'static> {
         if self.own {
-            return self.own_cache_status(purpose);
+            return self.own_cache_status(request);
         }
         if let Some(status) = self.failure {
             return CacheStatus::forwarded(Forward::Stale)
@@ -183,11 +183,11 @@ impl<'a> Served<'a> {
         status.ttl(self.fresh_for())
     }
 
-    fn own_cache_status(&self, purpose: Purpose) -> CacheStatus<'static> {
+    fn own_cache_status(&self, request: StoreRequest) -> CacheStatus<'static> {
         let entry = &self.entry;
-        let (forward, status) = match purpose {
+        let (forward, status) = match request {
             _ if !entry.revalidated => (Forward::UriMiss, entry.status),
-            Purpose::Unshared => (Forward::Request, 304),
+            StoreRequest::Unshared => (Forward::Request, 304),
             _ => (Forward::Stale, 304),
         };
         let mut said = CacheStatus::forwarded(forward).forward_status(status);

@@ -91,7 +91,7 @@ use crate::workers::{FlightId, KeyHash, Millis, NumberMap, OwnHeaders, StreamId,
 
 pub use next_step::NextStep;
 pub use refreshes::CLAIM_MILLIS;
-pub use storing::{AwaitedFill, Store, StoreNews};
+pub use storing::{AwaitedFill, SMALL_BYTES, Store, StoreNews};
 
 /// A request that would take part.
 #[derive(Clone, Debug)]

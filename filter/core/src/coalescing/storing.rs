@@ -28,6 +28,9 @@ pub struct AwaitedFill {
     pub patience: Millis,
 }
 
+/// Objects of at most so many bytes are small: a call of the filter's own can bring them.
+pub const SMALL_BYTES: u64 = 1 << 20;
+
 /// The store's word on such a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreNews {

@@ -51,7 +51,7 @@ pub struct CanonicalTarget {
     url_len: usize,
     /// Where the values of the request headers begin that the URL's responses are known to vary with.
     plain_len: usize,
-    is_primary: bool,
+    has_plain_key: bool,
 }
 
 impl CanonicalTarget {
@@ -87,7 +87,7 @@ impl CanonicalTarget {
         Self {
             key: self.url().to_owned(),
             plain_len: self.url_len,
-            is_primary: false,
+            has_plain_key: false,
             ..*self
         }
     }
@@ -102,7 +102,7 @@ impl CanonicalTarget {
     pub fn plain(&self) -> Self {
         Self {
             key: self.plain_key().to_owned(),
-            is_primary: false,
+            has_plain_key: false,
             ..*self
         }
     }
@@ -113,23 +113,23 @@ impl CanonicalTarget {
     }
 
     /// The variant is the one that the store has under the plain key: the first of its URL.
-    pub fn become_primary(&mut self) {
-        self.is_primary = true;
+    pub fn take_plain_key(&mut self) {
+        self.has_plain_key = true;
     }
 
     /// Whether the store has the variant under the plain key.
-    pub fn is_primary(&self) -> bool {
-        self.is_primary
+    pub fn has_plain_key(&self) -> bool {
+        self.has_plain_key
     }
 
     /// Whether the store is asked for the plain key, under which it may have any variant.
     pub fn is_stored_plainly(&self) -> bool {
-        self.is_primary || self.plain_len == self.key.len()
+        self.has_plain_key || self.plain_len == self.key.len()
     }
 
     /// The key under which the store has the response.
     pub fn stored_key(&self) -> &str {
-        if self.is_primary {
+        if self.has_plain_key {
             self.plain_key()
         } else {
             self.cache_key()
@@ -163,7 +163,7 @@ impl CanonicalTarget {
     #[must_use]
     pub fn for_headers(&self) -> Self {
         let mut target = self.clone();
-        target.is_primary = false;
+        target.has_plain_key = false;
         target.qualify(qualifiers::METHOD, qualifiers::HEAD);
         target
     }
@@ -180,7 +180,7 @@ impl CanonicalTarget {
             authority_len: self.authority_len,
             url_len: key.len(),
             plain_len: key.len(),
-            is_primary: false,
+            has_plain_key: false,
             key,
         }
     }
@@ -243,7 +243,7 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
         authority_len,
         url_len,
         plain_len: url_len,
-        is_primary: false,
+        has_plain_key: false,
     })
 }
 

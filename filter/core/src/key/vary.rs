@@ -3,7 +3,7 @@
 //!
 //! The stores know no `Vary`. The first response with one says which headers matter: it is stored under the plain key of
 //! its URL, and the entry says of which variant it is. From then on the worker keys requests for the URL by the values of
-//! those headers, so that each variant is an entry of its own; requests for the first variant, the primary one, go on to
+//! those headers, so that each variant is an entry of its own; requests for the first variant, the plain one, go on to
 //! the plain key. A worker that does not know yet that the URL varies finds the plain entry, and learns from it.
 //!
 //! The headers that the policy lists are in every key. The origin is asked with the very values that the key has.

@@ -27,10 +27,10 @@ pub fn replaces(status: u16) -> bool {
 /// The page for a status.
 pub fn page(status: u16) -> String {
     let reason = reason(status);
-    let gap = if reason.is_empty() { "" } else { " " };
+    let space = if reason.is_empty() { "" } else { " " };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <title>{status}{gap}{reason}</title>\n<h1>{status}{gap}{reason}</h1>\n"
+         <title>{status}{space}{reason}</title>\n<h1>{status}{space}{reason}</h1>\n"
     )
 }
 

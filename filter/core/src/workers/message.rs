@@ -129,7 +129,7 @@ pub enum Message {
         /// The flight that has shown it, by its key.
         flight: KeyHash,
         /// The hash of the variant that the store has under the plain key.
-        primary: KeyHash,
+        plain_variant: KeyHash,
         /// The request headers that select among its responses.
         names: VaryNames,
     },
@@ -196,11 +196,11 @@ impl Message {
             Self::Varies {
                 plain,
                 flight,
-                primary,
+                plain_variant,
                 names,
             } => {
                 bytes.push(tag::VARIANT_STORED);
-                for hash in [plain, flight, primary] {
+                for hash in [plain, flight, plain_variant] {
                     bytes.extend(hash.0.to_le_bytes());
                 }
                 bytes.extend(names.as_str().as_bytes());
@@ -244,7 +244,7 @@ impl Message {
             tag::VARIANT_STORED => Self::Varies {
                 plain: KeyHash(reader.u64()?),
                 flight: KeyHash(reader.u64()?),
-                primary: KeyHash(reader.u64()?),
+                plain_variant: KeyHash(reader.u64()?),
                 names: VaryNames::parse(std::str::from_utf8(reader.rest()).ok()?),
             },
             tag::BODY_LENGTH => Self::BodyLength {
@@ -423,7 +423,7 @@ mod tests {
             Message::Varies {
                 plain: KeyHash(u64::MAX),
                 flight: KeyHash(2),
-                primary: KeyHash(3),
+                plain_variant: KeyHash(3),
                 names: VaryNames::parse("accept,x-plan"),
             },
             Message::BodyLength {

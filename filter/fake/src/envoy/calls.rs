@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls of the filter's own: to its background listener, as a rule, where each is a request to EDGE.
 
-use sluice_store::{LINK_HEADER, Purpose, Vouched};
+use sluice_store::{LINK_HEADER, StoreRequest, Vouched};
 
 use super::FakeEnvoy;
 use crate::process::Call;
@@ -22,7 +22,7 @@ impl FakeEnvoy {
             return;
         };
         match kind {
-            Some(Kind::Probe) => vm.probes.push_back(call),
+            Some(Kind::Lookup) => vm.lookups.push_back(call),
             Some(_) if fails => self.answer_call(&call, None),
             Some(_) if !hold => self.enter_edge(&call),
             _ => vm.calls.push_back(call),
@@ -33,15 +33,17 @@ impl FakeEnvoy {
     fn kind_of(&self, call: &Call) -> Option<Kind> {
         let link = call.headers.get(LINK_HEADER)?;
         let identity = &self.worker(call.seat)?.identity;
-        match identity.decode_link(link.as_bytes())?.vouched {
-            Vouched::Here(link) if call.cluster == BACKGROUND => Some(Kind::of_call(link.purpose)),
+        match identity.vouching.decode(link.as_bytes())?.vouched {
+            Vouched::Here(link) if call.cluster == BACKGROUND => Some(Kind::of_call(link.request)),
             Vouched::Here(_) | Vouched::Elsewhere(_) => None,
         }
     }
 
     /// A call comes to EDGE by the background listener.
     pub(super) fn enter_edge(&mut self, call: &Call) {
-        let kind = self.kind_of(call).unwrap_or(Kind::of_call(Purpose::Probe));
+        let kind = self
+            .kind_of(call)
+            .unwrap_or(Kind::of_call(StoreRequest::Lookup));
         let mut headers = call.headers.clone();
         // As Envoy does in a listener that believes who sends, on a connection without TLS.
         if !headers.has("x-forwarded-proto") {
@@ -153,8 +155,8 @@ impl FakeEnvoy {
             };
             let mut late = Vec::new();
             late.extend(vm.lost.extract_if(.., |call| call.deadline <= now));
-            while vm.probes.front().is_some_and(|call| call.deadline <= now) {
-                late.extend(vm.probes.pop_front());
+            while vm.lookups.front().is_some_and(|call| call.deadline <= now) {
+                late.extend(vm.lookups.pop_front());
             }
             for call in late {
                 self.answer_call(&call, None);

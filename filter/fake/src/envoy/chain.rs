@@ -3,7 +3,7 @@
 
 use sluice_core::internal_headers::PROOF_HEADER;
 use sluice_host::Action;
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 
 use super::FakeEnvoy;
 use crate::cache::{FakeCache, Stored};
@@ -99,11 +99,11 @@ impl FakeEnvoy {
         }
         let record = &self.clients[client.0];
         assert!(
-            record.kind != Kind::Background || record.purpose == Some(Purpose::Lead),
+            record.kind != Kind::Background || record.request == Some(StoreRequest::Lead),
             "{client:?} goes to the origin for nobody"
         );
         let id = FetchId(self.fetches.len());
-        let purpose = record.purpose.unwrap_or(Purpose::Bypass);
+        let request = record.request.unwrap_or(StoreRequest::Bypass);
         let key = record.key;
         let upstream = self.exchanges[client.0].upstream.as_mut();
         let upstream = upstream.expect("a request to the origin");
@@ -114,7 +114,7 @@ impl FakeEnvoy {
             client,
             key,
             cache_key,
-            purpose,
+            request,
             headers,
             fills: false,
             varies: false,

@@ -48,7 +48,7 @@ pub struct FakeEnvoy {
     pub slow_aborts: bool,
     /// Whether no background fill leads for anyone, as its call fails.
     pub calls_fail: bool,
-    /// Whether the filter's own calls, probes aside, wait for [`FakeEnvoy::send_calls`].
+    /// Whether the filter's own calls, lookups aside, wait for [`FakeEnvoy::send_calls`].
     pub hold_calls: bool,
     /// Whether root contexts get their turns only by [`FakeEnvoy::take_turns`].
     pub hold_turns: bool,

@@ -4,7 +4,7 @@
 use sluice_core::workers::StreamId;
 use sluice_host::Action;
 use sluice_roles::callbacks::StreamContext;
-use sluice_store::{LINK_HEADER, Purpose, Vouched};
+use sluice_store::{LINK_HEADER, StoreRequest, Vouched};
 
 use super::FakeEnvoy;
 use crate::exchange::{self, Context, Exchange, Side};
@@ -211,7 +211,7 @@ impl FakeEnvoy {
             accept: headers.get("accept").map(str::to_owned),
             admission: None,
             release: None,
-            purpose: None,
+            request: None,
             stage: Stage::Over(Ending::Failed(503)),
             response: None,
         });
@@ -286,17 +286,17 @@ impl FakeEnvoy {
             return;
         }
         self.note_key(client);
-        let purpose = self.purpose_of(client);
+        let request = self.store_request_of(client);
         let record = &mut self.clients[client.0];
-        record.purpose = purpose;
+        record.request = request;
         if stage == Stage::Going {
-            record.admission = purpose;
+            record.admission = request;
         }
         record.stage = Stage::Going;
-        if purpose == Some(Purpose::Lead) {
+        if request == Some(StoreRequest::Lead) {
             self.check_lead(client, before);
         }
-        if purpose == Some(Purpose::Empty) {
+        if request == Some(StoreRequest::Empty) {
             self.come_back(client);
         } else {
             self.enter_cache(client);
@@ -304,7 +304,7 @@ impl FakeEnvoy {
     }
 
     /// What EDGE has written into the request's link.
-    fn purpose_of(&mut self, client: Client) -> Option<Purpose> {
+    fn store_request_of(&mut self, client: Client) -> Option<StoreRequest> {
         let number = self.context(client, Side::Edge)?.number;
         let vm = self.vms[self.clients[client.0].seat].as_ref()?;
         let link = vm.host.with(number, |messages| {
@@ -315,11 +315,12 @@ impl FakeEnvoy {
             .worker
             .as_ref()?
             .identity
-            .decode_link(link.as_bytes())?
+            .vouching
+            .decode(link.as_bytes())?
             .vouched
         {
-            Vouched::Here(link) => Some(link.purpose),
-            Vouched::Elsewhere(purpose) => Some(purpose),
+            Vouched::Here(link) => Some(link.request),
+            Vouched::Elsewhere(request) => Some(request),
         }
     }
 

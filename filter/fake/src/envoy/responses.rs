@@ -176,7 +176,7 @@ impl FakeEnvoy {
         self.check_response(client);
         let record = &self.clients[client.0];
         let ending = match record.status() {
-            204 if record.kind == Kind::Background && record.purpose.is_none() => Ending::Unneeded,
+            204 if record.kind == Kind::Background && record.request.is_none() => Ending::Unneeded,
             status if status >= 500 => Ending::Failed(status),
             _ => Ending::Served,
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens to workers: time, messages, probes, policies, faults.
+//! What happens to workers: time, messages, lookups, policies, faults.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -95,36 +95,36 @@ impl FakeEnvoy {
         queues.iter().position(|queue| queue.name == name)
     }
 
-    /// Probes of a worker, and looks, that have no answer yet.
-    pub fn probes(&self, seat: usize) -> usize {
-        self.vms[seat].as_ref().map_or(0, |vm| vm.probes.len())
+    /// Lookups of a worker, and looks, that have no answer yet.
+    pub fn lookups(&self, seat: usize) -> usize {
+        self.vms[seat].as_ref().map_or(0, |vm| vm.lookups.len())
     }
 
-    /// The oldest probe of a worker is answered.
-    pub fn answer_probe(&mut self, seat: usize) {
-        if let Some(call) = self.take_probe(seat) {
+    /// The oldest lookup of a worker is answered.
+    pub fn answer_lookup(&mut self, seat: usize) {
+        if let Some(call) = self.take_lookup(seat) {
             self.enter_edge(&call);
             self.run();
         }
     }
 
-    /// The oldest probe of a worker is answered while the disk is full.
-    pub fn refuse_probe(&mut self, seat: usize) {
+    /// The oldest lookup of a worker is answered while the disk is full.
+    pub fn refuse_lookup(&mut self, seat: usize) {
         let full = std::mem::replace(&mut self.full, true);
-        self.answer_probe(seat);
+        self.answer_lookup(seat);
         self.full = full;
     }
 
-    /// The answer to the oldest probe of a worker is lost, so that Envoy gives the probe up in time.
-    pub fn lose_probe(&mut self, seat: usize) {
-        let probe = self.take_probe(seat);
+    /// The answer to the oldest lookup of a worker is lost, so that Envoy gives the lookup up in time.
+    pub fn lose_lookup(&mut self, seat: usize) {
+        let lookup = self.take_lookup(seat);
         if let Some(vm) = &mut self.vms[seat] {
-            vm.lost.extend(probe);
+            vm.lost.extend(lookup);
         }
     }
 
-    fn take_probe(&mut self, seat: usize) -> Option<Call> {
-        self.vms[seat].as_mut()?.probes.pop_front()
+    fn take_lookup(&mut self, seat: usize) -> Option<Call> {
+        self.vms[seat].as_mut()?.lookups.pop_front()
     }
 
     /// All workers get another configuration.

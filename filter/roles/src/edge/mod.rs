@@ -28,7 +28,6 @@ use sluice_core::policy::CorsPolicy;
 use sluice_core::sites::SiteIndex;
 use sluice_core::workers::StreamId;
 
-use crate::around;
 use crate::callbacks::StreamContext;
 use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
@@ -313,7 +312,7 @@ impl StreamContext for Edge {
             Some(worker) => self.respond(worker, ends),
             None => {
                 // The client sees what Envoy's cache was told, if this fails.
-                let _ = around::let_pass(host);
+                let _ = sluice_store::unmark_around(host);
                 Action::Continue
             }
         }

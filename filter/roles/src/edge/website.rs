@@ -8,6 +8,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::coalescing::SMALL_BYTES;
 use sluice_core::http::caching::cache_status::detailed;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
@@ -16,7 +17,7 @@ use sluice_core::website::{MissingObjectVisit, Substitute, document};
 use sluice_core::workers::Millis;
 
 use crate::reply::CACHE_STATUS;
-use crate::reply::substitute::{HeldResponse, MOST_BYTES};
+use crate::reply::substitute::HeldResponse;
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::request::policy::NumberedPolicy;
@@ -127,7 +128,7 @@ pub fn hold_for_substitute(
 /// Keeps a document that is too large for a call from being collected, which is told so by `status`.
 pub fn bound_document(host: &dyn Host, stream: &EdgeRequest, status: u16) -> host::Result<()> {
     let length = host.header_number(Map::Response, "content-length")?;
-    if length.is_some_and(|length| length > MOST_BYTES) {
+    if length.is_some_and(|length| length > SMALL_BYTES) {
         host.set_header(Map::Response, ":status", status.to_string())?;
         host.remove_header(Map::Response, "content-length")?;
         stream.body.passing.set(Passing::Nothing);

@@ -15,10 +15,10 @@ use sluice_core::policy::{Cookies, Origin};
 use sluice_core::workers::BodyId;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_store::Revalidation;
-use sluice_store::{Link, Purpose};
+use sluice_store::{Link, StoreRequest};
 
 use super::clean::{Asked, clean_response};
-use super::request::{prepare_request, revalidation_of, stored_key, written};
+use super::request::{prepare_request, stored_key, written};
 use super::selection::{Selection, is_wanted};
 use crate::request::EdgeRequest;
 use crate::request::body::{Body, Passing};
@@ -101,7 +101,7 @@ impl Fetch {
         policy: NumberedPolicy,
         headers: &Headers,
     ) -> Self {
-        let cacheable = !link.purpose.avoids_the_store();
+        let cacheable = !link.request.avoids_the_store();
         let stored_key = stored_key(headers);
         let selection = Selection::of(worker, link, &stored_key);
         let cache_key = selection.as_ref().map(Selection::cache_key);
@@ -110,10 +110,10 @@ impl Fetch {
         let authenticated = headers.has(AUTHORIZATION_HEADER);
         // Asking for the headers costs no more than asking whether they have changed, and what is stored may not be for
         // these credentials.
-        let alone = authenticated && link.purpose == Purpose::Unshared;
+        let alone = authenticated && link.request == StoreRequest::Unshared;
         let asks = cacheable && !for_headers && !alone;
-        let revalidation = asks.then(|| revalidation_of(&*worker.host, headers));
-        let stream = link.purpose.names_a_request();
+        let revalidation = asks.then(|| Revalidation::of_request(&*worker.host, headers));
+        let stream = link.request.names_a_request();
         let stream = stream.then(|| worker.stream(link.stream)).flatten();
         let may_share = stream.is_none_or(|stream| stream.may_share);
         // What is stored may be another variant, about which this request cannot ask.
@@ -178,12 +178,12 @@ impl Fetch {
         let (host, identity) = (&*worker.host, &*worker.identity);
         let policy = &self.policy.policy;
         let sent = written(headers, ":path");
-        let path = self.selection.as_ref().and_then(Selection::primary_path);
+        let path = self.selection.as_ref().and_then(Selection::plain_path);
         prepare_request(
             host,
             identity,
             policy,
-            self.link.purpose,
+            self.link.request,
             headers,
             path.unwrap_or(sent),
         )?;
@@ -228,7 +228,7 @@ impl Fetch {
 
     /// The request of EDGE that has caused it, while its client is there.
     pub fn stream(&self, worker: &Worker) -> Option<Rc<EdgeRequest>> {
-        let named = self.link.purpose.names_a_request();
+        let named = self.link.request.names_a_request();
         named.then(|| worker.stream(self.link.stream)).flatten()
     }
 
@@ -242,7 +242,7 @@ impl Fetch {
         status: u16,
         arrived: bool,
     ) -> bool {
-        let asks = !self.link.purpose.avoids_the_store() && !self.authenticated;
+        let asks = !self.link.request.avoids_the_store() && !self.authenticated;
         if !asks {
             return false;
         }
@@ -289,7 +289,7 @@ impl Fetch {
     pub fn begin(&self, worker: &mut Worker) {
         worker.metrics.count_of(&self.policy, Metric::OriginFetches);
         fills::origin_is_asked(worker, self.link.stream);
-        if !self.link.purpose.avoids_the_store() {
+        if !self.link.request.avoids_the_store() {
             fills::begin(worker, self.link.stream, self.context, self.fallback());
         }
         let stream = worker.stream(self.link.stream);
@@ -305,7 +305,7 @@ impl Fetch {
     }
 
     /// Whether the store had the object a moment ago, and is asked again before the origin is: Envoy's cache takes a file
-    /// away before it writes the one that a validation has freshened. A fill in between would open the next such gap.
+    /// away before it writes the one that a validation has freshened. A fill in between would leave the store without it once more.
     pub fn asks_again(&self, worker: &mut Worker) -> bool {
         let stream = worker.stream(self.link.stream);
         let fits = |stream: &Rc<EdgeRequest>| self.is_unexpected() && stream.may_call;
@@ -331,14 +331,14 @@ impl Fetch {
     /// Whether the store was believed to serve it without a word to the origin.
     const fn is_unexpected(&self) -> bool {
         matches!(
-            self.link.purpose,
-            Purpose::Fresh | Purpose::Collapsed | Purpose::Validated
+            self.link.request,
+            StoreRequest::Fresh | StoreRequest::Collapsed | StoreRequest::Validated
         )
     }
 
     /// The stale response that the store serves if the origin is slow. A refresh has none: nobody waits for it.
     pub fn fallback(&self) -> Option<Fallback> {
-        if self.link.purpose.is_background() {
+        if self.link.request.is_background() {
             return None;
         }
         Some(Fallback {
@@ -349,7 +349,7 @@ impl Fetch {
 
     /// Whether Envoy's cache would write into a client that has gone, which crashes Envoy.
     pub fn must_abort(&self, worker: &Worker) -> bool {
-        !self.link.purpose.avoids_the_store() && worker.stream(self.link.stream).is_none()
+        !self.link.request.avoids_the_store() && worker.stream(self.link.stream).is_none()
     }
 
     /// Whether a soft purge has overtaken a fill that no client sees. The store would put it in the place of

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use sluice_core::coalescing::SMALL_BYTES;
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, is_stream, judge};
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
@@ -13,7 +14,6 @@ use sluice_store::Revalidation;
 use super::fetch::Fetch;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::Variance;
-use crate::reply::substitute::MOST_BYTES;
 use crate::worker::Worker;
 use sluice_host::Host;
 use sluice_host::headers::Headers;
@@ -25,8 +25,8 @@ pub struct Judged<'a> {
     pub verdict: Verdict,
     /// The whole cache key of the response, which may be that of a variant where its request's is not.
     pub key: String,
-    /// Whether the store has it as the primary variant of its URL, which was not known to vary.
-    pub is_primary: bool,
+    /// Whether the store has it as the plain variant of its URL, which was not known to vary.
+    pub has_plain_key: bool,
     /// What it varies with.
     pub variance: Variance<'a>,
     /// Its surrogate keys, if they can be read.
@@ -54,9 +54,9 @@ impl<'a> Judged<'a> {
         let key = asked_key(fetch, freshens).into_owned();
         let variance = Variance::of(&fetch.policy.policy, &key, headers);
         // What a 304 freshens was selected by what it was stored with, and nothing else.
-        let primary = match freshens {
+        let plain_variant = match freshens {
             Some(_) => None,
-            None => primary_key(fetch, headers, &variance),
+            None => plain_key_of(fetch, headers, &variance),
         };
         let surrogate_keys = SurrogateKeys::of(&fetch.policy.policy, headers);
         let judge = |unkeyed| {
@@ -74,17 +74,17 @@ impl<'a> Judged<'a> {
             };
             verdict_of(&*worker.host, fetch, response, freshens)
         };
-        let primary = primary.and_then(|key| match judge(None) {
+        let plain_variant = plain_variant.and_then(|key| match judge(None) {
             verdict @ Verdict::Store(_) => Some((verdict, key)),
             _ => None,
         });
-        let is_primary = primary.is_some();
+        let has_plain_key = plain_variant.is_some();
         // Who waits under the plain key may want another variant, so that what is not stored is not for them.
-        let (verdict, key) = primary.unwrap_or_else(|| (judge(variance.unkeyed()), key));
+        let (verdict, key) = plain_variant.unwrap_or_else(|| (judge(variance.unkeyed()), key));
         Self {
             verdict,
             key,
-            is_primary,
+            has_plain_key,
             surrogate_keys: surrogate_keys.unwrap_or_default(),
             variance,
         }
@@ -204,10 +204,10 @@ fn has_validator(headers: &Headers) -> bool {
 /// A worker that does not know yet of which variant it is gives it to requests for others, which need a call then. So it is
 /// not larger than what a call may bring. It is for all whose requests make the same key, so that the origin must have been
 /// asked with the values which that has.
-fn primary_key(fetch: &Fetch, headers: &Headers, variance: &Variance<'_>) -> Option<String> {
+fn plain_key_of(fetch: &Fetch, headers: &Headers, variance: &Variance<'_>) -> Option<String> {
     let small = headers
         .content_length()
-        .is_none_or(|length| length <= MOST_BYTES);
+        .is_none_or(|length| length <= SMALL_BYTES);
     let selection = fetch.selection.as_ref().filter(|_| fetch.room && small)?;
     let key = selection.key(variance.lesson()?)?;
     selection.asks_for(&key).then_some(key)

@@ -22,11 +22,11 @@ use std::rc::Rc;
 
 use fetch::Fetch;
 use orphaned::OrphanedRequest;
-use request::{is_late, keeps_unasked, not_served, prepare_request, written};
+use request::{keeps_unasked, not_served, prepare_request, written};
 use response::respond;
 use sluice_core::internal_headers::{FALLBACK_HEADER, PROOF_HEADER, SERVER_HEADER};
 use sluice_core::metrics::Metric;
-use sluice_store::{LINK_HEADER, Link, Purpose, Received, Vouched};
+use sluice_store::{LINK_HEADER, Link, Received, StoreRequest, Vouched};
 
 use crate::callbacks::StreamContext;
 use crate::reply::DueReply;
@@ -57,7 +57,7 @@ impl OriginStream {
         let headers = worker.host.headers(Map::Request)?;
         let vouched = headers
             .get(LINK_HEADER)
-            .and_then(|value| worker.identity.decode_link(value.bytes()));
+            .and_then(|value| worker.identity.vouching.decode(value.bytes()));
         let Some(Received { vouched, site }) = vouched else {
             return Ok(self.stop(worker));
         };
@@ -81,12 +81,12 @@ impl OriginStream {
         match vouched {
             // The hop brings it back to EDGE, and nowhere else.
             Vouched::Here(Link {
-                purpose: Purpose::Empty,
+                request: StoreRequest::Empty,
                 ..
             })
-            | Vouched::Elsewhere(Purpose::Empty) => Ok(Action::Continue),
+            | Vouched::Elsewhere(StoreRequest::Empty) => Ok(Action::Continue),
             Vouched::Here(link) => self.receive_linked(worker, link, policy, &headers),
-            Vouched::Elsewhere(purpose) => self.adopt(worker, purpose, policy, &headers),
+            Vouched::Elsewhere(request) => self.adopt(worker, request, policy, &headers),
         }
     }
 
@@ -103,20 +103,20 @@ impl OriginStream {
     fn adopt(
         &mut self,
         worker: &mut Worker,
-        purpose: Purpose,
+        request: StoreRequest,
         policy: NumberedPolicy,
         headers: &Headers,
     ) -> host::Result<Action> {
-        if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(worker, not_served(worker, purpose, headers)));
+        if matches!(request, StoreRequest::Lookup | StoreRequest::StoreOnly) {
+            return Ok(self.refuse(worker, not_served(worker, request, headers)));
         }
-        if purpose.is_background() {
+        if request.is_background() {
             return Ok(self.stop(worker));
         }
         let path = written(headers, ":path");
         let (host, identity) = (&*worker.host, &*worker.identity);
-        prepare_request(host, identity, &policy.policy, purpose, headers, path)?;
-        let cacheable = !purpose.avoids_the_store();
+        prepare_request(host, identity, &policy.policy, request, headers, path)?;
+        let cacheable = !request.avoids_the_store();
         self.adopted = Some(OrphanedRequest::new(worker, policy, headers, cacheable));
         Ok(Action::Continue)
     }
@@ -129,8 +129,8 @@ impl OriginStream {
         policy: NumberedPolicy,
         headers: &Headers,
     ) -> host::Result<Action> {
-        if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(worker, not_served(worker, link.purpose, headers)));
+        if matches!(link.request, StoreRequest::Lookup | StoreRequest::StoreOnly) {
+            return Ok(self.refuse(worker, not_served(worker, link.request, headers)));
         }
         let fetch = Fetch::of(worker, self.context, link, policy, headers);
         if let Some(kept) = fetch
@@ -142,7 +142,7 @@ impl OriginStream {
             return Ok(self.refuse(worker, DueReply::Keep(Rc::clone(kept))));
         }
         let revalidation = fetch.revalidation.as_ref();
-        if let Some(stored) = revalidation.filter(|stored| is_late(link, stored)) {
+        if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
             fills::store_is_late(worker, link.stream);
             return Ok(self.refuse(worker, DueReply::Unwritten(Rc::clone(stored))));
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_host::header_edit::HeaderEdit;
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 
 use super::fetch::Fetch;
 use crate::request::EdgeRequest;
@@ -42,7 +42,7 @@ pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> 
     const STATUS: u16 = 503;
     worker.metrics.count(Metric::ValidationsRefused, 1);
     worker.keys.doubt(&fetch.stored_key);
-    let refreshes = fetch.link.purpose == Purpose::Refresh;
+    let refreshes = fetch.link.request == StoreRequest::Refresh;
     let fits = |stream: &Rc<EdgeRequest>| {
         refreshes
             || (!stream.authenticated

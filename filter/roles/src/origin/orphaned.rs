@@ -10,7 +10,6 @@ use sluice_core::metrics::Metric;
 use super::clean::{Asked, clean_response, note_bucket_error, remove_hidden, undo_connection};
 use super::failure::{bound_lines, note_failure, say};
 use super::request::{stored_key, written};
-use crate::around;
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
@@ -73,7 +72,7 @@ impl OrphanedRequest {
             let host = &*worker.host;
             return host.set_header(Map::Response, "cache-control", "no-store");
         }
-        around::keep_away(&*worker.host)
+        sluice_store::mark_around(&*worker.host)
     }
 
     /// Handles a part of `size` bytes of the body that passes.

@@ -38,9 +38,9 @@ fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
         return;
     };
     worker.keys.renew_lesson(&stream.target);
-    if judged.is_primary {
+    if judged.has_plain_key {
         let plain_key = stream.target.plain_key();
-        variants::learn_primary(
+        variants::learn_plain_variant(
             worker,
             plain_key,
             &judged.key,

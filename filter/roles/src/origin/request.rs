@@ -13,7 +13,7 @@ use sluice_core::policy::Policy;
 use sluice_core::policy::forward_header;
 use sluice_store::Revalidation;
 use sluice_store::without_hash;
-use sluice_store::{BYPASS_SENTINEL, Link, Purpose};
+use sluice_store::{BYPASS_SENTINEL, Link, StoreRequest};
 
 use super::variance;
 use crate::reply::DueReply;
@@ -31,13 +31,13 @@ pub fn prepare_request(
     host: &dyn Host,
     identity: &Identity,
     policy: &Policy,
-    purpose: Purpose,
+    request: StoreRequest,
     headers: &Headers,
     path: &str,
 ) -> host::Result<()> {
-    let (cacheable, shared) = (!purpose.avoids_the_store(), purpose.is_shared());
+    let (cacheable, shared) = (!request.avoids_the_store(), request.is_shared());
     // It asks for a part of what a fill asks for, and others may get its response.
-    let ahead = purpose == Purpose::Ahead;
+    let ahead = request == StoreRequest::Ahead;
     for (name, value) in headers.iter() {
         let of_store = matches!(
             name,
@@ -138,16 +138,16 @@ pub fn written<'a>(headers: &'a Headers, name: &str) -> &'a str {
 }
 
 /// The answer to a request that is only for the store.
-pub fn not_served(worker: &Worker, purpose: Purpose, headers: &Headers) -> DueReply {
-    let revalidation = revalidation_of(&*worker.host, headers);
+pub fn not_served(worker: &Worker, request: StoreRequest, headers: &Headers) -> DueReply {
+    let revalidation = Revalidation::of_request(&*worker.host, headers);
     let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
-    match (purpose, revalidation) {
-        // What it is tells whether it is what the probe looks for.
-        (Purpose::Probe, Some(stored)) if stored.must_be_validated() => {
+    match (request, revalidation) {
+        // What it is tells whether it is what the lookup looks for.
+        (StoreRequest::Lookup, Some(stored)) if stored.must_be_validated() => {
             DueReply::Unwritten(Rc::new(stored))
         }
-        (Purpose::Probe, Some(stored)) if worth_it(&stored) => DueReply::Expired,
-        (Purpose::Probe, _) if worker.room.is_lacking() => DueReply::NoRoom,
+        (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => DueReply::Expired,
+        (StoreRequest::Lookup, _) if worker.room.is_lacking() => DueReply::NoRoom,
         _ => DueReply::NotStored,
     }
 }
@@ -155,29 +155,9 @@ pub fn not_served(worker: &Worker, purpose: Purpose, headers: &Headers) -> DueRe
 /// Whether the stored response is served without asking the origin, which has just failed and is left alone. The store
 /// does not know that, so each request comes here.
 pub fn keeps_unasked(worker: &mut Worker, link: Link, cache_key: &str) -> bool {
-    let clients = !link.purpose.is_background();
+    let clients = !link.request.is_background();
     clients && {
         let key = worker.keys.key_hash(cache_key);
         background::is_failing(worker, key)
     }
-}
-
-/// Whether the stored response has expired while the request was on its way to the store, or was validated while the
-/// request waited. The store would have each such request ask, and while it writes the answer to one of them, it has
-/// nothing for the others.
-pub fn is_late(link: Link, stored: &Revalidation) -> bool {
-    if link.purpose == Purpose::Validated {
-        return stored.must_be_validated();
-    }
-    let expected = matches!(link.purpose, Purpose::Fresh | Purpose::Collapsed);
-    expected && stored.has_just_expired()
-}
-
-/// The stored response that the store asks about, if its request is conditional.
-pub fn revalidation_of(host: &dyn Host, headers: &Headers) -> Option<Revalidation> {
-    Revalidation::parse(
-        headers.get("if-none-match"),
-        headers.get("if-modified-since"),
-        host.unix_seconds(),
-    )
 }

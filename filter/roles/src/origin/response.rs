@@ -3,7 +3,6 @@
 
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::with_spaces;
-use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::vary::variant_of;
 use sluice_core::origin_failure::OriginFailure;
 use sluice_core::policy::{Policy, SetCookie};
@@ -12,7 +11,7 @@ use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
 use sluice_store::FillId;
 use sluice_store::Revalidation;
-use sluice_store::{HIDDEN_FIELDS, HiddenFields};
+use sluice_store::hide_fields;
 use sluice_store::{OriginResponse, WRITTEN_FIELDS};
 
 use super::clean::{has_kept, note_bucket_error, remove_hidden, undo_connection};
@@ -23,12 +22,11 @@ use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::blur_head;
-use crate::around;
 use crate::request::body::Body;
 use crate::worker::own_requests::ahead;
 use crate::worker::{Worker, fills};
 use sluice_host::headers::Headers;
-use sluice_host::{self as host, Host, Map};
+use sluice_host::{self as host, Map};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
@@ -87,9 +85,9 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
-    if fetch.link.purpose.avoids_the_store() {
+    if fetch.link.request.avoids_the_store() {
         fetch.response.ended = end_of_stream;
-        return around::keep_away(&*worker.host);
+        return sluice_store::mark_around(&*worker.host);
     }
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
 }
@@ -145,7 +143,9 @@ fn respond_to_store(
             unannounced(worker, fetch, headers, status, freshens.is_some());
     }
     let shown = match judged.is_stored() || freshens.is_some() {
-        true => hide(&*worker.host, &fetch.policy.policy, headers)?,
+        true => hide_fields(&*worker.host, headers, |name| {
+            stays(&fetch.policy.policy, name)
+        })?,
         false => None,
     };
     let headers = shown.as_ref().unwrap_or(headers);
@@ -157,30 +157,15 @@ fn respond_to_store(
     fetch.response.ended = end_of_stream;
     outcome::tell(worker, fetch, &judged, end_of_stream);
     let whole = fetch.response.stores && brings_object(fetch, status) && freshens.is_none();
-    if whole && !judged.is_primary {
+    if whole && !judged.has_plain_key {
         let_ranges_go_ahead(worker, fetch, headers);
     }
     Ok(())
 }
 
-/// Hides the fields from the store that are no text. The headers that are left, if there are such.
-fn hide(host: &dyn Host, policy: &Policy, headers: &Headers) -> host::Result<Option<Headers>> {
-    let is_text = |(_, value)| FieldValue::new(value).text().is_ok();
-    if headers.fields().all(is_text) {
-        return Ok(None);
-    }
-    // What has been taken out of the response since is not among them, nor what is taken out for the store.
-    let current = host.headers(Map::Response)?;
-    let stays = |name: &str| name != "set-cookie" || policy.cache.set_cookie == SetCookie::Store;
-    let fields = current.iter().filter(|(name, _)| stays(name));
-    let Some(hidden) = HiddenFields::of(fields) else {
-        return Ok(None);
-    };
-    for name in hidden.names() {
-        host.remove_header(Map::Response, name)?;
-    }
-    host.add_header(Map::Response, HIDDEN_FIELDS, hidden.encoded())?;
-    host.headers(Map::Response).map(Some)
+/// Whether the store may see a field of that name.
+fn stays(policy: &Policy, name: &str) -> bool {
+    name != "set-cookie" || policy.cache.set_cookie == SetCookie::Store
 }
 
 /// Tells the worker what the fill brings, so that ranges need not wait for it that begin far ahead.
@@ -241,7 +226,7 @@ fn index(worker: &mut Worker, fetch: &Fetch, keys: &SurrogateKeys<'_>) -> bool {
 }
 
 fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {
-    worker.identity.fill_id(fetch.link.stream)
+    worker.identity.vouching.fill_id(fetch.link.stream)
 }
 
 /// Whether a response of that status brings an object as it is stored.

@@ -19,7 +19,7 @@ impl Selection {
     /// That of the request which EDGE has sent on; `None` where the store has its response under a key of its own.
     pub fn of(worker: &Worker, link: Link, stored_key: &str) -> Option<Self> {
         let stream = link
-            .purpose
+            .request
             .names_a_request()
             .then(|| worker.stream(link.stream))?;
         let here = |stream: &Rc<EdgeRequest>| {
@@ -35,9 +35,9 @@ impl Selection {
     }
 
     /// The path with the qualifiers of the variant that the store has under the plain key, if the request is for that.
-    pub fn primary_path(&self) -> Option<&str> {
+    pub fn plain_path(&self) -> Option<&str> {
         let target = &self.0.target;
-        target.is_primary().then(|| target.path())
+        target.has_plain_key().then(|| target.path())
     }
 
     /// The key of the variant that the request is for, whose URL varies with `names`.
@@ -67,10 +67,10 @@ impl Selection {
         let plain = target.plain_key();
         let Some(variant) = stored.validator()?.variant else {
             // It was not known to vary, and may be any variant by now.
-            return (!target.is_primary()).then(|| plain.to_owned());
+            return (!target.has_plain_key()).then(|| plain.to_owned());
         };
         let key = vary::key_of_variant(plain, variant);
-        let wanted = if target.is_primary() {
+        let wanted = if target.has_plain_key() {
             self.cache_key().to_owned()
         } else {
             self.key(&VaryNames::beyond(plain, &key)?)?

@@ -14,7 +14,7 @@ use sluice_core::hot::HotCopy;
 use sluice_core::http::caching::cache_name::CacheName;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::Rejection;
-use sluice_store::Revalidation;
+use sluice_store::{LOOKUP_EXPIRED, LOOKUP_NO_ROOM, Revalidation};
 use substitute::{Document, HeldResponse};
 
 use crate::request::EdgeRequest;
@@ -27,11 +27,6 @@ pub const CACHE_STATUS: &str = "cache-status";
 /// Detail of `Cache-Status` of a response that is wanted from the store only, which does not have it.
 pub const NOT_STORED: &str = "only-if-cached";
 
-/// Tells a look at the store that the stored response has to be revalidated.
-pub const EXPIRED: u16 = 412;
-/// Tells a look at the store, or a probe, that the store has no such response and no room.
-pub const NO_ROOM: u16 = 507;
-
 /// A reply that a paused request gets at the root context's next turn.
 #[derive(Clone, Debug)]
 pub enum DueReply {
@@ -39,9 +34,9 @@ pub enum DueReply {
     Unlinked,
     /// ORIGIN: the request is for the store only, which does not have the response.
     NotStored,
-    /// ORIGIN: a probe of a store that has neither the response nor room.
+    /// ORIGIN: a lookup of a store that has neither the response nor room.
     NoRoom,
-    /// ORIGIN: a probe of a store whose response has to be revalidated.
+    /// ORIGIN: a lookup of a store whose response has to be revalidated.
     Expired,
     /// ORIGIN: the origin fails, and the store serves its stale response.
     Keep(Rc<Revalidation>),
@@ -81,8 +76,8 @@ impl DueReply {
         match self {
             Self::Unlinked => host.respond(403, "sluice_unlinked", NO_STORE, ""),
             Self::NotStored => host.respond(504, "sluice_not_stored", NO_STORE, ""),
-            Self::NoRoom => host.respond(NO_ROOM, "sluice_no_room", NO_STORE, ""),
-            Self::Expired => host.respond(EXPIRED, "sluice_expired", NO_STORE, ""),
+            Self::NoRoom => host.respond(LOOKUP_NO_ROOM, "sluice_no_room", NO_STORE, ""),
+            Self::Expired => host.respond(LOOKUP_EXPIRED, "sluice_expired", NO_STORE, ""),
             Self::Keep(revalidation) => {
                 let headers = revalidation.keeping_headers();
                 let headers = headers

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses that take the place of an object that a site does not have.
 
+use sluice_core::coalescing::SMALL_BYTES;
 use sluice_core::policy::Policy;
 use sluice_core::website::cors::CORS_PREFIX;
 use sluice_core::website::{MissingObjectVisit, Substitute};
@@ -13,8 +14,6 @@ use crate::request::stand_in::StandIn;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Host, Map};
 
-/// Larger documents take no object's place.
-pub const MOST_BYTES: u64 = 1 << 20;
 /// Tells a call that the variant which it asks for is larger.
 pub const TOO_LARGE: u16 = 507;
 /// What describes the body of an error, and its way through caches.
@@ -99,7 +98,7 @@ impl Document {
         let whole = headers
             .content_length()
             .is_none_or(|length| length == bytes);
-        let fits = bytes <= MOST_BYTES;
+        let fits = bytes <= SMALL_BYTES;
         if !whole || !fits || status == TOO_LARGE {
             return None;
         }

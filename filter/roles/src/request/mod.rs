@@ -23,7 +23,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::website::MissingObjectVisit;
 use sluice_core::workers::{OwnHeaders, StreamId};
-use sluice_store::{Link, Purpose};
+use sluice_store::{Link, StoreRequest};
 use stand_in::StandIn;
 
 use crate::request::headers::Header;
@@ -90,8 +90,8 @@ pub struct EdgeRequest {
 pub struct Progress {
     /// Facts for the access log.
     pub account: Rc<Account>,
-    /// Its purpose, as its link says.
-    pub purpose: Cell<Purpose>,
+    /// Its request to the store, as its link says.
+    pub store_request: Cell<StoreRequest>,
     /// How it goes on, unless it asks the store or the origin in a way of its own.
     pub next_step: Cell<Option<NextStep>>,
     /// Which background calls it has had.
@@ -127,7 +127,7 @@ impl Progress {
     fn new(account: Rc<Account>) -> Self {
         Self {
             account,
-            purpose: Cell::new(Purpose::Alone),
+            store_request: Cell::new(StoreRequest::Alone),
             next_step: Cell::new(None),
             prior_call: Cell::new(PriorCall::None),
             headers: RefCell::default(),
@@ -307,7 +307,7 @@ impl EdgeRequest {
     /// The link towards ORIGIN.
     pub fn link(&self) -> Link {
         Link {
-            purpose: self.progress.purpose.get(),
+            request: self.progress.store_request.get(),
             stream: self.id,
             policy: self.policy.number,
         }

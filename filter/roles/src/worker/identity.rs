@@ -10,10 +10,8 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::policy::Policy;
 use sluice_core::workers::agreement::{agree_on, take_number};
-use sluice_core::workers::{KeyHash, OwnHeaders, StreamId, WorkerId};
-use sluice_store::FillId;
-use sluice_store::store_path;
-use sluice_store::{Link, Received, Secrets};
+use sluice_core::workers::{KeyHash, OwnHeaders, WorkerId};
+use sluice_store::{Vouching, store_path};
 
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Level};
@@ -23,9 +21,8 @@ use sluice_host::{self as host, Host, Level};
 pub struct Identity {
     /// The number of this worker, past ones included.
     pub worker: WorkerId,
-    /// Distinguishes this VM's fills from all others, past ones included.
-    nonce: u64,
-    secrets: Secrets,
+    /// The secrets of this VM, by which it vouches for requests.
+    pub vouching: Vouching,
     /// The key of all hashes of keys, which is the same in all workers.
     hash_key: [u64; 2],
     /// The secret of the names in the store, and of the hashes by which purges know URLs.
@@ -44,13 +41,9 @@ impl Identity {
     pub fn new(host: &dyn Host) -> host::Result<Self> {
         let worker = take_number(host)?;
         let hash_key = agree_on(host, "sluice/hash-key", host.random()?)?;
-        // What all VMs of this process know and nobody else, so that one is believed by its successor.
-        let [process, _] = agree_on(host, "sluice/secret", host.random()?)?;
-        let [nonce, vm] = [host.random()?, host.random()?].map(u64::from_le_bytes);
         Ok(Self {
             worker,
-            nonce,
-            secrets: Secrets { process, vm },
+            vouching: Vouching::new(host)?,
             hash_key,
             store_secret: store_secret(host)?,
             name: cache_name(host)?,
@@ -58,27 +51,9 @@ impl Identity {
         })
     }
 
-    /// The value of the link header for a request of a site.
-    pub fn encode_link(&self, link: Link, site: &str) -> String {
-        link.encode(self.secrets, site)
-    }
-
-    /// What a link header says, if it is the filter's.
-    pub fn decode_link<'a>(&self, value: &'a [u8]) -> Option<Received<'a>> {
-        Link::decode(value, self.secrets)
-    }
-
     /// `:path` of `target` towards the store.
     pub fn store_path(&self, target: &CanonicalTarget) -> String {
         store_path(&self.store_secret, target)
-    }
-
-    /// The name of this VM's fill on behalf of a request.
-    pub fn fill_id(&self, stream: StreamId) -> FillId {
-        FillId {
-            nonce: self.nonce,
-            stream: stream.0,
-        }
     }
 
     /// What a request with these headers takes to the origin beside those of `key`.

@@ -95,10 +95,10 @@ impl Worker {
             Message::Varies {
                 plain,
                 flight,
-                primary,
+                plain_variant,
                 names,
             } => {
-                self.keys.learn_primary(plain, primary, names);
+                self.keys.learn_plain_variant(plain, plain_variant, names);
                 self.turn(self.roots.serving(), |coalescer, turn| {
                     coalescer.part_variants(flight, turn);
                 });

@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, RngAlgorithm};
 use sluice_core::coalescing::NextStep;
 use sluice_core::workers::Millis;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, FetchPhase};
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 
 /// The path of most requests.
 pub const KEY: u64 = 7;
@@ -66,9 +66,9 @@ pub fn fill(envoy: &mut FakeEnvoy, fetch: FetchId) {
     }
     envoy.end(fetch);
     envoy.commit(key);
-    await_probe(envoy, seat);
+    await_lookup(envoy, seat);
     for seat in 0..envoy.workers() {
-        envoy.answer_probe(seat);
+        envoy.answer_lookup(seat);
     }
     envoy.deliver_all();
     envoy.close_all();
@@ -76,17 +76,17 @@ pub fn fill(envoy: &mut FakeEnvoy, fetch: FetchId) {
 
 /// A worker whose fill has ended has asked the store for it, as it does where somebody waits. Else so much time has passed
 /// that the response is believed to be stored.
-pub fn await_probe(envoy: &mut FakeEnvoy, seat: usize) {
+pub fn await_lookup(envoy: &mut FakeEnvoy, seat: usize) {
     let Some(coalescer) = envoy.coalescer(seat) else {
         return;
     };
     if coalescer.resting() > 0 {
         let end = envoy.now() + envoy.policy.lease;
-        while envoy.now() < end && envoy.probes(seat) == 0 {
+        while envoy.now() < end && envoy.lookups(seat) == 0 {
             live(envoy, 10);
             envoy.deliver_all();
         }
-    } else if envoy.probes(seat) == 0 && coalescer.flights() > 0 {
+    } else if envoy.lookups(seat) == 0 && coalescer.flights() > 0 {
         envoy.advance(50);
         envoy.tick(seat);
     }
@@ -101,8 +101,8 @@ pub fn live(envoy: &mut FakeEnvoy, millis: Millis) {
     }
 }
 
-/// For what purpose that request went on at once; `None` if it waited.
-pub fn admission(envoy: &FakeEnvoy, client: Client) -> Option<Purpose> {
+/// As which request to the store that request went on at once; `None` if it waited.
+pub fn admission(envoy: &FakeEnvoy, client: Client) -> Option<StoreRequest> {
     envoy.clients[client.0].admission
 }
 

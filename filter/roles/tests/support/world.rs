@@ -235,8 +235,8 @@ impl World {
                 let key = key(number);
                 self.host.evict(key);
             }
-            Step::AnswerProbe { worker } => self.host.answer_probe(seat(worker)),
-            Step::LoseProbe { worker } => self.host.lose_probe(seat(worker)),
+            Step::AnswerLookup { worker } => self.host.answer_lookup(seat(worker)),
+            Step::LoseLookup { worker } => self.host.lose_lookup(seat(worker)),
             Step::Tick { worker } => self.tick(seat(worker)),
             Step::TickAll => self.tick_all(),
             Step::Rescan { worker } => self.host.update_policy(seat(worker)),
@@ -337,8 +337,8 @@ impl World {
             self.host.commit(key);
         }
         for seat in 0..self.host.workers() {
-            for _ in 0..self.host.probes(seat) {
-                self.host.answer_probe(seat);
+            for _ in 0..self.host.lookups(seat) {
+                self.host.answer_lookup(seat);
                 self.watch_orphans();
             }
         }

@@ -74,8 +74,8 @@ fn aged(entry: Entry<'static>, age: &'static str) -> Served<'static> {
     served(entry, &[("age", age)], &arrival())
 }
 
-fn status(served: &Served<'_>, purpose: Purpose) -> String {
-    served.cache_status(purpose, false).member_of(&name())
+fn status(served: &Served<'_>, request: StoreRequest) -> String {
+    served.cache_status(request, false).member_of(&name())
 }
 
 #[test]
@@ -202,23 +202,31 @@ fn a_request_counts_as_what_its_response_is() {
         ..own()
     };
     let rows = [
-        (aged(entry(), "1"), Purpose::Fresh, Metric::RequestsHit),
-        (aged(entry(), "10"), Purpose::Fresh, Metric::RequestsStale),
+        (aged(entry(), "1"), StoreRequest::Fresh, Metric::RequestsHit),
         (
             aged(entry(), "10"),
-            Purpose::Collapsed,
+            StoreRequest::Fresh,
+            Metric::RequestsStale,
+        ),
+        (
+            aged(entry(), "10"),
+            StoreRequest::Collapsed,
             Metric::RequestsCollapsed,
         ),
-        (aged(own(), "1"), Purpose::Collapsed, Metric::RequestsMiss),
+        (
+            aged(own(), "1"),
+            StoreRequest::Collapsed,
+            Metric::RequestsMiss,
+        ),
         (
             aged(revalidated, "1"),
-            Purpose::Lead,
+            StoreRequest::Lead,
             Metric::RequestsRevalidated,
         ),
     ];
-    for (served, purpose, metric) in rows {
-        assert_eq!(served.metric(purpose), metric);
-        assert_eq!(served.is_hit(purpose), metric == Metric::RequestsHit);
+    for (served, request, metric) in rows {
+        assert_eq!(served.metric(request), metric);
+        assert_eq!(served.is_hit(request), metric == Metric::RequestsHit);
     }
 }
 
@@ -229,9 +237,9 @@ fn what_the_store_keeps_as_the_origin_fails_is_no_hit() {
         ..arrival()
     };
     let served = served(entry(), &[("age", "1")], &failed);
-    assert!(!served.is_hit(Purpose::Fresh));
+    assert!(!served.is_hit(StoreRequest::Fresh));
     let expected = "sluice; fwd=stale; fwd-status=503; ttl=9";
-    assert_eq!(status(&served, Purpose::Fresh), expected);
+    assert_eq!(status(&served, StoreRequest::Fresh), expected);
 }
 
 #[test]
@@ -260,46 +268,46 @@ fn cache_status_tells_how_the_response_came() {
         ..no_room
     };
     let rows = [
-        (entry(), Purpose::Fresh, "sluice; hit; ttl=9"),
+        (entry(), StoreRequest::Fresh, "sluice; hit; ttl=9"),
         (
             own(),
-            Purpose::Lead,
+            StoreRequest::Lead,
             "sluice; fwd=uri-miss; fwd-status=200; stored; ttl=9",
         ),
         (
             revalidated,
-            Purpose::Lead,
+            StoreRequest::Lead,
             "sluice; fwd=stale; fwd-status=304; ttl=9",
         ),
         (
             revalidated,
-            Purpose::Unshared,
+            StoreRequest::Unshared,
             "sluice; fwd=request; fwd-status=304; ttl=9",
         ),
         (
             no_room,
-            Purpose::Lead,
+            StoreRequest::Lead,
             "sluice; fwd=uri-miss; fwd-status=200; detail=no-room",
         ),
         (
             unstored,
-            Purpose::Lead,
+            StoreRequest::Lead,
             "sluice; fwd=uri-miss; fwd-status=200",
         ),
     ];
-    for (entry, purpose, expected) in rows {
-        assert_eq!(status(&aged(entry, "1"), purpose), expected);
+    for (entry, request, expected) in rows {
+        assert_eq!(status(&aged(entry, "1"), request), expected);
     }
 }
 
 #[test]
 fn who_has_waited_is_told_of_the_miss_or_of_the_validation() {
-    let miss = aged(entry(), "1").cache_status(Purpose::Collapsed, true);
+    let miss = aged(entry(), "1").cache_status(StoreRequest::Collapsed, true);
     assert_eq!(
         miss.member_of(&name()),
         "sluice; fwd=uri-miss; collapsed; ttl=9"
     );
-    let stale = aged(entry(), "12").cache_status(Purpose::Collapsed, true);
+    let stale = aged(entry(), "12").cache_status(StoreRequest::Collapsed, true);
     assert_eq!(
         stale.member_of(&name()),
         "sluice; fwd=stale; collapsed; ttl=-2"

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::qualifiers;
+use sluice_host::headers::Headers;
+use sluice_host::{self as host, Host, Map};
 
 /// Name of the response header that keeps such fields in the store.
 pub const HIDDEN_FIELDS: &str = "x-sluice-fields";
@@ -48,6 +50,33 @@ impl<'a> HiddenFields<'a> {
     pub fn encoded(&self) -> &str {
         &self.encoded
     }
+}
+
+/// Hides the fields of a response from the store that are no text. The headers that are left, if there are such.
+///
+/// `response` is the response as it came; a field that was taken out of it since is not kept, nor one that does not `stay`.
+///
+/// # Errors
+/// The host refused a call.
+pub fn hide_fields(
+    host: &dyn Host,
+    response: &Headers,
+    stays: impl Fn(&str) -> bool,
+) -> host::Result<Option<Headers>> {
+    let is_text = |(_, value)| FieldValue::new(value).text().is_ok();
+    if response.fields().all(is_text) {
+        return Ok(None);
+    }
+    let current = host.headers(Map::Response)?;
+    let fields = current.iter().filter(|(name, _)| stays(name));
+    let Some(hidden) = HiddenFields::of(fields) else {
+        return Ok(None);
+    };
+    for name in hidden.names() {
+        host.remove_header(Map::Response, name)?;
+    }
+    host.add_header(Map::Response, HIDDEN_FIELDS, hidden.encoded())?;
+    host.headers(Map::Response).map(Some)
 }
 
 /// The fields in a value of [`HIDDEN_FIELDS`], in their order.

@@ -17,7 +17,7 @@ pub struct Lesson {
     /// The request headers that select among its responses.
     pub names: VaryNames,
     /// The hash of the variant that the store has under the plain key.
-    pub primary: Option<KeyHash>,
+    pub plain_variant: Option<KeyHash>,
 }
 
 /// A bounded table of URLs, by the hashes of their plain keys.
@@ -87,17 +87,20 @@ mod tests {
         let mut varying = Varying::new(10);
         assert!(varying.learn(KeyHash(1), lesson(7), 0));
         assert!(!varying.learn(KeyHash(1), lesson(7), 1));
-        assert!(varying.learn(KeyHash(1), lesson(8), 2), "another primary");
+        assert!(
+            varying.learn(KeyHash(1), lesson(8), 2),
+            "another plain variant"
+        );
         varying.renew(KeyHash(1), 10);
         assert!(varying.get(KeyHash(1), 9 + LESSON_MILLIS).is_some());
         varying.renew(KeyHash(1), 10 + LESSON_MILLIS);
         assert_eq!(varying.get(KeyHash(1), 10 + LESSON_MILLIS), None);
     }
 
-    fn lesson(primary: u64) -> Lesson {
+    fn lesson(plain_variant: u64) -> Lesson {
         Lesson {
             names: VaryNames::parse("accept"),
-            primary: Some(KeyHash(primary)),
+            plain_variant: Some(KeyHash(plain_variant)),
         }
     }
 }

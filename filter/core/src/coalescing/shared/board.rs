@@ -33,7 +33,7 @@ const FLIGHT_BYTES: usize = 8 + 8 + 2 + 4 + 8 + 8 + 1;
 pub struct FlightKey {
     /// Hash of the key under which the store has one entry.
     pub entry: KeyHash,
-    /// Hash of the cache key, which is another for the primary variant of a URL, and of the newest soft purge that covers
+    /// Hash of the cache key, which is another for the plain variant of a URL, and of the newest soft purge that covers
     /// it. Requests that have it in common wait for each other, so none shares a response that was fetched before a purge.
     pub key: KeyHash,
 }

@@ -138,7 +138,7 @@ pub(crate) fn decoded_len(escaped: &[u8]) -> usize {
 /// `/b`), without it they are segments like others (it is `/a/b`, as in RFC 3986, 5.2.4).
 ///
 /// `..` at the root is refused where RFC 3986 would ignore it. Clients resolve it before they send,
-/// so only a probe contains it; and a proxy that judged the path before the edge may have understood
+/// so only a lookup contains it; and a proxy that judged the path before the edge may have understood
 /// it differently.
 pub(crate) fn append_path(
     out: &mut Vec<u8>,

@@ -19,7 +19,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
-use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Link, StoreRequest};
 
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further
@@ -90,13 +90,14 @@ impl Edge {
             host.remove_header(Map::Request, "if-range")?;
         }
         let link = Link {
-            purpose: Purpose::Empty,
+            request: StoreRequest::Empty,
             stream: self.id,
             policy: self.policy.number,
         };
         let link = self
             .identity
-            .encode_link(link, &self.policy.policy.site.name);
+            .vouching
+            .encode(link, &self.policy.policy.site.name);
         let set = [
             (LINK_HEADER, link.as_str()),
             (EMPTY_HEADER, "1"),

@@ -7,16 +7,12 @@ use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::INTERNAL_PREFIX;
 use sluice_core::key::{CanonicalTarget, Target};
-use sluice_store::{LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched};
+use sluice_store::{PATH_HEADER, StoreRequest};
 
-use crate::edge::Refusal;
 use crate::request::headers::{keep_path, select, set_aside};
-use crate::worker::{identity::Identity, room::named_route};
+use crate::worker::identity::Identity;
 use sluice_host::headers::Headers;
 use sluice_host::{Host, Map};
-
-/// Name of the background listener's route in Envoy's configuration.
-const BACKGROUND_ROUTE: &[u8] = b"sluice_background";
 
 /// Takes from a client's request what only the filter may say.
 pub fn strip_internal(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
@@ -28,7 +24,7 @@ pub fn strip_internal(host: &dyn Host, headers: &Headers) -> Result<(), HostErro
 
 /// Gives the request its canonical target in the place of the one that was `sent`. `path` is that towards the store, or
 /// towards the origin. The scheme is part of Envoy's key but not of ours.
-pub fn rewrite(
+pub fn set_target(
     host: &dyn Host,
     headers: &Headers,
     sent: &Target<'_>,
@@ -50,45 +46,22 @@ pub fn rewrite(
     Ok(())
 }
 
-/// The link of a request of the filter's own, which comes by the background listener. From anywhere else a link is worth
-/// nothing, not even a true one, which somebody may have read in a log.
-pub fn own_link(
-    host: &dyn Host,
-    identity: &Identity,
-    headers: &Headers,
-) -> Result<Option<Link>, Refusal> {
-    let Some(link) = headers.get(LINK_HEADER) else {
-        return Ok(None);
-    };
-    let route = host.property("xds\0route_name")?;
-    if route.as_deref().map(named_route) != Some(BACKGROUND_ROUTE) {
-        return Ok(None);
-    }
-    match identity.decode_link(link.bytes()) {
-        Some(Received {
-            vouched: Vouched::Here(link),
-            ..
-        }) if link.purpose.is_background() => Ok(Some(link)),
-        _ => Err(Refusal::Stranger),
-    }
-}
-
-/// Passes on to the store what the client wants of it; the purpose of a request that goes there by itself.
+/// Passes on to the store what the client wants of it; the store's request of one that goes there by itself.
 /// A HEAD is not worth a validation.
 pub fn ask_the_store(
     host: &dyn Host,
     way: &ClientDemand,
     head: bool,
-) -> Result<Option<Purpose>, HostError> {
-    let (purpose, directives) = match way {
-        ClientDemand::Checked(directives) if !head => (Purpose::Unshared, directives),
-        ClientDemand::StoreOnly(directives) => (Purpose::StoreOnly, directives),
+) -> Result<Option<StoreRequest>, HostError> {
+    let (request, directives) = match way {
+        ClientDemand::Checked(directives) if !head => (StoreRequest::Unshared, directives),
+        ClientDemand::StoreOnly(directives) => (StoreRequest::StoreOnly, directives),
         ClientDemand::Shared | ClientDemand::Around | ClientDemand::Checked(_) => return Ok(None),
     };
     if !directives.is_empty() {
         host.set_header(Map::Request, "cache-control", directives)?;
     }
-    Ok(Some(purpose))
+    Ok(Some(request))
 }
 
 /// The store obeys what is asked for here, which is the filter's to ask.
@@ -129,7 +102,7 @@ pub fn prepare(
     target: &CanonicalTarget,
 ) -> Result<(), HostError> {
     let path = identity.store_path(target);
-    rewrite(host, headers, &facts.target, target.authority(), &path)?;
+    set_target(host, headers, &facts.target, target.authority(), &path)?;
     keep_to_the_store(host, facts, headers)?;
     if facts.demand {
         set_aside(host, headers)?;

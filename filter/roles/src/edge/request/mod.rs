@@ -22,7 +22,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::policy::Obedience;
 use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
-use sluice_store::{LINK_HEADER, Link, Purpose};
+use sluice_store::{LINK_HEADER, Link, Sender, StoreRequest};
 
 use super::authorization_sharing::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
@@ -36,7 +36,7 @@ use crate::worker::own_requests::{background, looks, unread};
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use body::restore;
-use headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
+use headers::{ask_the_store, prepare, set_target, strip_internal};
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -58,21 +58,33 @@ impl Edge {
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
-        if headers.has(LINK_HEADER)
-            && let Some(link) = own_link(host, &self.identity, &headers)?
-        {
-            let worker = worker.ok_or(Refusal::Stranger)?;
-            self.keep_to_policy(worker, link)?;
-            if link.purpose != Purpose::Empty {
-                return self.receive_own(worker, link, &headers);
+        match self.identity.vouching.sender(host, &headers)? {
+            Sender::Client => self.receive_from_client(host, worker, &headers, end_of_stream),
+            Sender::Stranger => Err(Refusal::Stranger),
+            Sender::Filter(link) => {
+                let worker = worker.ok_or(Refusal::Stranger)?;
+                self.keep_to_policy(worker, link)?;
+                if link.request != StoreRequest::Empty {
+                    return self.receive_own(worker, link, &headers);
+                }
+                if !end_of_stream {
+                    return Err(Refusal::Stranger);
+                }
+                restore(host, &headers)?;
+                let headers = host.headers(Map::Request)?;
+                self.receive_for_site(host, Some(worker), &headers, end_of_stream)
             }
-            if !end_of_stream {
-                return Err(Refusal::Stranger);
-            }
-            restore(host, &headers)?;
-            let headers = host.headers(Map::Request)?;
-            return self.receive_for_site(host, Some(worker), &headers, end_of_stream);
         }
+    }
+
+    /// Handles the headers of a client's request.
+    fn receive_from_client(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        headers: &Headers,
+        end_of_stream: bool,
+    ) -> Result<Action, Refusal> {
         let target = self.choose_site(host, &headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
@@ -344,7 +356,7 @@ impl Edge {
         target: CanonicalTarget,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        rewrite(
+        set_target(
             host,
             headers,
             &facts.target,
@@ -352,12 +364,12 @@ impl Edge {
             target.path(),
         )?;
         let link = Link {
-            purpose: Purpose::Bypass,
+            request: StoreRequest::Bypass,
             stream: self.id,
             policy: self.policy.number,
         };
         let site = &self.policy.policy.site.name;
-        let link = self.identity.encode_link(link, site);
+        let link = self.identity.vouching.encode(link, site);
         host.add_header(Map::Request, LINK_HEADER, &link)?;
         avoid_the_store(host, has_if_range(headers))?;
         self.state = State::Passed(reason, target);
@@ -377,8 +389,8 @@ impl Edge {
             background::keep_for_rescue(worker, &stream);
         }
         self.state = State::Cached(Rc::clone(&stream));
-        if let Some(purpose) = ask_the_store(&*worker.host, way, stream.head)? {
-            resumption::send(worker, &stream, purpose)?;
+        if let Some(request) = ask_the_store(&*worker.host, way, stream.head)? {
+            resumption::send(worker, &stream, request)?;
             return Ok(Action::Continue);
         }
         if !takes_part(worker, &stream) {

@@ -7,9 +7,9 @@ use sluice_core::admission::RequestFacts;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
-use sluice_store::{LINK_HEADER, Link, Purpose};
+use sluice_store::{LINK_HEADER, Link, StoreRequest};
 
-use super::headers::{rewrite, take_path};
+use super::headers::{set_target, take_path};
 use crate::edge::{Edge, Refusal, State};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
@@ -32,16 +32,16 @@ impl Edge {
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         take_path(&*worker.host, headers)?;
-        if link.purpose.is_relinked() {
+        if link.request.is_relinked() {
             worker.host.remove_header(Map::Request, LINK_HEADER)?;
         }
-        match link.purpose {
-            Purpose::Refresh => self.receive_refresh(worker, link),
-            Purpose::Fill => self.receive_fill(worker, link, headers),
-            Purpose::Substitute => self.receive_for_substitute(worker, link, headers),
-            purpose => {
+        match link.request {
+            StoreRequest::Refresh => self.receive_refresh(worker, link),
+            StoreRequest::Fill => self.receive_fill(worker, link, headers),
+            StoreRequest::Substitute => self.receive_for_substitute(worker, link, headers),
+            request => {
                 self.state = State::Background;
-                if purpose == Purpose::Size {
+                if request == StoreRequest::Size {
                     avoid_the_store(&*worker.host, false)?;
                 } else {
                     let now = worker.host.monotonic_millis();
@@ -80,7 +80,7 @@ impl Edge {
         call_ends::prepared(worker, call.kind, &Told::default(), id.0);
         let action = match admission {
             Some(NextStep::Lead) => {
-                resumption::send(worker, &stream, Purpose::Lead)?;
+                resumption::send(worker, &stream, StoreRequest::Lead)?;
                 Action::Continue
             }
             // Another leads, and may leave.
@@ -102,7 +102,7 @@ impl Edge {
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.open(&stream);
-        resumption::send(worker, &stream, link.purpose)?;
+        resumption::send(worker, &stream, link.request)?;
         self.state = State::Refreshing(stream);
         Ok(Action::Continue)
     }
@@ -130,7 +130,7 @@ impl Edge {
         let key = worker.keys.flight_key(&target);
         let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
         let path = self.identity.store_path(&target);
-        rewrite(
+        set_target(
             &*worker.host,
             headers,
             &facts.target,

@@ -10,8 +10,8 @@ mod variants;
 use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::learnt::hints::Hint;
+use sluice_core::coalescing::{NextStep, SMALL_BYTES};
 use sluice_core::freshness::{UncacheableReason, is_request_error};
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::CanonicalTarget;
@@ -21,16 +21,14 @@ use sluice_core::policy::Policy;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{BodyId, Millis};
 use sluice_store::Entry;
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 use sluice_store::StoredFields;
 use sluice_store::restored;
 use sluice_store::{Arrival, NO_ROOM, Served};
 
 use super::hot;
 use super::website::hold_for_substitute;
-use crate::around;
 use crate::reply::delivery::deliver;
-use crate::reply::substitute::MOST_BYTES;
 use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
@@ -54,7 +52,7 @@ pub fn respond_passed(
     target: &CanonicalTarget,
 ) -> host::Result<Action> {
     let host = &*worker.host;
-    around::let_pass(host)?;
+    sluice_store::unmark_around(host)?;
     add_headers(host, policy.rule(target.path()))?;
     let forward = match reason {
         PassReason::Method => Forward::Method,
@@ -84,7 +82,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     let headers = worker.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
     let Some(entry) = fields.entry() else {
-        let around = around::let_pass(&*worker.host)?;
+        let around = sluice_store::unmark_around(&*worker.host)?;
         return match is_of_the_store(stream, &fields, around) {
             true => refuse_mismatch(worker, stream, "a response without the mark of a fill"),
             false => respond_without_entry(worker, stream),
@@ -103,7 +101,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     }
     let served = served_to(worker, stream, entry, &fields);
     let shared = !stream.authenticated || served.entry.allows_authenticated;
-    if stream.progress.purpose.get() == Purpose::StoreOnly
+    if stream.progress.store_request.get() == StoreRequest::StoreOnly
         && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
     {
         return refuse_not_stored(worker, stream);
@@ -137,7 +135,7 @@ pub fn served_to<'a>(
     fields: &StoredFields<'a>,
 ) -> Served<'a> {
     let arrival = Arrival {
-        fill: worker.identity.fill_id(stream.id),
+        fill: worker.identity.vouching.fill_id(stream.id),
         failure: stream.progress.kept.get(),
         late: stream.progress.late.get(),
         purged: worker.keys.predates_soft_purge(&entry),
@@ -152,7 +150,7 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     // What a leader brings is confirmed once the store is seen to have it: until then it serves what was purged. Nobody
     // looks whether it takes another's fill.
     let revalidated = served.own && served.entry.stored && served.entry.revalidated;
-    let leads = stream.progress.purpose.get() == Purpose::Lead;
+    let leads = stream.progress.store_request.get() == StoreRequest::Lead;
     if stream.progress.forced.get() && revalidated && !leads {
         worker.keys.confirm(stream.key.key);
     }
@@ -201,7 +199,7 @@ fn restore(
             .forward_status(entry.status)
             .detail(PassReason::Authorization.name())
     } else {
-        served.cache_status(stream.progress.purpose.get(), collapsed)
+        served.cache_status(stream.progress.store_request.get(), collapsed)
     };
     let reason = reason_of(stream, served);
     let status = reason.map_or(status, |reason| status.detail(reason.name()));
@@ -283,7 +281,7 @@ fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     !changed
         && keyed
         && !stream.progress.forced.get()
-        && served.is_hit(stream.progress.purpose.get())
+        && served.is_hit(stream.progress.store_request.get())
 }
 
 /// The response's body, if it is that of a stored object and no header tells its length.
@@ -298,7 +296,7 @@ fn unannounced(
 
 /// Tells the coalescer and the metrics what has come.
 fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announced: Option<u64>) {
-    let small = announced.is_some_and(|length| length <= MOST_BYTES);
+    let small = announced.is_some_and(|length| length <= SMALL_BYTES);
     let entry = &served.entry;
     let filled = (served.own || served.failure.is_some()) && entry.stored;
     if served.own {
@@ -306,7 +304,7 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
             .keys
             .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     }
-    let result = served.metric(stream.progress.purpose.get());
+    let result = served.metric(stream.progress.store_request.get());
     worker.metrics.count_of(&stream.policy, result);
     worker
         .metrics
@@ -347,14 +345,14 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
 /// is marked, as one that goes around the store where its request does, and Envoy's own has no age.
 fn is_of_the_store(stream: &EdgeRequest, fields: &StoredFields<'_>, around: bool) -> bool {
     match around {
-        true => !stream.progress.purpose.get().avoids_the_store(),
+        true => !stream.progress.store_request.get().avoids_the_store(),
         false => fields.has_age(),
     }
 }
 
 /// Handles a response that ORIGIN has not marked: it went around the store, or is Envoy's own.
 fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    if stream.progress.purpose.get() == Purpose::StoreOnly {
+    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
         stream.progress.account.results_in(account::NOT_STORED);
         let not_stored = detailed(&worker.identity.name, NOT_STORED);
         worker
@@ -365,8 +363,8 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let status = worker.host.header_number(Map::Response, ":status")?;
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
-    let bypass = stream.progress.purpose.get() == Purpose::Bypass;
-    let is_ahead = stream.progress.purpose.get() == Purpose::Ahead;
+    let bypass = stream.progress.store_request.get() == StoreRequest::Bypass;
+    let is_ahead = stream.progress.store_request.get() == StoreRequest::Ahead;
     if !bypass && !is_ahead {
         worker
             .metrics
@@ -408,8 +406,8 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 
 /// The `Cache-Status` of a response that ORIGIN has not marked.
 fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
-    match stream.progress.purpose.get() {
-        Purpose::Bypass => CacheStatus::forwarded(Forward::Bypass)
+    match stream.progress.store_request.get() {
+        StoreRequest::Bypass => CacheStatus::forwarded(Forward::Bypass)
             .forward_status(status)
             .detail(match stream.progress.next_step.get() {
                 Some(NextStep::WaitTimeout) => "wait-timeout",
@@ -419,7 +417,7 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
                 Some(NextStep::HitForMiss(reason)) => reason.hit_for_miss(),
                 _ => "hit-for-miss",
             }),
-        Purpose::Ahead => CacheStatus::forwarded(Forward::UriMiss)
+        StoreRequest::Ahead => CacheStatus::forwarded(Forward::UriMiss)
             .forward_status(status)
             .detail(ahead::DETAIL),
         _ => CacheStatus::forwarded(Forward::UriMiss).forward_status(status),

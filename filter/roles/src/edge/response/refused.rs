@@ -4,7 +4,7 @@
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
-use sluice_store::Purpose;
+use sluice_store::StoreRequest;
 
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;
@@ -36,11 +36,11 @@ pub fn refuse_mismatch(
         .metrics
         .warn(|| format!("sluice: the store gave {what}"));
     mismatches::avoid_the_store(worker, stream);
-    if stream.progress.purpose.get() == Purpose::StoreOnly {
+    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
         return refuse_not_stored(worker, stream);
     }
     // One that goes around the store already gets nothing else by such a call.
-    let around = stream.progress.purpose.get().avoids_the_store();
+    let around = stream.progress.store_request.get().avoids_the_store();
     let called = !around && mismatches::fetch_around(worker, stream);
     await_call(worker, stream, called.then_some(Metric::RequestsHitForMiss))
 }
@@ -76,7 +76,7 @@ pub fn refuse_variant(
         stream.id,
         FlightOutcome::Found { until, small },
     );
-    if stream.progress.purpose.get() == Purpose::StoreOnly {
+    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
         return refuse_not_stored(worker, stream);
     }
     if stream.for_others {

@@ -37,7 +37,7 @@ pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -
         return Recognized::Foreign;
     }
     let plain_key = target.plain_key();
-    if entry.key == plain_key || entry.fill == worker.identity.fill_id(stream.id) {
+    if entry.key == plain_key || entry.fill == worker.identity.vouching.fill_id(stream.id) {
         // All requests may have what does not vary, and ORIGIN has asked for its own.
         return Recognized::Wanted;
     }
@@ -52,10 +52,10 @@ pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -
         // This policy's plain keys have what those of a former one had not.
         return Recognized::Foreign;
     }
-    variants::learn_primary(worker, plain_key, entry.key, stream.key.key, stream.id.0);
+    variants::learn_plain_variant(worker, plain_key, entry.key, stream.key.key, stream.id.0);
     match wanted {
         Some(mut wanted) if wanted.cache_key() == entry.key => {
-            wanted.become_primary();
+            wanted.take_plain_key();
             stream.progress.variant.replace(Some(Rc::new(wanted)));
             Recognized::Wanted
         }

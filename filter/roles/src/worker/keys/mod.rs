@@ -144,7 +144,7 @@ impl Keys {
     pub fn flight_key(&self, target: &CanonicalTarget) -> FlightKey {
         let own = self.entry_hash(target.cache_key());
         let key = self.since_soft_purge(own, target.cache_key());
-        let entry = if target.is_primary() {
+        let entry = if target.has_plain_key() {
             self.entry_hash(target.stored_key())
         } else {
             own
@@ -167,15 +167,34 @@ impl Keys {
         );
         let known = self.varying.get(plain, now);
         let known = known.filter(|known| known.names == names);
-        let primary = known.and_then(|known| known.primary);
-        self.varying.learn(plain, Lesson { names, primary }, now);
+        let plain_variant = known.and_then(|known| known.plain_variant);
+        self.varying.learn(
+            plain,
+            Lesson {
+                names,
+                plain_variant,
+            },
+            now,
+        );
     }
 
     /// Remembers which variant the store has under a plain key of that hash. False if that was known.
-    pub fn learn_primary(&mut self, plain: KeyHash, primary: KeyHash, names: VaryNames) -> bool {
-        let primary = Some(primary);
+    pub fn learn_plain_variant(
+        &mut self,
+        plain: KeyHash,
+        plain_variant: KeyHash,
+        names: VaryNames,
+    ) -> bool {
+        let plain_variant = Some(plain_variant);
         let now = self.host.monotonic_millis();
-        self.varying.learn(plain, Lesson { names, primary }, now)
+        self.varying.learn(
+            plain,
+            Lesson {
+                names,
+                plain_variant,
+            },
+            now,
+        )
     }
 
     /// Has the object under a key of the store fetched anew: the origin's 304 was about another response than the store's.
@@ -219,13 +238,17 @@ impl Keys {
         }
         let plain = self.entry_hash(target.plain_key());
         let known = self.varying.get(plain, self.host.monotonic_millis());
-        let Some(Lesson { names, primary }) = known else {
+        let Some(Lesson {
+            names,
+            plain_variant,
+        }) = known
+        else {
             return Ok(());
         };
         vary::qualify_variant(policy, target, &names, |name| headers.joined(name))?;
         let variant = target.variant();
-        if !variant.is_empty() && primary == Some(self.entry_hash(variant)) {
-            target.become_primary();
+        if !variant.is_empty() && plain_variant == Some(self.entry_hash(variant)) {
+            target.take_plain_key();
         }
         Ok(())
     }

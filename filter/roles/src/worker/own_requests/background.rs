@@ -149,7 +149,7 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
     }
     worker.calls.await_first(call, stream.id);
     if matches!(call, CallKind::Look(_)) {
-        worker.metrics.count(Metric::StoreProbes, 1);
+        worker.metrics.count(Metric::StoreLookups, 1);
     }
     call_for(worker, stream, call);
     Preparation::Waits

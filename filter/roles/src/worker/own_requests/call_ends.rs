@@ -6,15 +6,14 @@ use std::rc::Rc;
 use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::{NextStep, StoreNews};
-use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::vary::{VaryDecision, fit};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::workers::{KeyHash, Millis};
+use sluice_core::workers::KeyHash;
 use sluice_store::Entry;
-use sluice_store::Probed;
 use sluice_store::StoredFields;
+use sluice_store::{LookupResult, has_come_since, has_succeeded};
 
 use crate::reply::substitute::Document;
 use crate::worker::Worker;
@@ -22,12 +21,10 @@ use crate::worker::own_requests::{ahead, unread};
 use crate::worker::own_requests::{
     background::{overtakes, pause},
     calls::{BackgroundCall, CallKind},
-    looks, mismatches,
-    probes::{self, has_succeeded},
-    substitutes, variants,
+    looks, mismatches, substitutes, variants,
 };
+use sluice_host::Map;
 use sluice_host::headers::Headers;
-use sluice_host::{Host, Map};
 
 /// What the origin has told of an object that a range is asked of.
 #[derive(Debug, Default)]
@@ -147,56 +144,41 @@ fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
     fit(policy, key, vary.as_ref().map(JoinedValue::value)) != VaryDecision::Keyed
 }
 
-/// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
+/// What a lookup for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
 /// its followers take a response from before it.
-fn probed(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Probed {
+fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> LookupResult {
     let cache_key = call.target.cache_key();
     let current = key == worker.keys.key_hash(cache_key);
     let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
     let awaited = |entry: &Entry<'_>, fields: &StoredFields<'_>| {
         let awaited = worker.confirmations.awaited(key);
         awaited.is_some_and(|(stream, answered)| {
-            entry.fill == worker.identity.fill_id(stream)
+            entry.fill == worker.identity.vouching.fill_id(stream)
                 || has_come_since(&*worker.host, answered.unwrap_or_default(), entry, fields)
         })
     };
     let now = worker.host.monotonic_millis();
-    let probed = probes::probed(&*worker.host, now, outdated, awaited);
+    let looked_up = LookupResult::read(&*worker.host, now, outdated, awaited);
     if matches!(
-        probed,
-        Probed::Answered(StoreNews::Readable { .. } | StoreNews::Validated)
+        looked_up,
+        LookupResult::Answered(StoreNews::Readable { .. } | StoreNews::Validated)
     ) {
         worker.keys.confirm_current(key, &call.target);
     }
-    probed
-}
-
-/// Whether a stored response has come since the origin `answered`. While Envoy's cache writes what a 304 has brought, it may
-/// still have the response from before.
-fn has_come_since(
-    host: &dyn Host,
-    answered: Millis,
-    entry: &Entry<'_>,
-    fields: &StoredFields<'_>,
-) -> bool {
-    let since = host.monotonic_millis().saturating_sub(answered) / 1_000;
-    let answered = host.unix_seconds().saturating_sub_unsigned(since);
-    let date = fields.date().and_then(date::of);
-    let received = date.map(|date| date.saturating_add_unsigned(entry.age));
-    received.is_some_and(|received| received > answered)
+    looked_up
 }
 
 /// Ends a request of the worker: what it was for is done, or fails.
 pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
     match call.kind {
-        CallKind::Probe(key) => {
-            let probed = if answered {
-                probed(worker, key, call)
+        CallKind::Confirmation(key) => {
+            let looked_up = if answered {
+                looked_up(worker, key, call)
             } else {
-                Probed::Missing
+                LookupResult::Missing
             };
             let now = worker.host.monotonic_millis();
-            worker.confirmations.take_probe(key, probed, now);
+            worker.confirmations.take_lookup(key, looked_up, now);
             worker.hear_store();
         }
         CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
-use sluice_store::{LINK_HEADER, Link, PATH_HEADER, Purpose};
+use sluice_store::{LINK_HEADER, Link, PATH_HEADER, StoreRequest};
 
 use crate::reply::DueReply;
 use crate::reply::substitute::HeldResponse;
@@ -22,7 +22,7 @@ use sluice_host::{self as host, Host};
 
 /// The background listener's cluster.
 const CLUSTER: &str = "sluice_background";
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 /// An origin that is silent is given up by the fill; this bounds one that never comes to an end.
 const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// A request that waits for a size goes on without it after this time.
@@ -40,7 +40,7 @@ const MOST_PREPARATIONS: usize = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallKind {
     /// To see whether the store has the response of a fill that has ended.
-    Probe(KeyHash),
+    Confirmation(KeyHash),
     /// To see whether the store has a response, for requests that wait.
     Look(KeyHash),
     /// To have the store revalidate a response that is served stale meanwhile.
@@ -53,24 +53,24 @@ pub enum CallKind {
     Substitute(KeyHash),
     /// To fetch around the store what the file of another key hides.
     Around(KeyHash),
-    /// For what the store has just lost, on behalf of a request that has met the gap.
+    /// For what the store has just lost, on behalf of a request that has met its absence.
     Again(StreamId),
     /// For the variant that a request wants, in the place of the one that the store has given it.
     Variant(StreamId),
 }
 
 impl CallKind {
-    /// Its purpose, its method, and how long its answer may take.
-    const fn form(self) -> (Purpose, &'static str, Duration) {
+    /// Its request to the store, its method, and how long its answer may take.
+    const fn form(self) -> (StoreRequest, &'static str, Duration) {
         match self {
-            Self::Probe(_) | Self::Look(_) => (Purpose::Probe, "HEAD", PROBE_TIMEOUT),
-            Self::Refresh(_) => (Purpose::Refresh, "GET", FILL_TIMEOUT),
-            Self::Fill(_) => (Purpose::Fill, "GET", FILL_TIMEOUT),
-            Self::Size(_) => (Purpose::Size, "HEAD", SIZE_TIMEOUT),
+            Self::Confirmation(_) | Self::Look(_) => (StoreRequest::Lookup, "HEAD", LOOKUP_TIMEOUT),
+            Self::Refresh(_) => (StoreRequest::Refresh, "GET", FILL_TIMEOUT),
+            Self::Fill(_) => (StoreRequest::Fill, "GET", FILL_TIMEOUT),
+            Self::Size(_) => (StoreRequest::Size, "HEAD", SIZE_TIMEOUT),
             Self::Substitute(_) | Self::Around(_) | Self::Variant(_) => {
-                (Purpose::Substitute, "GET", SUBSTITUTE_TIMEOUT)
+                (StoreRequest::Substitute, "GET", SUBSTITUTE_TIMEOUT)
             }
-            Self::Again(_) => (Purpose::Substitute, "GET", FILL_TIMEOUT),
+            Self::Again(_) => (StoreRequest::Substitute, "GET", FILL_TIMEOUT),
         }
     }
 }
@@ -247,13 +247,15 @@ impl Calls {
         call: BackgroundCall,
         identity: &Identity,
     ) -> host::Result<()> {
-        let (purpose, method, timeout) = call.kind.form();
+        let (request, method, timeout) = call.kind.form();
         let link = Link {
-            purpose,
+            request,
             stream: call.number,
             policy: call.policy.number,
         };
-        let link = identity.encode_link(link, &call.policy.policy.site.name);
+        let link = identity
+            .vouching
+            .encode(link, &call.policy.policy.site.name);
         let target = &call.target;
         let store_path = identity.store_path(target);
         let own = [

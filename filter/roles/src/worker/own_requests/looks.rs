@@ -5,14 +5,10 @@
 use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
-use sluice_store::Probed;
+use sluice_store::{LOOKUP_EXPIRED, LookupResult, allows_authenticated, has_told};
 
-use crate::reply::EXPIRED;
 use crate::request::{EdgeRequest, PriorCall};
-use crate::worker::own_requests::{
-    calls::CallKind,
-    probes::{has_for_authenticated, has_told, probed},
-};
+use crate::worker::own_requests::calls::CallKind;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use sluice_host::Host;
 
@@ -93,12 +89,12 @@ pub fn unshared(stream: &EdgeRequest) -> NextStep {
 }
 
 fn seen(host: &dyn Host, target: &CanonicalTarget) -> Seen {
-    match probed(host, 0, |_| false, |_, _| true) {
-        Probed::Answered(StoreNews::Readable { .. }) => Seen::Served {
-            allows_authenticated: has_for_authenticated(host, target),
+    match LookupResult::read(host, 0, |_| false, |_, _| true) {
+        LookupResult::Answered(StoreNews::Readable { .. }) => Seen::Served {
+            allows_authenticated: allows_authenticated(host, target),
         },
-        Probed::Answered(StoreNews::Validated) => Seen::Expired,
-        _ if has_told(host, EXPIRED) => Seen::Expired,
+        LookupResult::Answered(StoreNews::Validated) => Seen::Expired,
+        _ if has_told(host, LOOKUP_EXPIRED) => Seen::Expired,
         _ => Seen::Nothing,
     }
 }

@@ -8,7 +8,6 @@ pub mod call_ends;
 pub mod calls;
 pub mod looks;
 pub mod mismatches;
-pub(in crate::worker) mod probes;
 pub mod substitutes;
 pub mod unread;
 pub mod variants;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a worker learns of a variant that the store has under the plain key of its URL, and the call for one that a request
-//! has not got: the store has answered it with the primary variant, before the worker knew that the URL varies.
+//! has not got: the store has answered it with the plain variant, before the worker knew that the URL varies.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
 /// Remembers that the store has the variant with that key under the plain key of its URL, and tells the other workers.
 /// Requests that wait for `flight`, which has shown it, go on under the keys of their own variants. `context` is that of
 /// this callback.
-pub fn learn_primary(
+pub fn learn_plain_variant(
     worker: &mut Worker,
     plain_key: &str,
     cache_key: &str,
@@ -32,15 +32,18 @@ pub fn learn_primary(
     let Some((names, variant)) = names.zip(variant_of(plain_key, cache_key)) else {
         return;
     };
-    let (plain, primary) = worker.keys.lesson_hashes(plain_key, variant);
-    if !worker.keys.learn_primary(plain, primary, names.clone()) {
+    let (plain, plain_variant) = worker.keys.lesson_hashes(plain_key, variant);
+    if !worker
+        .keys
+        .learn_plain_variant(plain, plain_variant, names.clone())
+    {
         return;
     }
     worker.metrics.count(Metric::VaryingLearnt, 1);
     let message = Message::Varies {
         plain,
         flight,
-        primary,
+        plain_variant,
         names,
     };
     let others = worker.keys.others().unwrap_or_default();

@@ -9,7 +9,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
-use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
+use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, StoreRequest};
 
 use crate::reply::DueReply;
 use crate::request::account;
@@ -145,24 +145,26 @@ fn retarget(
 /// Gives the effective context's request the headers with which it goes on.
 pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
     stream.progress.next_step.set(Some(next_step));
-    let purpose = Purpose::of(next_step);
-    purpose.map_or(Ok(()), |purpose| send(worker, stream, purpose))
+    let request = StoreRequest::of(next_step);
+    request.map_or(Ok(()), |request| send(worker, stream, request))
 }
 
-/// Gives the effective context's request the headers for `purpose`.
-pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
-    stream.progress.purpose.set(purpose);
-    if purpose == Purpose::Lead {
+/// Gives the effective context's request the headers of `request`.
+pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) -> host::Result<()> {
+    stream.progress.store_request.set(request);
+    if request == StoreRequest::Lead {
         stream.progress.account.leads();
     }
     // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
     let site = &stream.policy.policy.site.name;
-    let link = worker.identity.encode_link(stream.link(), site);
+    let link = worker.identity.vouching.encode(stream.link(), site);
     worker.host.add_header(Map::Request, LINK_HEADER, &link)?;
-    if matches!(purpose, Purpose::Lead | Purpose::Alone | Purpose::Unshared)
-        && worker
-            .keys
-            .must_revalidate(stream.target.cache_key(), stream.key.key)
+    if matches!(
+        request,
+        StoreRequest::Lead | StoreRequest::Alone | StoreRequest::Unshared
+    ) && worker
+        .keys
+        .must_revalidate(stream.target.cache_key(), stream.key.key)
     {
         stream.progress.forced.set(true);
         worker.metrics.count(Metric::PurgeRevalidations, 1);
@@ -170,13 +172,13 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
             .host
             .set_header(Map::Request, "cache-control", "no-cache")?;
     }
-    if !matches!(purpose, Purpose::Bypass | Purpose::Ahead) {
+    if !matches!(request, StoreRequest::Bypass | StoreRequest::Ahead) {
         worker
             .room
             .look(&*worker.host, worker.host.monotonic_millis())?;
     }
-    match purpose {
-        Purpose::Bypass => {
+    match request {
+        StoreRequest::Bypass => {
             let result = match stream.progress.next_step.get() {
                 Some(NextStep::HitForMiss(reason)) => {
                     worker
@@ -200,19 +202,19 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
             let names_version = demand.is_some_and(Demand::has_if_range);
             avoid_the_store(&*worker.host, names_version)
         }
-        Purpose::Ahead => ask_ahead(worker, stream),
+        StoreRequest::Ahead => ask_ahead(worker, stream),
         // Neither what the store has nor a validation of it answers these credentials.
-        Purpose::Unshared if stream.authenticated => {
+        StoreRequest::Unshared if stream.authenticated => {
             worker
                 .host
                 .set_header(Map::Request, "cache-control", "no-cache")
         }
-        Purpose::Refresh => worker
+        StoreRequest::Refresh => worker
             .host
             .set_header(Map::Request, "cache-control", "no-cache"),
         // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
         _ if stream.target.is_for_headers() => make_get(&*worker.host),
-        Purpose::Lead if stream.head => make_get(&*worker.host),
+        StoreRequest::Lead if stream.head => make_get(&*worker.host),
         _ => Ok(()),
     }
 }

@@ -96,7 +96,7 @@ impl Worker {
             Effect::Await { key, fill } => {
                 let now = self.host.monotonic_millis();
                 self.confirmations.await_fill(key, fill, now);
-                self.send_probes();
+                self.send_lookups();
             }
             Effect::AwaitNoMore { key } => self.confirmations.await_no_more(key),
         }
@@ -110,17 +110,17 @@ impl Worker {
                 coalescer.stored(key, news, turn);
             });
         }
-        self.send_probes();
+        self.send_lookups();
         self.arm_timer();
     }
 
-    /// Sends the probes that are due.
-    fn send_probes(&mut self) {
+    /// Sends the lookups that are due.
+    fn send_lookups(&mut self) {
         let now = self.host.monotonic_millis();
         for (key, target) in self.confirmations.take_due(now) {
-            self.metrics.count(Metric::StoreProbes, 1);
+            self.metrics.count(Metric::StoreLookups, 1);
             if let Some(policy) = self.policies.of_key(target.cache_key()).cloned() {
-                let (host, kind) = (&*self.host, CallKind::Probe(key));
+                let (host, kind) = (&*self.host, CallKind::Confirmation(key));
                 self.calls
                     .push(BackgroundCall::new(host, kind, target, policy));
                 self.roots.wake();

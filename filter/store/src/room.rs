@@ -44,6 +44,6 @@ impl Room {
 }
 
 /// The name of a route without what tells of the store's room.
-pub fn named_route(name: &[u8]) -> &[u8] {
+pub(crate) fn named_route(name: &[u8]) -> &[u8] {
     name.strip_suffix(NO_ROOM).unwrap_or(name)
 }

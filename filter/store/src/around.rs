@@ -2,15 +2,15 @@
 //! Responses to requests that go around the store. Were Envoy's cache to see one by a fault of the filter's, it would not
 //! store it: ORIGIN forbids that on each of them, and EDGE gives the client what the origin has said.
 
-use sluice_store::AROUND_HEADER;
-use sluice_store::STORED_CACHE_CONTROL;
+use crate::link::AROUND_HEADER;
+use crate::stored::stored_fields::STORED_CACHE_CONTROL;
 
 use sluice_host::{self as host, Host, Map};
 
 const CACHE_CONTROL: &str = "cache-control";
 
 /// Forbids Envoy's cache to store the response, and marks it.
-pub fn keep_away(host: &dyn Host) -> host::Result<()> {
+pub fn mark_around(host: &dyn Host) -> host::Result<()> {
     let own = host.header(Map::Response, CACHE_CONTROL)?;
     host.set_header(Map::Response, CACHE_CONTROL, "no-store")?;
     if let Some(own) = own {
@@ -20,7 +20,7 @@ pub fn keep_away(host: &dyn Host) -> host::Result<()> {
 }
 
 /// Undoes that for the client. True if the response is marked.
-pub fn let_pass(host: &dyn Host) -> host::Result<bool> {
+pub fn unmark_around(host: &dyn Host) -> host::Result<bool> {
     if host.header(Map::Response, AROUND_HEADER)?.is_none() {
         return Ok(false);
     }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lookups: calls of the filter's own that only ask whether the store has a response, and the answers to them.
+
+use sluice_core::coalescing::{SMALL_BYTES, StoreNews};
+use sluice_core::http::syntax::date;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::workers::Millis;
+use sluice_host::{Host, Map};
+
+use crate::stored::entry::Entry;
+use crate::stored::stored_fields::StoredFields;
+
+/// Status of the answer to a lookup of a stored response that the origin has to be asked about.
+pub const LOOKUP_EXPIRED: u16 = 412;
+/// Status of the answer to a lookup where the store has no such response and no room.
+pub const LOOKUP_NO_ROOM: u16 = 507;
+
+/// The result of a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupResult {
+    /// The store's word on the awaited response.
+    Answered(StoreNews),
+    /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
+    /// from before the purge was under way, it may have dropped that of the flight.
+    Outdated,
+    /// Nothing.
+    Missing,
+}
+
+impl LookupResult {
+    /// The result of the lookup whose answer has come at `now`, where `predates_purge` tells what was asked for before a soft purge, and
+    /// `is_awaited` whether a response that each use validates is that of the flight or a newer one.
+    pub fn read(
+        host: &dyn Host,
+        now: Millis,
+        predates_purge: impl Fn(&Entry<'_>) -> bool,
+        is_awaited: impl Fn(&Entry<'_>, &StoredFields<'_>) -> bool,
+    ) -> Self {
+        let Ok(headers) = host.headers(Map::CallResponse) else {
+            return Self::Missing;
+        };
+        let fields = StoredFields::of(headers.fields());
+        match fields.entry().filter(|entry| entry.stored) {
+            None if has_told(host, LOOKUP_NO_ROOM) => Self::Answered(StoreNews::Lost),
+            None => Self::Missing,
+            Some(entry) if predates_purge(&entry) => Self::Outdated,
+            Some(entry) if entry.lifetime.must_be_validated() => {
+                if is_awaited(&entry, &fields) {
+                    Self::Answered(StoreNews::Validated)
+                } else {
+                    Self::Missing
+                }
+            }
+            Some(entry) => Self::Answered(StoreNews::Readable {
+                until: now.saturating_add(fields.served_for(&entry, host.unix_millis())),
+                small: fields
+                    .content_length()
+                    .is_some_and(|length| length <= SMALL_BYTES),
+            }),
+        }
+    }
+}
+
+/// Whether a lookup has been answered with that status.
+pub fn has_told(host: &dyn Host, status: u16) -> bool {
+    told_status(host) == Some(status.into())
+}
+
+/// Whether a stored response has come since the origin `answered`. While Envoy's cache writes what a 304 has brought, it may
+/// still have the response from before.
+pub fn has_come_since(
+    host: &dyn Host,
+    answered: Millis,
+    entry: &Entry<'_>,
+    fields: &StoredFields<'_>,
+) -> bool {
+    let since = host.monotonic_millis().saturating_sub(answered) / 1_000;
+    let answered = host.unix_seconds().saturating_sub_unsigned(since);
+    let date = fields.date().and_then(date::of);
+    let received = date.map(|date| date.saturating_add_unsigned(entry.age));
+    received.is_some_and(|received| received > answered)
+}
+
+/// Whether requests with `Authorization` may share the response that a lookup has found. One of another key is
+/// another variant than they may want.
+pub fn allows_authenticated(host: &dyn Host, target: &CanonicalTarget) -> bool {
+    let headers = host.headers(Map::CallResponse);
+    headers.is_ok_and(|headers| {
+        let entry = StoredFields::of(headers.fields()).entry();
+        entry.is_some_and(|entry| {
+            let wanted = [target.cache_key(), target.plain_key()].contains(&entry.key);
+            wanted && entry.allows_authenticated
+        })
+    })
+}
+
+/// Whether a call has been answered otherwise than by an error of the origin's, of Envoy's or of the filter's.
+pub fn has_succeeded(host: &dyn Host) -> bool {
+    told_status(host).is_some_and(|status| !matches!(status, 500 | 502 | 503 | 504))
+}
+
+fn told_status(host: &dyn Host) -> Option<u64> {
+    let status = host.header_number(Map::CallResponse, ":status");
+    status.ok().flatten()
+}
