@@ -117,7 +117,7 @@ with_reasons! { metrics! {
     HostErrors, "sluice_host_errors", Counter, "Calls to Envoy that failed; the request went on uncoalesced.";
     ReenteredCallbacks, "sluice_reentered_callbacks", Counter, "Callbacks that found their worker in use by another callback, which is a fault of the filter; their requests are not coalesced.";
     WorkersLost, "sluice_workers_lost", Counter, "Workers of the native module that lost their requests and began anew, because a callback panicked, which is a fault of the filter.";
-    StoreLookups, "sluice_store_probes", Counter, "Lookups of the store: whether a finished fill can be read, or whether the store has what a HEAD asks for.";
+    StoreLookups, "sluice_store_lookups", Counter, "Questions to the store: whether a finished fill can be read, or whether the store has what a HEAD asks for.";
     FillsWithoutRoom, "sluice_fills_without_room", Counter, "Responses that were not stored because the cache's file system has too little free space.";
     FillsAborted, "sluice_fills_aborted", Counter, "Fills that were ended because Envoy's cache does not survive the loss of their client.";
     KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses that are not served: of another key, or with the headers of another response.";

@@ -10,7 +10,7 @@
 //! | [`confirmations`] | has no object while it writes a freshened one | `control_bare_envoy_does_not_have_an_object_while_it_writes_it_anew` |
 //! | [`store_path`] | names files by a hash without a key | `names_depend_on_a_secret_that_a_restart_keeps` |
 //! | [`stored::entry`], [`served`] | does not compare the key in a file | `a_file_of_another_key_hides_nothing_for_long` |
-//! | [`revalidation`], [`stored::validator`] | passes a failing origin's error on | `control_bare_envoy_passes_the_error_on` |
+//! | [`stored::revalidation`], [`stored::validator`] | passes a failing origin's error on | `control_bare_envoy_passes_the_error_on` |
 //! | [`stored::store_edits`], [`stored::stored_fields`] | stores some statuses only, and counts freshness from `Date` | `followers_share_a_status_that_envoys_store_does_not_keep` |
 //! | [`stored::hidden_fields`] | loses the fields behind a value that is no text | `control_the_store_loses_the_fields_behind_a_value_that_is_no_text` |
 //! | [`stored::body_lengths`] | cuts a range out of an object without a length | `control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_length` |
@@ -20,7 +20,6 @@ mod around;
 mod confirmations;
 mod link;
 mod lookup;
-mod revalidation;
 mod room;
 mod served;
 mod store_path;
@@ -37,13 +36,13 @@ pub use lookup::{
     LOOKUP_EXPIRED, LOOKUP_NO_ROOM, LookupResult, allows_authenticated, has_come_since,
     has_succeeded, has_told,
 };
-pub use revalidation::Revalidation;
 pub use room::Room;
 pub use served::{Arrival, NO_ROOM, Served};
 pub use store_path::{store_path, without_hash};
 pub use stored::body_lengths::BodyLengths;
 pub use stored::entry::{ENTRY_HEADER, Entry, FillId};
 pub use stored::hidden_fields::hide_fields;
+pub use stored::revalidation::Revalidation;
 pub use stored::store_edits::{OriginResponse, WRITTEN_FIELDS, restored};
 pub use stored::stored_fields::{STORED_VARY, StoredFields};
 pub use vouching::{Sender, Vouching};

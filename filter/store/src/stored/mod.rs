@@ -4,6 +4,7 @@
 pub mod body_lengths;
 pub mod entry;
 pub mod hidden_fields;
+pub mod revalidation;
 pub mod served_for;
 pub mod store_edits;
 pub mod stored_fields;

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::revalidation::Revalidation;
 use crate::stored::entry::{ENTRY_HEADER, Entry, FillId};
 use crate::stored::hidden_fields::HIDDEN_FIELDS;
+use crate::stored::revalidation::Revalidation;
 use crate::stored::stored_fields::{
     STORED_CACHE_CONTROL, STORED_DATE, STORED_VARY, StoredFields, UPSTREAM_SERVICE_TIME,
 };

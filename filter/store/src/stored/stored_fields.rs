@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers of a response that may come out of the store, as far as EDGE needs them.
 
-use crate::revalidation::KEPT;
 use crate::stored::entry::{ENTRY_HEADER, Entry};
 use crate::stored::hidden_fields::{HIDDEN_FIELDS, decode};
+use crate::stored::revalidation::KEPT;
 use crate::stored::served_for::served_for;
 use crate::stored::validator::Validator;
 use sluice_core::http::syntax::field_value::FieldValue;
