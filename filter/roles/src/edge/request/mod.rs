@@ -85,13 +85,13 @@ impl Edge {
         headers: &Headers,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
-        let target = self.choose_site(host, &headers)?;
+        let target = self.choose_site(host, headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
             return Ok(Action::Pause);
         }
-        self.receive_for_site(host, worker, &headers, end_of_stream)
+        self.receive_for_site(host, worker, headers, end_of_stream)
     }
 
     /// Handles the headers of a client's request, whose site is known.
