@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The requests of one worker that wait for one flight, in the order in which they came.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use crate::workers::{Millis, OwnHeaders, StreamId};
 
@@ -27,7 +27,8 @@ pub struct WaitingPlace(u64);
 /// A waiting list.
 #[derive(Debug, Default)]
 pub struct WaitingList {
-    waiters: BTreeMap<WaitingPlace, Waiter>,
+    /// Ordered by place.
+    waiters: VecDeque<(WaitingPlace, Waiter)>,
     last: u64,
 }
 
@@ -46,29 +47,34 @@ impl WaitingList {
     pub fn push(&mut self, waiter: Waiter) -> WaitingPlace {
         self.last += 1;
         let place = WaitingPlace(self.last);
-        self.waiters.insert(place, waiter);
+        self.waiters.push_back((place, waiter));
         place
     }
 
     /// Takes the request at that place.
     pub fn take(&mut self, place: WaitingPlace) -> Option<Waiter> {
-        self.waiters.remove(&place)
+        let at = self
+            .waiters
+            .binary_search_by_key(&place, |(place, _)| *place);
+        self.waiters.remove(at.ok()?).map(|(_, waiter)| waiter)
     }
 
     /// Takes the request that has waited longest.
     pub fn take_first(&mut self) -> Option<Waiter> {
-        self.waiters.pop_first().map(|(_, waiter)| waiter)
+        self.waiters.pop_front().map(|(_, waiter)| waiter)
     }
 
     /// Takes all requests, in their order.
     pub fn take_all(&mut self) -> impl Iterator<Item = Waiter> + use<> {
-        std::mem::take(&mut self.waiters).into_values()
+        std::mem::take(&mut self.waiters)
+            .into_iter()
+            .map(|(_, waiter)| waiter)
     }
 
     /// Takes the requests that `leaves` is true of, which is asked of all in their order.
     pub fn take_if(&mut self, mut leaves: impl FnMut(&Waiter) -> bool) -> Vec<Waiter> {
         let mut left = Vec::new();
-        self.waiters.retain(|_, waiter| {
+        self.waiters.retain(|(_, waiter)| {
             let stays = !leaves(waiter);
             if !stays {
                 left.push(*waiter);
@@ -81,7 +87,7 @@ impl WaitingList {
     /// The place of the request that leads next: the first that may lead. A request whose own headers are not among the
     /// `doubted` ones comes in front of one with such headers.
     pub fn heir(&self, doubted: [Option<OwnHeaders>; 2]) -> Option<WaitingPlace> {
-        let leads = |(_, waiter): &(&WaitingPlace, &Waiter)| waiter.may_lead;
+        let leads = |(_, waiter): &&(WaitingPlace, Waiter)| waiter.may_lead;
         let differs = |waiter: &Waiter| !doubted.contains(&Some(waiter.own_headers));
         let mut able = self.waiters.iter().filter(leads);
         let first = able.find(|(_, waiter)| differs(waiter));
