@@ -137,7 +137,7 @@ impl FakeEnvoy {
 
     /// The coalescer of a worker that lives.
     pub fn coalescer(&self, seat: usize) -> Option<&Coalescer> {
-        self.worker(seat).map(Worker::coalescer)
+        self.worker(seat).map(|worker| &worker.coalescer)
     }
 
     /// The hash by which requests for that path wait for each other.

@@ -42,7 +42,7 @@ impl FakeEnvoy {
 
     fn flight_key_of(&self, client: Client) -> Option<FlightKey> {
         let worker = self.worker(self.clients[client.0].seat)?;
-        let stream = worker.stream(self.stream_id(client)?)?;
+        let stream = worker.requests.get(self.stream_id(client)?)?;
         Some(stream.key)
     }
 

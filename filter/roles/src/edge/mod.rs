@@ -154,7 +154,7 @@ impl Edge {
     /// Picks up the record that the worker may have replaced while the request waited.
     fn pick_up_record(&mut self, worker: &Worker) {
         if let State::Cached(stream) | State::Filling(stream) = &mut self.state
-            && let Some(known) = worker.stream(stream.id)
+            && let Some(known) = worker.requests.get(stream.id)
         {
             *stream = known;
         }

@@ -114,7 +114,7 @@ impl Fetch {
         let asks = cacheable && !for_headers && !alone;
         let revalidation = asks.then(|| Revalidation::of_request(&*worker.host, headers));
         let stream = link.request.names_a_request();
-        let stream = stream.then(|| worker.stream(link.stream)).flatten();
+        let stream = stream.then(|| worker.requests.get(link.stream)).flatten();
         let may_share = stream.is_none_or(|stream| stream.may_share);
         // What is stored may be another variant, about which this request cannot ask.
         let mut revalidation = revalidation
@@ -197,7 +197,7 @@ impl Fetch {
 
     /// Notes for its client that the response is not stored, for this reason.
     pub fn is_not_stored(&self, worker: &Worker, reason: UncacheableReason) {
-        if let Some(stream) = worker.stream(self.link.stream) {
+        if let Some(stream) = worker.requests.get(self.link.stream) {
             stream.progress.account.is_not_stored(reason);
         }
     }
@@ -229,7 +229,9 @@ impl Fetch {
     /// The request of EDGE that has caused it, while its client is there.
     pub fn stream(&self, worker: &Worker) -> Option<Rc<EdgeRequest>> {
         let named = self.link.request.names_a_request();
-        named.then(|| worker.stream(self.link.stream)).flatten()
+        named
+            .then(|| worker.requests.get(self.link.stream))
+            .flatten()
     }
 
     /// Whether a response with that status is a failure of the origin that only the request's own headers may have caused.
@@ -288,11 +290,13 @@ impl Fetch {
     /// Tells the worker that the origin is asked.
     pub fn begin(&self, worker: &mut Worker) {
         worker.metrics.count_of(&self.policy, Metric::OriginFetches);
-        fills::origin_is_asked(worker, self.link.stream);
+        worker
+            .requests
+            .note_question(self.link.stream, worker.host.monotonic_millis());
         if !self.link.request.avoids_the_store() {
             fills::begin(worker, self.link.stream, self.context, self.fallback());
         }
-        let stream = worker.stream(self.link.stream);
+        let stream = worker.requests.get(self.link.stream);
         let Some(stream) = stream.filter(|_| self.is_unexpected()) else {
             return;
         };
@@ -307,7 +311,7 @@ impl Fetch {
     /// Whether the store had the object a moment ago, and is asked again before the origin is: Envoy's cache takes a file
     /// away before it writes the one that a validation has freshened. A fill in between would leave the store without it once more.
     pub fn asks_again(&self, worker: &mut Worker) -> bool {
-        let stream = worker.stream(self.link.stream);
+        let stream = worker.requests.get(self.link.stream);
         let fits = |stream: &Rc<EdgeRequest>| self.is_unexpected() && stream.may_call;
         let stream = stream.filter(fits).filter(|_| self.revalidation.is_none());
         let Some(stream) = stream.filter(|_| worker.calls.has_room_to_prepare()) else {
@@ -349,14 +353,14 @@ impl Fetch {
 
     /// Whether Envoy's cache would write into a client that has gone, which crashes Envoy.
     pub fn must_abort(&self, worker: &Worker) -> bool {
-        !self.link.request.avoids_the_store() && worker.stream(self.link.stream).is_none()
+        !self.link.request.avoids_the_store() && worker.requests.get(self.link.stream).is_none()
     }
 
     /// Whether a soft purge has overtaken a fill that no client sees. The store would put it in the place of
     /// what has been fetched since.
     pub fn is_overtaken(&self, worker: &Worker) -> bool {
         let is_unseen = || {
-            let stream = worker.stream(self.link.stream);
+            let stream = worker.requests.get(self.link.stream);
             stream.is_some_and(|stream| matches!(stream.body.passing.get(), Passing::Nothing))
         };
         self.response.stores

@@ -143,7 +143,7 @@ impl OriginStream {
         }
         let revalidation = fetch.revalidation.as_ref();
         if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
-            fills::store_is_late(worker, link.stream);
+            worker.requests.note_late(link.stream);
             return Ok(self.refuse(worker, DueReply::Unwritten(Rc::clone(stored))));
         }
         if fetch.asks_again(worker) {

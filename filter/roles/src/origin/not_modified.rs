@@ -50,7 +50,7 @@ pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> 
                 && !stream.for_others
                 && worker.calls.has_room_to_prepare())
     };
-    let stream = worker.stream(fetch.link.stream).filter(fits);
+    let stream = worker.requests.get(fetch.link.stream).filter(fits);
     let names = headers.iter().map(|(name, _)| name);
     if stream.is_none()
         && let Some(stored) = fetch.servable()

@@ -33,7 +33,7 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
 
 /// Lets the worker know how the URL of a response that is stored varies.
 fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
-    let stream = worker.stream(fetch.link.stream);
+    let stream = worker.requests.get(fetch.link.stream);
     let Some(stream) = stream.filter(|_| judged.variance.vary().is_some()) else {
         return;
     };
@@ -125,7 +125,7 @@ fn begin_fill(worker: &mut Worker, fetch: &Fetch, end_of_stream: bool) {
 fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
     let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
     worker.metrics.count(Metric::VaryingLearnt, 1);
-    if let Some(stream) = worker.stream(stream) {
+    if let Some(stream) = worker.requests.get(stream) {
         worker.keys.learn(&stream.target, names.clone());
     }
     worker.turn(fetch.context, |coalescer, turn| {

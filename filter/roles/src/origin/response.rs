@@ -23,14 +23,16 @@ use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::blur_head;
 use crate::request::body::Body;
+use crate::worker::Worker;
 use crate::worker::own_requests::ahead;
-use crate::worker::{Worker, fills};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Map};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
-    fills::origin_answers(worker, fetch.link.stream);
+    worker
+        .requests
+        .note_answer(fetch.link.stream, worker.host.monotonic_millis());
     let overruled = worker.fills.answer(fetch.link.stream);
     if overruled {
         fetch.response.ended = true;
@@ -52,7 +54,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
     let mut status = headers.status().unwrap_or(502);
-    let stream = worker.stream(fetch.link.stream);
+    let stream = worker.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     (status, fetch.response.refused) =
         note_bucket_error(worker, &fetch.policy, account, &headers, status)?;

@@ -21,7 +21,7 @@ impl Selection {
         let stream = link
             .request
             .names_a_request()
-            .then(|| worker.stream(link.stream))?;
+            .then(|| worker.requests.get(link.stream))?;
         let here = |stream: &Rc<EdgeRequest>| {
             let target = &stream.target;
             target.is_stored_plainly() && target.stored_key() == stored_key

@@ -162,31 +162,6 @@ impl Fills {
     }
 }
 
-/// Notes for the access log that the origin is asked on behalf of a request.
-pub fn origin_is_asked(worker: &Worker, stream: StreamId) {
-    if let Some(stream) = worker.streams.get(&stream) {
-        stream.progress.account.asks(worker.host.monotonic_millis());
-    }
-}
-
-/// Notes for the access log that the origin has begun to answer a request.
-pub fn origin_answers(worker: &Worker, stream: StreamId) {
-    if let Some(stream) = worker.streams.get(&stream) {
-        stream
-            .progress
-            .account
-            .is_answered(worker.host.monotonic_millis());
-    }
-}
-
-/// Notes that the stored response expired while the request was on its way to the store, and is served all the
-/// same.
-pub fn store_is_late(worker: &Worker, stream: StreamId) {
-    if let Some(stream) = worker.streams.get(&stream) {
-        stream.progress.late.set(true);
-    }
-}
-
 /// Begins a fill: a request is on its way to the origin.
 pub fn begin(worker: &mut Worker, stream: StreamId, context: u32, fallback: Option<Fallback>) {
     let now = worker.host.monotonic_millis();
@@ -204,19 +179,14 @@ pub fn keep(
     revalidation: &Revalidation,
     context: u32,
 ) {
-    if let Some(stream) = worker.streams.get(&stream) {
-        stream.progress.kept.set(Some(status));
-    }
+    worker.requests.note_failure(stream, status, false);
     keep_unwritten(worker, stream, revalidation, context);
 }
 
 /// The same of a failure that is the request's own ([`is_own_failure`]): another request leads, and the origin counts as
 /// well.
 pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, context: u32) {
-    if let Some(stream) = worker.streams.get(&stream) {
-        stream.progress.kept.set(Some(status));
-        stream.progress.own_failure.set(true);
-    }
+    worker.requests.note_failure(stream, status, true);
     worker.turn(context, |coalescer, turn| {
         coalescer.own_failure(stream, turn);
     });

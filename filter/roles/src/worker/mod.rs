@@ -7,10 +7,11 @@ pub mod identity;
 pub mod keys;
 pub mod metrics;
 pub mod own_requests;
-mod policies;
+pub mod policies;
 pub mod purges;
+pub mod requests;
 mod root;
-mod roots;
+pub mod roots;
 pub mod waking;
 
 use std::rc::Rc;
@@ -26,6 +27,7 @@ use own_requests::calls::Calls;
 use own_requests::unread;
 use policies::Policies;
 use purges::purge_calls::{PurgeCalls, Unavailable};
+use requests::OpenRequests;
 use roots::Roots;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::coalescing::learnt::hints::Hint;
@@ -36,7 +38,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{PurgeOrder, TagHash, url_of};
 use sluice_core::sites::Sites;
-use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
+use sluice_core::workers::{KeyHash, Millis, StreamId};
 use sluice_store::Confirmations;
 use sluice_store::Room;
 use waking::wakeups::Wakeups;
@@ -56,14 +58,16 @@ pub struct Worker {
     pub identity: Rc<Identity>,
     /// What it knows of keys.
     pub keys: Keys,
-    coalescer: Coalescer,
+    /// The part of this worker in coalescing. Its events go through [`Worker::turn`].
+    pub coalescer: Coalescer,
     /// The responses that the store is to make readable.
-    confirmations: Confirmations,
+    pub confirmations: Confirmations,
     /// The root contexts, with the timer and the queue.
     pub roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
-    streams: NumberMap<StreamId, Rc<EdgeRequest>>,
+    /// The requests of EDGE whose clients are there.
+    pub requests: OpenRequests,
     /// Requests for whose body EDGE waits.
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
@@ -71,7 +75,7 @@ pub struct Worker {
     /// What it asks of the origin for nobody.
     pub unread: UnreadFills,
     /// Ranges that go to the origin ahead of a fill.
-    ahead: Ahead,
+    pub ahead: Ahead,
     /// Requests of its own.
     pub calls: Calls,
     /// The purges that it carries out.
@@ -125,7 +129,7 @@ impl Worker {
             confirmations: Confirmations::default(),
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
-            streams: NumberMap::default(),
+            requests: OpenRequests::default(),
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             unread: UnreadFills::default(),
@@ -167,11 +171,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Its part in coalescing.
-    pub fn coalescer(&self) -> &Coalescer {
-        &self.coalescer
-    }
-
     /// Whether it remembers a key, though what it knew of the key may be outdated.
     pub fn remembers(&mut self, cache_key: &str) -> bool {
         let key = self.keys.key_hash(cache_key);
@@ -184,14 +183,9 @@ impl Worker {
         self.coalescer.remembered(key, now) == Some(NextStep::Fresh)
     }
 
-    /// Makes a request known to ORIGIN and to the waiting lists.
-    pub fn open(&mut self, stream: &Rc<EdgeRequest>) {
-        self.streams.insert(stream.id, Rc::clone(stream));
-    }
-
     /// Forgets a request whose client has gone or has its response.
     pub fn close(&mut self, stream: StreamId) {
-        if let Some(closed) = self.streams.remove(&stream) {
+        if let Some(closed) = self.requests.close(stream) {
             if let Some(capture) = closed.body.capture.take() {
                 self.keys.hot.end(capture.length());
             }
@@ -204,11 +198,6 @@ impl Worker {
             background::rescue(self, &closed);
             ahead::close(self, &closed);
         }
-    }
-
-    /// The request, while its client is there.
-    pub fn stream(&self, stream: StreamId) -> Option<Rc<EdgeRequest>> {
-        self.streams.get(&stream).cloned()
     }
 
     /// Carries out a purge. Its receipt goes to `context`, once all workers and the journal have answered.

@@ -384,7 +384,7 @@ impl Edge {
         way: &ClientDemand,
     ) -> Result<Action, Refusal> {
         let stream = Rc::new(stream);
-        worker.open(&stream);
+        worker.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
             background::keep_for_rescue(worker, &stream);
         }

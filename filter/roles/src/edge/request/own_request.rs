@@ -73,7 +73,7 @@ impl Edge {
             may_lead: may_share,
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
-        worker.open(&stream);
+        worker.requests.open(&stream);
         let admission = worker.turn(id.0, |coalescer, turn| {
             coalescer.request(&stream.request(), turn)
         });
@@ -101,7 +101,7 @@ impl Edge {
         let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
-        worker.open(&stream);
+        worker.requests.open(&stream);
         resumption::send(worker, &stream, link.request)?;
         self.state = State::Refreshing(stream);
         Ok(Action::Continue)
@@ -169,7 +169,7 @@ impl Edge {
         let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
-        worker.open(&stream);
+        worker.requests.open(&stream);
         resumption::send_on(worker, &stream, NextStep::HitForMiss(reason))?;
         self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);

@@ -16,6 +16,7 @@ use sluice_core::workers::{KeyHash, NumberMap, StreamId};
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use crate::worker::own_requests::calls::CallKind;
+use crate::worker::requests::OpenRequests;
 use sluice_host::headers::Headers;
 
 /// Ranges of one object that one worker has at the origin at one time.
@@ -40,10 +41,12 @@ impl Ahead {
     }
 
     /// Whether an equal range is at the origin, whose response `stream` is to get as well.
-    fn shares(&self, streams: &NumberMap<StreamId, Rc<EdgeRequest>>, stream: &EdgeRequest) -> bool {
+    fn shares(&self, requests: &OpenRequests, stream: &EdgeRequest) -> bool {
         let mut ahead = self.of(stream.key.key).iter();
         ahead.any(|id| {
-            let first = streams.get(id).filter(|first| first.progress.shares.get());
+            let first = requests
+                .get(*id)
+                .filter(|first| first.progress.shares.get());
             first.is_some_and(|first| first.is_alike(stream) && first.demand == stream.demand)
         })
     }
@@ -123,7 +126,7 @@ pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
     let ahead = worker.ahead.has_room(key)
         && representation.is_asked_beyond(reach, demand)
-        && !worker.ahead.shares(&worker.streams, stream);
+        && !worker.ahead.shares(&worker.requests, stream);
     if ahead {
         worker.ahead.begin(stream, demand, &representation);
         let itself = |id| (id == stream.id).then_some(());
@@ -155,13 +158,14 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
         return;
     };
     let now = worker.host.monotonic_millis();
-    let (streams, ahead) = (&worker.streams, &mut worker.ahead);
+    let (requests, ahead) = (&worker.requests, &mut worker.ahead);
     let released = worker.coalescer.answer_waiting(key, now, |id| {
-        let stream = streams.get(&id).filter(|_| ahead.has_room(key))?;
+        let stream = requests.get(id).filter(|_| ahead.has_room(key))?;
         let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
-        let demand = demand(stream)?;
-        let goes = representation.is_asked_beyond(reach, demand) && !ahead.shares(streams, stream);
-        goes.then(|| ahead.begin(stream, demand, &representation))
+        let demand = demand(&stream)?;
+        let goes =
+            representation.is_asked_beyond(reach, demand) && !ahead.shares(requests, &stream);
+        goes.then(|| ahead.begin(&stream, demand, &representation))
     });
     for (id, waited, ()) in released {
         worker.has_waited(id, waited);

@@ -91,7 +91,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
     let asked = matches!(call, CallKind::Size(_));
     let mut may_lead = asked;
     for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.stream(id) else {
+        let Some(stream) = worker.requests.get(id) else {
             continue;
         };
         let mut request = stream.request();

@@ -47,7 +47,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
         Seen::Nothing
     };
     for id in worker.calls.take_waiting(CallKind::Look(key)) {
-        let Some(stream) = worker.stream(id) else {
+        let Some(stream) = worker.requests.get(id) else {
             continue;
         };
         let purged = worker

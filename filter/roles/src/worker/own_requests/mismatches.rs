@@ -61,7 +61,7 @@ pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
 pub fn end_fetch(worker: &mut Worker, call: CallKind, object: Option<&Document>) {
     let object = object.filter(|object| object.is_whole_answer());
     for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.stream(id) else {
+        let Some(stream) = worker.requests.get(id) else {
             continue;
         };
         let acting = worker.roots.act_as(id.0);

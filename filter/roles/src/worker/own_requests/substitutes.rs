@@ -37,7 +37,7 @@ pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: Held
 pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<Document>) {
     let document = document.map(Rc::new);
     for held in worker.calls.take_held(key) {
-        let Some(stream) = worker.stream(held.stream) else {
+        let Some(stream) = worker.requests.get(held.stream) else {
             continue;
         };
         match document

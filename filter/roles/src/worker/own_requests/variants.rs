@@ -112,7 +112,7 @@ pub fn fetch_again(worker: &mut Worker, stream: &EdgeRequest) {
 /// Answers the request that waits for `call` with what it has brought.
 pub fn end_fetch(worker: &mut Worker, call: CallKind, variant: Option<&Document>) {
     for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.stream(id) else {
+        let Some(stream) = worker.requests.get(id) else {
             continue;
         };
         let untyped = variant.is_some_and(|variant| !variant.is_typed());

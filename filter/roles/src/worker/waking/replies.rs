@@ -23,7 +23,7 @@ impl Worker {
         answer: DueReply,
     ) {
         self.has_waited(stream, waited);
-        if let Some(follower) = self.streams.get(&stream) {
+        if let Some(follower) = self.requests.get(stream) {
             follower.progress.answered.set(true);
             let account = &follower.progress.account;
             account.results_in(result);
@@ -77,11 +77,11 @@ impl Worker {
         leader: &EdgeRequest,
         answer: impl Fn(&Rc<EdgeRequest>) -> Option<DueReply>,
     ) {
-        let (now, streams) = (self.host.monotonic_millis(), &self.streams);
+        let (now, requests) = (self.host.monotonic_millis(), &self.requests);
         let answered = self.coalescer.answer_waiting(leader.key.key, now, |id| {
-            let follower = streams.get(&id)?;
+            let follower = requests.get(id)?;
             let alike = follower.is_alike(leader);
-            alike.then(|| answer(follower)).flatten()
+            alike.then(|| answer(&follower)).flatten()
         });
         for (id, waited, answer) in answered {
             let result = Metric::RequestsCollapsed;

@@ -36,7 +36,7 @@ pub fn resume_some(worker: &mut Worker) {
 }
 
 fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Result<()> {
-    let Some(stream) = worker.stream(id) else {
+    let Some(stream) = worker.requests.get(id) else {
         return Ok(());
     };
     match next_step {
@@ -138,7 +138,7 @@ fn retarget(
         selecting,
         ..stream.retargeted(key, Rc::new(target))
     });
-    worker.open(&stream);
+    worker.requests.open(&stream);
     Ok(Ok(stream))
 }
 

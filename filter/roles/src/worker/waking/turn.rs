@@ -132,7 +132,7 @@ impl Worker {
     pub(in crate::worker) fn has_waited(&mut self, stream: StreamId, waited: Millis) {
         self.metrics.count(Metric::FollowersResumed, 1);
         self.metrics.record(Metric::WaitMilliseconds, waited);
-        if let Some(follower) = self.streams.get(&stream) {
+        if let Some(follower) = self.requests.get(stream) {
             follower.progress.account.has_waited(waited);
         }
     }
