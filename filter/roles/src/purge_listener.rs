@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The listener for purges: who may call, what is accepted, what is answered.
 
+use crate::worker::policies::Policies;
 use std::rc::Rc;
 
 use sluice_core::http::syntax::field_value::FieldValue;
@@ -104,7 +105,7 @@ impl PurgeCall {
     fn receive(&mut self, worker: &mut Worker, end_of_stream: bool) -> Result<(), PurgeRefusal> {
         let headers = worker.host.headers(Map::Request);
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
-        let generation = sites(worker)?;
+        let generation = sites(&worker.policies)?;
         let (endpoint, site) = admit(&headers, &generation.sites)?;
         self.generation = Some(generation);
         let length = headers.get("content-length").and_then(FieldValue::number);
@@ -182,7 +183,7 @@ impl PurgeCall {
             }
             Verification::Notification(event) => {
                 worker.metrics.count(metric, 1);
-                let generation = sites(worker)?;
+                let generation = sites(&worker.policies)?;
                 let identity = Rc::clone(&worker.identity);
                 let caller = Caller::of_edge(&generation.sites, &identity.store_secret);
                 self.purge_changed(worker, &caller, &event)
@@ -198,8 +199,8 @@ fn answer(worker: &Worker, details: &'static str, body: &str) -> Result<(), Purg
     answered.map_err(|_| unavailable(Unavailable::Failed))
 }
 
-fn sites(worker: &Worker) -> Result<Rc<Generation>, PurgeRefusal> {
-    let generation = worker.policies.newest().cloned();
+fn sites(policies: &Policies) -> Result<Rc<Generation>, PurgeRefusal> {
+    let generation = policies.newest().cloned();
     generation.ok_or_else(|| unavailable(Unavailable::Failed))
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests with `Authorization` (RFC 9111, 3.5): they use the store only for what the origin lets all of them share.
 
+use crate::worker::keys::Keys;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::client_control::ClientDemand;
@@ -17,7 +18,7 @@ use sluice_host::{self as host, Host, Map};
 /// The credentials of a request, if they can be hidden from the store; `demands` says that it asks for a part of the
 /// response or has conditions.
 pub fn credentials_to_hide<'a>(
-    worker: &mut Worker,
+    keys: &mut Keys,
     target: &CanonicalTarget,
     headers: &'a Headers,
     way: &ClientDemand,
@@ -28,7 +29,7 @@ pub fn credentials_to_hide<'a>(
     let one = first.filter(|_| lines.next().is_none());
     // A fill for those who need less than the object runs in the background, and has no credentials.
     let in_background = demands && matches!(way, ClientDemand::Checked(_));
-    one.filter(|_| !in_background && !worker.keys.varies_with_credentials(target))
+    one.filter(|_| !in_background && !keys.varies_with_credentials(target))
 }
 
 /// Hides the credentials from the store, which would let a request with them pass.
@@ -47,8 +48,8 @@ pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
 }
 
 /// Whether a request may wait for others, and lead them.
-pub fn takes_part(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+pub fn takes_part(keys: &mut Keys, stream: &EdgeRequest) -> bool {
     !stream.authenticated
         || (stream.demand.is_none()
-            && worker.keys.authorized_sharing(stream.key.key) == Some(AuthorizedSharing::All))
+            && keys.authorized_sharing(stream.key.key) == Some(AuthorizedSharing::All))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EDGE's part in the hot tier: it answers with hot copies, and copies the responses that pass.
 
+use crate::worker::keys::Keys;
 use std::rc::Rc;
 
 use sluice_core::coalescing::NotStored;
@@ -85,7 +86,7 @@ pub fn begin(
         return Ok(());
     }
     let copy = copy_of(&*worker.host, stream, sighting)?;
-    begin_capture(worker, stream, Capture::new(copy, length));
+    begin_capture(&mut worker.keys, stream, Capture::new(copy, length));
     Ok(())
 }
 
@@ -109,7 +110,7 @@ pub fn begin_to_share(
         Some(length) => Capture::new(copy, usize::try_from(length).unwrap_or(most)),
         None => Capture::at_most(copy, most),
     };
-    let begun = begin_capture(worker, stream, capture);
+    let begun = begin_capture(&mut worker.keys, stream, capture);
     stream.body.sharing.set(begun.then_some(sharing));
     Ok(begun)
 }
@@ -131,8 +132,8 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: StoreCheck) -> host:
 }
 
 /// Has the response's body copied. False if the worker makes too many copies now.
-fn begin_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) -> bool {
-    let begins = worker.keys.hot.begin(capture.length());
+fn begin_capture(keys: &mut Keys, stream: &EdgeRequest, capture: Capture) -> bool {
+    let begins = keys.hot.begin(capture.length());
     if begins {
         stream.body.capture.replace(Some(capture));
     }

@@ -14,6 +14,7 @@ mod response;
 mod site;
 mod website;
 
+use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
 use cors::Cors;
@@ -152,9 +153,9 @@ impl Edge {
     }
 
     /// Picks up the record that the worker may have replaced while the request waited.
-    fn pick_up_record(&mut self, worker: &Worker) {
+    fn pick_up_record(&mut self, requests: &OpenRequests) {
         if let State::Cached(stream) | State::Filling(stream) = &mut self.state
-            && let Some(known) = worker.requests.get(stream.id)
+            && let Some(known) = requests.get(stream.id)
         {
             *stream = known;
         }
@@ -184,7 +185,7 @@ impl Edge {
 
     /// Handles the headers of the response, which ends with them if `end_of_stream`.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
-        self.pick_up_record(worker);
+        self.pick_up_record(&worker.requests);
         if let State::Cached(stream) = &self.state {
             stream.body.missing.set(end_of_stream);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The site of a client's request, and what the site wants of its connection.
 
+use crate::worker::policies::Policies;
 use sluice_core::host::HostError;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::{Rejection, Target, split_absolute};
@@ -9,7 +10,6 @@ use sluice_store::Link;
 
 use super::{Edge, Refusal, State};
 use crate::request::account::tell_site;
-use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{Host, Map};
 
@@ -41,8 +41,12 @@ impl Edge {
     }
 
     /// Keeps to the policy that EDGE has found for the request before, even if its site is gone by now.
-    pub(super) fn keep_to_policy(&mut self, worker: &Worker, link: Link) -> Result<(), Refusal> {
-        let policy = worker.policies.get(link.policy);
+    pub(super) fn keep_to_policy(
+        &mut self,
+        policies: &Policies,
+        link: Link,
+    ) -> Result<(), Refusal> {
+        let policy = policies.get(link.policy);
         self.policy = policy.ok_or(Refusal::Stranger)?.clone();
         self.site = self.generation.sites.named(&self.policy.policy.site.name);
         Ok(())

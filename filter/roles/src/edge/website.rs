@@ -6,6 +6,9 @@
 //! of its own, and is then changed in place; for a moment after that, requests ask for the substitute
 //! from the start.
 
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
 use std::rc::Rc;
 
 use sluice_core::coalescing::SMALL_BYTES;
@@ -42,12 +45,12 @@ pub enum Destination {
 
 /// Where a visitor's request goes, by what is known of the object.
 pub fn destination(
-    worker: &Worker,
+    keys: &Keys,
     policy: &Policy,
     visit: &MissingObjectVisit,
     target: &CanonicalTarget,
 ) -> Destination {
-    match worker.keys.missing_object(target.url()) {
+    match keys.missing_object(target.url()) {
         None => Destination::Requested,
         Some(MissingObject::Directory) => match visit.location() {
             Some(location) => Destination::Redirect(location.to_owned()),
@@ -72,17 +75,19 @@ pub fn destination(
 
 /// Answers a request for a directory.
 pub fn answer_redirect(
-    worker: &mut Worker,
+    host: &dyn Host,
+    metrics: &Metrics,
+    identity: &Identity,
     policy: &NumberedPolicy,
     location: &str,
 ) -> host::Result<()> {
-    worker.metrics.count_of(policy, Metric::RequestsSubstituted);
-    let cache_status = detailed(&worker.identity.name, "directory");
+    metrics.count_of(policy, Metric::RequestsSubstituted);
+    let cache_status = detailed(&identity.name, "directory");
     let headers = [
         ("location", location),
         (CACHE_STATUS, cache_status.as_str()),
     ];
-    worker.host.respond(
+    host.respond(
         Substitute::Directory.status(404),
         "sluice_directory",
         &headers,

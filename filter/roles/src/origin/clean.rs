@@ -2,6 +2,7 @@
 //! Cleans a bucket's response before anybody else sees it: an object without a media type gets one, and a page of the
 //! edge's own takes the place of an error's XML.
 
+use crate::worker::metrics::Metrics;
 use sluice_core::bucket_error::{BucketError, BucketTrouble, ErrorHeaders};
 use sluice_core::http::caching::cache_control::with_spaces;
 use sluice_core::http::connection::{HOP_FIELDS, named_fields};
@@ -15,7 +16,6 @@ use sluice_core::website::media_type::missing_media_type;
 use crate::request::account::Account;
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -94,7 +94,8 @@ fn remove_all(host: &dyn Host, headers: &Headers, goes: impl Fn(&str) -> bool) -
 /// for the access log. A response that is the operator's business gets another status, and one for what can be no object
 /// that of a missing one. Gives the status then, and whether the response says nothing of the object.
 pub fn note_bucket_error(
-    worker: &Worker,
+    host: &dyn Host,
+    metrics: &Metrics,
     policy: &NumberedPolicy,
     account: Option<&Account>,
     headers: &Headers,
@@ -117,10 +118,8 @@ pub fn note_bucket_error(
     }
     let trouble = error.trouble();
     if let Some(trouble) = trouble {
-        worker.metrics.count_of(policy, trouble.metric());
-        worker
-            .metrics
-            .warn(|| warning(&policy.policy.site.name, &error.message(trouble)));
+        metrics.count_of(policy, trouble.metric());
+        metrics.warn(|| warning(&policy.policy.site.name, &error.message(trouble)));
     }
     let told = match trouble {
         Some(trouble) => trouble.client_status(status),
@@ -128,9 +127,7 @@ pub fn note_bucket_error(
         None => status,
     };
     if told != status {
-        worker
-            .host
-            .set_header(Map::Response, ":status", told.to_string())?;
+        host.set_header(Map::Response, ":status", told.to_string())?;
     }
     Ok((told, trouble.is_some_and(BucketTrouble::is_never_stored)))
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request that goes on to the origin, and what the worker is told of it.
 
+use crate::worker::keys::Keys;
+use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
 use sluice_core::coalescing::learnt::hints::Hint;
@@ -227,11 +229,9 @@ impl Fetch {
     }
 
     /// The request of EDGE that has caused it, while its client is there.
-    pub fn stream(&self, worker: &Worker) -> Option<Rc<EdgeRequest>> {
+    pub fn stream(&self, requests: &OpenRequests) -> Option<Rc<EdgeRequest>> {
         let named = self.link.request.names_a_request();
-        named
-            .then(|| worker.requests.get(self.link.stream))
-            .flatten()
+        named.then(|| requests.get(self.link.stream)).flatten()
     }
 
     /// Whether a response with that status is a failure of the origin that only the request's own headers may have caused.
@@ -249,10 +249,10 @@ impl Fetch {
             return false;
         }
         if status < 500 {
-            fills::origin_is_well(worker, &self.cache_key);
+            fills::origin_is_well(&worker.keys, &mut worker.coalescer, &self.cache_key);
             return false;
         }
-        let stream = self.stream(worker);
+        let stream = self.stream(&worker.requests);
         let is_own = |stream: Rc<EdgeRequest>| {
             arrived && fills::is_own_failure(worker, &stream, &self.cache_key)
         };
@@ -358,14 +358,12 @@ impl Fetch {
 
     /// Whether a soft purge has overtaken a fill that no client sees. The store would put it in the place of
     /// what has been fetched since.
-    pub fn is_overtaken(&self, worker: &Worker) -> bool {
+    pub fn is_overtaken(&self, keys: &Keys, requests: &OpenRequests) -> bool {
         let is_unseen = || {
-            let stream = worker.requests.get(self.link.stream);
+            let stream = requests.get(self.link.stream);
             stream.is_some_and(|stream| matches!(stream.body.passing.get(), Passing::Nothing))
         };
-        self.response.stores
-            && is_unseen()
-            && worker.keys.was_purged_since(&self.cache_key, self.began)
+        self.response.stores && is_unseen() && keys.was_purged_since(&self.cache_key, self.began)
     }
 
     /// Handles a part of `size` bytes of the response's body.

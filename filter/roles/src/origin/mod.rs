@@ -18,6 +18,7 @@ mod selection;
 mod surrogate_keys;
 mod variance;
 
+use crate::worker::metrics::Metrics;
 use std::rc::Rc;
 
 use fetch::Fetch;
@@ -108,7 +109,10 @@ impl OriginStream {
         headers: &Headers,
     ) -> host::Result<Action> {
         if matches!(request, StoreRequest::Lookup | StoreRequest::StoreOnly) {
-            return Ok(self.refuse(worker, not_served(worker, request, headers)));
+            return Ok(self.refuse(
+                worker,
+                not_served(&*worker.host, &worker.room, request, headers),
+            ));
         }
         if request.is_background() {
             return Ok(self.stop(worker));
@@ -130,7 +134,10 @@ impl OriginStream {
         headers: &Headers,
     ) -> host::Result<Action> {
         if matches!(link.request, StoreRequest::Lookup | StoreRequest::StoreOnly) {
-            return Ok(self.refuse(worker, not_served(worker, link.request, headers)));
+            return Ok(self.refuse(
+                worker,
+                not_served(&*worker.host, &worker.room, link.request, headers),
+            ));
         }
         let fetch = Fetch::of(worker, self.context, link, policy, headers);
         if let Some(kept) = fetch
@@ -166,7 +173,7 @@ impl OriginStream {
     /// Handles the headers of the response.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
         if self.must_abort(worker, false) {
-            return abort(worker);
+            return abort(&*worker.host, &worker.metrics);
         }
         let responded = match (&mut self.adopted, &mut self.fetch) {
             (Some(adopted), _) => adopted.respond(worker, end_of_stream),
@@ -188,7 +195,7 @@ impl OriginStream {
     /// Handles a part of `size` bytes of the response's body.
     fn pass(&mut self, worker: &mut Worker, size: usize, end_of_stream: bool) -> Action {
         if self.must_abort(worker, end_of_stream) {
-            return abort(worker);
+            return abort(&*worker.host, &worker.metrics);
         }
         let passed = match (&mut self.adopted, &mut self.fetch) {
             (Some(adopted), _) => adopted.pass(&*worker.host, size).map(drop),
@@ -203,7 +210,7 @@ impl OriginStream {
         };
         if let Err(error) = passed {
             worker.metrics.fault("a response was cut", error);
-            return abort(worker);
+            return abort(&*worker.host, &worker.metrics);
         }
         if end_of_stream {
             self.end_fetch(worker);
@@ -214,7 +221,7 @@ impl OriginStream {
     /// The response has come to its end, with its trailers or without.
     fn end(&mut self, worker: &mut Worker) -> Action {
         if self.must_abort(worker, true) {
-            return abort(worker);
+            return abort(&*worker.host, &worker.metrics);
         }
         self.end_fetch(worker);
         Action::Continue
@@ -223,7 +230,9 @@ impl OriginStream {
     /// Whether the response must not go on, which `ends` with this part.
     fn must_abort(&self, worker: &Worker, ends: bool) -> bool {
         let fetch = self.fetch.as_ref();
-        fetch.is_some_and(|fetch| fetch.must_abort(worker) || (ends && fetch.is_overtaken(worker)))
+        fetch.is_some_and(|fetch| {
+            fetch.must_abort(worker) || (ends && fetch.is_overtaken(&worker.keys, &worker.requests))
+        })
     }
 
     fn end_fetch(&mut self, worker: &mut Worker) {
@@ -242,9 +251,9 @@ impl OriginStream {
 }
 
 /// Ends a response that must not go on.
-fn abort(worker: &Worker) -> Action {
-    worker.metrics.count(Metric::FillsAborted, 1);
-    reset(&*worker.host)
+fn abort(host: &dyn Host, metrics: &Metrics) -> Action {
+    metrics.count(Metric::FillsAborted, 1);
+    reset(host)
 }
 
 fn reset(host: &dyn Host) -> Action {

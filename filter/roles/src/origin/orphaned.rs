@@ -54,7 +54,14 @@ impl OrphanedRequest {
         let policy = &self.policy.policy;
         remove_hidden(&*worker.host, policy, &headers)?;
         let status = headers.status().unwrap_or(502);
-        let (status, _) = note_bucket_error(worker, &self.policy, None, &headers, status)?;
+        let (status, _) = note_bucket_error(
+            &*worker.host,
+            &worker.metrics,
+            &self.policy,
+            None,
+            &headers,
+            status,
+        )?;
         let asked = Asked {
             path: &self.path,
             head: self.head,

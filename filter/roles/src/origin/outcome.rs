@@ -137,7 +137,9 @@ fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
 
 /// Makes the key hit-for-miss, unless the request's own headers may be why the response is not stored.
 fn refuse_to_store(worker: &mut Worker, fetch: &Fetch, reason: UncacheableReason) {
-    let own_headers = fetch.stream(worker).map(|stream| stream.own_headers);
+    let own_headers = fetch
+        .stream(&worker.requests)
+        .map(|stream| stream.own_headers);
     let response = NotStored {
         key: worker.keys.key_hash(&fetch.cache_key),
         own_headers: own_headers.unwrap_or(OwnHeaders::NONE),

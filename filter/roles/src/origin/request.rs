@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store's request to the origin: whether it goes there, and in what form.
 
+use sluice_store::Room;
 use std::rc::Rc;
 
 use sluice_core::http::caching::cache_name::{CDN_LOOP, VIA};
@@ -138,8 +139,13 @@ pub fn written<'a>(headers: &'a Headers, name: &str) -> &'a str {
 }
 
 /// The answer to a request that is only for the store.
-pub fn not_served(worker: &Worker, request: StoreRequest, headers: &Headers) -> DueReply {
-    let revalidation = Revalidation::of_request(&*worker.host, headers);
+pub fn not_served(
+    host: &dyn Host,
+    room: &Room,
+    request: StoreRequest,
+    headers: &Headers,
+) -> DueReply {
+    let revalidation = Revalidation::of_request(host, headers);
     let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
     match (request, revalidation) {
         // What it is tells whether it is what the lookup looks for.
@@ -147,7 +153,7 @@ pub fn not_served(worker: &Worker, request: StoreRequest, headers: &Headers) -> 
             DueReply::Unwritten(Rc::new(stored))
         }
         (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => DueReply::Expired,
-        (StoreRequest::Lookup, _) if worker.room.is_lacking() => DueReply::NoRoom,
+        (StoreRequest::Lookup, _) if room.is_lacking() => DueReply::NoRoom,
         _ => DueReply::NotStored,
     }
 }
@@ -158,6 +164,6 @@ pub fn keeps_unasked(worker: &mut Worker, link: Link, cache_key: &str) -> bool {
     let clients = !link.request.is_background();
     clients && {
         let key = worker.keys.key_hash(cache_key);
-        background::is_failing(worker, key)
+        background::is_failing(&*worker.host, &mut worker.coalescer, key)
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin's response: whether the store gets it, in what form, and what its followers are told.
 
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
@@ -56,14 +58,20 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     let mut status = headers.status().unwrap_or(502);
     let stream = worker.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
-    (status, fetch.response.refused) =
-        note_bucket_error(worker, &fetch.policy, account, &headers, status)?;
+    (status, fetch.response.refused) = note_bucket_error(
+        &*worker.host,
+        &worker.metrics,
+        &fetch.policy,
+        account,
+        &headers,
+        status,
+    )?;
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(worker, &headers, status, arrived);
     if let Some(revalidation) = fetch
         .servable()
-        .filter(|_| keeps_stored(worker, fetch, status))
+        .filter(|_| keeps_stored(&worker.keys, fetch, status))
     {
         let names = headers.iter().map(|(name, _)| name);
         worker
@@ -107,11 +115,11 @@ fn note_refusal(fetch: &mut Fetch, failure: Option<OriginFailure>) {
 }
 
 /// Whether a response with that status does not take the place of what may be served stale.
-fn keeps_stored(worker: &Worker, fetch: &Fetch, status: u16) -> bool {
+fn keeps_stored(keys: &Keys, fetch: &Fetch, status: u16) -> bool {
     let missing = fetch.policy.policy.cache.stale_if_missing && matches!(status, 404 | 410);
     let purged = || {
-        let key = worker.keys.key_hash(&fetch.cache_key);
-        worker.keys.must_revalidate(&fetch.cache_key, key)
+        let key = keys.key_hash(&fetch.cache_key);
+        keys.must_revalidate(&fetch.cache_key, key)
     };
     // RFC 5861, 4.
     matches!(status, 500 | 502..=504) || (missing && !purged())
@@ -128,7 +136,14 @@ fn respond_to_store(
     let freshens = fetch.freshens(status);
     let freshens = freshens.as_deref();
     let judged = Judged::of(worker, fetch, headers, status, freshens);
-    if judged.is_shared() && !index(worker, fetch, &judged.surrogate_keys) {
+    if judged.is_shared()
+        && !index(
+            &worker.identity,
+            &worker.keys,
+            fetch,
+            &judged.surrogate_keys,
+        )
+    {
         let response = origin_response(worker, fetch, headers, &judged, status, freshens);
         worker
             .host
@@ -192,7 +207,7 @@ fn origin_response<'a>(
     // What has told of the body that a page replaces says nothing of the page.
     let is_page = fetch.policy.policy.origin.is_bucket() && error_page::replaces(status);
     OriginResponse {
-        fill: fill_id(worker, fetch),
+        fill: fill_id(&worker.identity, fetch),
         key: &judged.key,
         variant: variant_of(&fetch.stored_key, &judged.key).filter(|variant| !variant.is_empty()),
         status,
@@ -215,20 +230,23 @@ fn origin_response<'a>(
 }
 
 /// Indexes the response's surrogate keys and cache groups. False if it may be older than a purge of one of them.
-fn index(worker: &mut Worker, fetch: &Fetch, keys: &SurrogateKeys<'_>) -> bool {
-    if keys.is_empty() {
+fn index(
+    identity: &Identity,
+    keys: &Keys,
+    fetch: &Fetch,
+    surrogate_keys: &SurrogateKeys<'_>,
+) -> bool {
+    if surrogate_keys.is_empty() {
         return true;
     }
     let policy = &fetch.policy.policy;
     let url = url_of(policy, &fetch.cache_key);
-    let tags = keys.hashes(url, &worker.identity.store_secret);
-    worker
-        .keys
-        .note_tags(policy, url, tags.as_deref(), fetch.began)
+    let tags = surrogate_keys.hashes(url, &identity.store_secret);
+    keys.note_tags(policy, url, tags.as_deref(), fetch.began)
 }
 
-fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {
-    worker.identity.vouching.fill_id(fetch.link.stream)
+fn fill_id(identity: &Identity, fetch: &Fetch) -> FillId {
+    identity.vouching.fill_id(fetch.link.stream)
 }
 
 /// Whether a response of that status brings an object as it is stored.
@@ -245,5 +263,5 @@ fn unannounced(
     freshened: bool,
 ) -> Option<BodyId> {
     let comes = brings_object(fetch, status) && !freshened;
-    (comes && !headers.has("content-length")).then(|| fill_id(worker, fetch).body())
+    (comes && !headers.has("content-length")).then(|| fill_id(&worker.identity, fetch).body())
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fills: the requests of this worker that are on their way to the origin through the store.
 
+use crate::worker::keys::Keys;
+use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
 use sluice_core::coalescing::beside::ahead::{FillProgress, Representation};
@@ -205,9 +207,9 @@ pub fn is_own_failure(worker: &mut Worker, stream: &EdgeRequest, cache_key: &str
 }
 
 /// The origin has answered a request for `cache_key`, and has not failed.
-pub fn origin_is_well(worker: &mut Worker, cache_key: &str) {
-    let key = worker.keys.key_hash(cache_key);
-    worker.coalescer.origin_is_well(key);
+pub fn origin_is_well(keys: &Keys, coalescer: &mut Coalescer, cache_key: &str) {
+    let key = keys.key_hash(cache_key);
+    coalescer.origin_is_well(key);
 }
 
 /// The store serves its stale response unwritten, and asks again the next time. The followers must know that the

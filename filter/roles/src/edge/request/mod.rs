@@ -63,7 +63,7 @@ impl Edge {
             Sender::Stranger => Err(Refusal::Stranger),
             Sender::Filter(link) => {
                 let worker = worker.ok_or(Refusal::Stranger)?;
-                self.keep_to_policy(worker, link)?;
+                self.keep_to_policy(&worker.policies, link)?;
                 if link.request != StoreRequest::Empty {
                     return self.receive_own(worker, link, &headers);
                 }
@@ -164,7 +164,13 @@ impl Edge {
         match (location.flatten(), worker) {
             (Some(location), Some(worker)) => {
                 self.state = State::Answered;
-                website::answer_redirect(worker, &self.policy, &location)?;
+                website::answer_redirect(
+                    &*worker.host,
+                    &worker.metrics,
+                    &worker.identity,
+                    &self.policy,
+                    &location,
+                )?;
                 Ok(Action::Pause)
             }
             _ => Err(Refusal::Rejected(rejection)),
@@ -202,7 +208,7 @@ impl Edge {
         let way = self.way(control, &target);
         let keyed = self.qualify(worker, &mut target, headers, head);
         let credentials = authenticated
-            .then(|| credentials_to_hide(worker, &target, headers, &way, facts.demand))
+            .then(|| credentials_to_hide(&mut worker.keys, &target, headers, &way, facts.demand))
             .flatten();
         let key = match keyed {
             Ok(key) if way != ClientDemand::Around && authenticated == credentials.is_some() => key,
@@ -227,7 +233,9 @@ impl Edge {
         let varies = target.is_stored_plainly() && !self.is_for_bucket();
         let selecting = varies.then(|| Rc::new(headers.clone()));
         let own_headers = self.own_headers(worker, key.key, &target, headers);
-        let has_room = |demand| unread::has_room_for(worker, &policy.policy, demand);
+        let has_room = |demand| {
+            unread::has_room_for(&*worker.host, &mut worker.unread, &policy.policy, demand)
+        };
         let may_share = may_share(&policy.policy, target.cache_key(), headers);
         let stream = EdgeRequest {
             authenticated,
@@ -270,11 +278,17 @@ impl Edge {
         target: &mut CanonicalTarget,
     ) -> Result<Option<Sought>, Refusal> {
         let mut sought = Sought::default();
-        match website::destination(worker, &self.policy.policy, &visitor, target) {
+        match website::destination(&worker.keys, &self.policy.policy, &visitor, target) {
             Destination::Requested => sought.visit = Some(visitor),
             Destination::Redirect(location) => {
                 self.state = State::Answered;
-                website::answer_redirect(worker, &self.policy, &location)?;
+                website::answer_redirect(
+                    &*worker.host,
+                    &worker.metrics,
+                    &worker.identity,
+                    &self.policy,
+                    &location,
+                )?;
                 return Ok(None);
             }
             Destination::Document(stand_in, document) => {
@@ -393,7 +407,7 @@ impl Edge {
             resumption::send(worker, &stream, request)?;
             return Ok(Action::Continue);
         }
-        if !takes_part(worker, &stream) {
+        if !takes_part(&mut worker.keys, &stream) {
             return self.look(worker, &stream);
         }
         let id = self.id.0;

@@ -7,6 +7,9 @@ pub(in crate::edge) mod own_response;
 mod refused;
 mod variants;
 
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use sluice_host::Host;
 use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
@@ -70,7 +73,7 @@ pub fn respond_passed(
     if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
         said = said.forward_status(status);
     }
-    add_cache_status(worker, &said)?;
+    add_cache_status(&*worker.host, &worker.identity, &said)?;
     Ok(Action::Continue)
 }
 
@@ -99,12 +102,19 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
         worker.discard(stream);
         return refuse_mismatch(worker, stream, "headers of another response");
     }
-    let served = served_to(worker, stream, entry, &fields);
+    let served = served_to(
+        &*worker.host,
+        &worker.identity,
+        &worker.keys,
+        stream,
+        entry,
+        &fields,
+    );
     let shared = !stream.authenticated || served.entry.allows_authenticated;
     if stream.progress.store_request.get() == StoreRequest::StoreOnly
         && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
     {
-        return refuse_not_stored(worker, stream);
+        return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     if stream.authenticated && served.entry.stored {
         let all = served.entry.allows_authenticated;
@@ -129,17 +139,19 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
 
 /// The marked response as it has come to a request, with what the worker knows of it.
 pub fn served_to<'a>(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
+    keys: &Keys,
     stream: &EdgeRequest,
     entry: Entry<'a>,
     fields: &StoredFields<'a>,
 ) -> Served<'a> {
     let arrival = Arrival {
-        fill: worker.identity.vouching.fill_id(stream.id),
+        fill: identity.vouching.fill_id(stream.id),
         failure: stream.progress.kept.get(),
         late: stream.progress.late.get(),
-        purged: worker.keys.predates_soft_purge(&entry),
-        now: worker.host.unix_millis(),
+        purged: keys.predates_soft_purge(&entry),
+        now: host.unix_millis(),
     };
     Served::of(entry, fields, &arrival)
 }
@@ -437,10 +449,14 @@ fn add_status_of<'a>(
     if policy.response.cache_status_key {
         status = status.key(key);
     }
-    add_cache_status(worker, &status)
+    add_cache_status(&*worker.host, &worker.identity, &status)
 }
 
-fn add_cache_status(worker: &Worker, status: &CacheStatus<'_>) -> host::Result<()> {
-    let member = status.member_of(&worker.identity.name);
-    worker.host.add_header(Map::Response, CACHE_STATUS, &member)
+fn add_cache_status(
+    host: &dyn Host,
+    identity: &Identity,
+    status: &CacheStatus<'_>,
+) -> host::Result<()> {
+    let member = status.member_of(&identity.name);
+    host.add_header(Map::Response, CACHE_STATUS, &member)
 }

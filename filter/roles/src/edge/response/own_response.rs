@@ -40,9 +40,16 @@ fn shared(
 ) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
     let headers = worker.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
-    let served = fields
-        .entry()
-        .map(|entry| served_to(worker, stream, entry, &fields));
+    let served = fields.entry().map(|entry| {
+        served_to(
+            &*worker.host,
+            &worker.identity,
+            &worker.keys,
+            stream,
+            entry,
+            &fields,
+        )
+    });
     // Who waits for one of several responses of a URL may want another.
     let taken = |served: &Served<'_>| {
         let all = served.entry.key == stream.target.cache_key();
@@ -70,9 +77,16 @@ fn answer_followers(
 pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = worker.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
-    let served = fields
-        .entry()
-        .map(|entry| served_to(worker, stream, entry, &fields));
+    let served = fields.entry().map(|entry| {
+        served_to(
+            &*worker.host,
+            &worker.identity,
+            &worker.keys,
+            stream,
+            entry,
+            &fields,
+        )
+    });
     // That the store has no room is no failure of the origin.
     let lacks_room = served
         .as_ref()

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses that EDGE does not let through: what the client gets in their place.
 
+use crate::worker::identity::Identity;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
+use sluice_host::Host;
 use sluice_store::StoreRequest;
 
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
@@ -17,10 +19,14 @@ use crate::worker::own_requests::{
 use sluice_host::{self as host, Action};
 
 /// Refuses a request that is for the store only, which does not have what its client would take.
-pub fn refuse_not_stored(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {
+pub fn refuse_not_stored(
+    host: &dyn Host,
+    identity: &Identity,
+    stream: &EdgeRequest,
+) -> host::Result<Action> {
     stream.progress.answered.set(true);
     stream.progress.account.results_in(account::NOT_STORED);
-    answer_not_stored(&*worker.host, &worker.identity.name)?;
+    answer_not_stored(host, &identity.name)?;
     Ok(Action::Pause)
 }
 
@@ -37,17 +43,23 @@ pub fn refuse_mismatch(
         .warn(|| format!("sluice: the store gave {what}"));
     mismatches::avoid_the_store(worker, stream);
     if stream.progress.store_request.get() == StoreRequest::StoreOnly {
-        return refuse_not_stored(worker, stream);
+        return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     // One that goes around the store already gets nothing else by such a call.
     let around = stream.progress.store_request.get().avoids_the_store();
     let called = !around && mismatches::fetch_around(worker, stream);
-    await_call(worker, stream, called.then_some(Metric::RequestsHitForMiss))
+    await_call(
+        &*worker.host,
+        &worker.identity,
+        stream,
+        called.then_some(Metric::RequestsHitForMiss),
+    )
 }
 
 /// Holds a response whose client waits for a call, which counts as `result`, or answers the client where no call fits.
 fn await_call(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
     stream: &EdgeRequest,
     result: Option<Metric>,
 ) -> host::Result<Action> {
@@ -57,7 +69,7 @@ fn await_call(
         stream.progress.account.results_in(result_of(result));
     } else {
         stream.progress.account.results_in(account::FAILED);
-        answer_mismatch(&*worker.host, &worker.identity.name)?;
+        answer_mismatch(host, &identity.name)?;
     }
     Ok(Action::Pause)
 }
@@ -77,7 +89,7 @@ pub fn refuse_variant(
         FlightOutcome::Found { until, small },
     );
     if stream.progress.store_request.get() == StoreRequest::StoreOnly {
-        return refuse_not_stored(worker, stream);
+        return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     if stream.for_others {
         stream.progress.answered.set(true);
@@ -85,13 +97,23 @@ pub fn refuse_variant(
         return Ok(Action::Pause);
     }
     let called = fetch_variant(worker, stream, wanted);
-    await_call(worker, stream, called.then_some(Metric::RequestsMiss))
+    await_call(
+        &*worker.host,
+        &worker.identity,
+        stream,
+        called.then_some(Metric::RequestsMiss),
+    )
 }
 
 /// Holds ORIGIN's word that the store has just lost the object. The client gets what a call brings.
 pub fn ask_again(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<Action> {
-    fetch_again(worker, stream);
-    await_call(worker, stream, Some(Metric::RequestsMiss))
+    fetch_again(&*worker.host, &mut worker.calls, &worker.roots, stream);
+    await_call(
+        &*worker.host,
+        &worker.identity,
+        stream,
+        Some(Metric::RequestsMiss),
+    )
 }
 
 /// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ranges that begin far ahead of the fill of their object: they go to the origin by themselves, a few at a time.
 
+use crate::worker::fills::Fills;
+use sluice_core::coalescing::Coalescer;
+use sluice_host::Host;
 use std::rc::Rc;
 
 use sluice_core::coalescing::NextStep;
@@ -118,7 +121,13 @@ pub fn begins_far(stream: &EdgeRequest, described: &Representation) -> bool {
 /// worker.
 pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let key = stream.key.key;
-    let filled = demand(stream).zip(filled(worker, key, None));
+    let filled = demand(stream).zip(filled(
+        &*worker.host,
+        &worker.coalescer,
+        &worker.fills,
+        key,
+        None,
+    ));
     let Some((demand, (representation, progress))) = filled else {
         return false;
     };
@@ -154,7 +163,13 @@ pub fn asks(worker: &Worker, stream: &EdgeRequest) -> bool {
 /// Lets the ranges go ahead that wait on this worker and begin far ahead of the fill. `described` is what the origin has
 /// told of the object where another worker fills: how far that has come is not known here.
 pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Representation>>) {
-    let Some((representation, progress)) = filled(worker, key, described) else {
+    let Some((representation, progress)) = filled(
+        &*worker.host,
+        &worker.coalescer,
+        &worker.fills,
+        key,
+        described,
+    ) else {
         return;
     };
     let now = worker.host.monotonic_millis();
@@ -176,14 +191,16 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
 
 /// What the fill that requests of this worker wait for brings, and how far it has come.
 fn filled(
-    worker: &Worker,
+    host: &dyn Host,
+    coalescer: &Coalescer,
+    fills: &Fills,
     key: KeyHash,
     described: Option<&Rc<Representation>>,
 ) -> Option<(Rc<Representation>, FillProgress)> {
-    match worker.coalescer.role(key)? {
-        Role::Leading(leader) => worker.fills.brought(leader.stream),
+    match coalescer.role(key)? {
+        Role::Leading(leader) => fills.brought(leader.stream),
         Role::Following { .. } => {
-            let begun = worker.host.monotonic_millis();
+            let begun = host.monotonic_millis();
             Some((Rc::clone(described?), FillProgress { begun, bytes: 0 }))
         }
     }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The worker's own requests: refreshes, background fills, and looks that prepare a client's request.
 
+use crate::worker::metrics::Metrics;
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::roots::Roots;
+use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
 use sluice_core::coalescing::{CLAIM_MILLIS, NextStep};
@@ -56,9 +60,9 @@ pub fn back_off(worker: &mut Worker, stream: &EdgeRequest) {
 }
 
 /// Whether the origin failed when it was last asked for `key`.
-pub fn is_failing(worker: &mut Worker, key: KeyHash) -> bool {
-    let now = worker.host.monotonic_millis();
-    worker.coalescer.hints().is_failing(key, now)
+pub fn is_failing(host: &dyn Host, coalescer: &mut Coalescer, key: KeyHash) -> bool {
+    let now = host.monotonic_millis();
+    coalescer.hints().is_failing(key, now)
 }
 
 /// Renews this worker's claims on refreshes that take long.
@@ -137,7 +141,7 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
         worker.metrics.count(Metric::LimitsReached, 1);
         return Preparation::Done;
     }
-    if !unread::may_call(worker, stream, call) {
+    if !unread::may_call(&*worker.host, &mut worker.unread, stream, call) {
         worker.metrics.count(Metric::UnreadFillsRefused, 1);
         return if stream.head {
             Preparation::Done
@@ -151,7 +155,13 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
     if matches!(call, CallKind::Look(_)) {
         worker.metrics.count(Metric::StoreLookups, 1);
     }
-    call_for(worker, stream, call);
+    call_for(
+        &*worker.host,
+        &mut worker.calls,
+        &worker.roots,
+        stream,
+        call,
+    );
     Preparation::Waits
 }
 
@@ -159,7 +169,7 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
 /// a conditional request is not worth a fill that nobody shares: after its calls it goes around the store.
 pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> Option<NextStep> {
     if next_step == NextStep::Lead {
-        unread::lead(worker, stream);
+        unread::lead(&*worker.host, &mut worker.unread, stream);
     }
     let waits = stream.is_for_part()
         || stream.shares_headers_only()
@@ -168,7 +178,7 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
     let prepares = next_step == NextStep::Alone && waits && stream.policy.policy.coalesce.enabled;
     let fills = matches!(next_step, NextStep::Lead | NextStep::Alone);
     let calls = prepares || (fills && stream.may_finish_early());
-    if (calls && !keep_headers(worker, stream)) || !prepares {
+    if (calls && !keep_headers(&worker.metrics, &worker.roots, stream)) || !prepares {
         return Some(next_step);
     }
     // Its fill in the background would have its headers.
@@ -191,35 +201,41 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
 /// Keeps the client's request headers if a background fill may have to take the place of its request.
 pub fn keep_for_rescue(worker: &mut Worker, stream: &EdgeRequest) {
     if stream.may_finish_early() {
-        keep_headers(worker, stream);
+        keep_headers(&worker.metrics, &worker.roots, stream);
     }
 }
 
 /// Keeps the client's request headers for calls on its behalf. False if they cannot be read.
-fn keep_headers(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+fn keep_headers(metrics: &Metrics, roots: &Roots, stream: &EdgeRequest) -> bool {
     if !stream.progress.headers.borrow().is_empty() {
         return true;
     }
-    let acting = worker.roots.act_as(stream.id.0);
+    let acting = roots.act_as(stream.id.0);
     let headers = acting.and_then(|host| host.headers(Map::Request));
     match headers.map(|headers| headers_for_calls(&headers)) {
         Ok(headers) => *stream.progress.headers.borrow_mut() = headers,
         Err(error) => {
-            worker.metrics.check(Err(error));
+            metrics.check(Err(error));
             return false;
         }
     }
     true
 }
 
-fn call_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) {
+fn call_for(
+    host: &dyn Host,
+    calls: &mut Calls,
+    roots: &Roots,
+    stream: &EdgeRequest,
+    call: CallKind,
+) {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     let headers = stream.progress.headers.borrow().clone();
-    worker.calls.push(BackgroundCall {
+    calls.push(BackgroundCall {
         headers,
-        ..BackgroundCall::new(&*worker.host, call, target, policy)
+        ..BackgroundCall::new(host, call, target, policy)
     });
-    worker.roots.wake();
+    roots.wake();
 }
 
 /// Starts a background fill in the place of one that has ended with its client, who needed less than the object.
@@ -235,7 +251,7 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
         return;
     }
     let fill = CallKind::Fill(stream.key.key);
-    if !unread::may_call(worker, stream, fill) {
+    if !unread::may_call(&*worker.host, &mut worker.unread, stream, fill) {
         worker.metrics.count(Metric::UnreadFillsRefused, 1);
         return;
     }
@@ -244,14 +260,26 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     if !worker.wakeups.answers(context) {
         worker.answer_later(context, DueReply::Reset);
     }
-    call_for(worker, stream, fill);
+    call_for(
+        &*worker.host,
+        &mut worker.calls,
+        &worker.roots,
+        stream,
+        fill,
+    );
 }
 
 /// Whether a range that has begun to wait goes to the origin at once, ahead of the fill. Where another worker fills, it
 /// waits at least until the origin has told what the object is like. Host calls may be directed at the request then.
 pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    if ahead::asks(worker, stream) && keep_headers(worker, stream) {
-        call_for(worker, stream, CallKind::Size(stream.key.key));
+    if ahead::asks(worker, stream) && keep_headers(&worker.metrics, &worker.roots, stream) {
+        call_for(
+            &*worker.host,
+            &mut worker.calls,
+            &worker.roots,
+            stream,
+            CallKind::Size(stream.key.key),
+        );
     }
     ahead::overtakes(worker, stream)
 }

@@ -101,7 +101,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
         request.may_lead |= leads && unread::may_lead(worker, &stream, told.length);
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
         if admitted != Some(NextStep::Lead) {
-            unread::leads_not(worker, &stream);
+            unread::leads_not(&mut worker.unread, &stream);
         }
         let next_step = match admitted {
             None if !asked && overtakes(worker, &stream) => NextStep::Ahead,

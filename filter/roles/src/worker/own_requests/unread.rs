@@ -2,8 +2,10 @@
 //! Fills that no client reads: those in the background, and those of clients that need less than half of the object.
 
 use sluice_core::coalescing::beside::unread::UnreadFill;
+use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::policy::Policy;
+use sluice_host::Host;
 
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
@@ -11,16 +13,19 @@ use crate::worker::Worker;
 use crate::worker::own_requests::calls::CallKind;
 
 /// Whether a call may be made for that request: a fill counts from here on, and a question for a size would lead to one.
-pub fn may_call(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> bool {
-    let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
+pub fn may_call(
+    host: &dyn Host,
+    unread: &mut UnreadFills,
+    stream: &EdgeRequest,
+    call: CallKind,
+) -> bool {
+    let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
     match call {
-        CallKind::Fill(key) => worker
-            .unread
-            .begin(UnreadFill::Background(key), policy, None, now),
+        CallKind::Fill(key) => unread.begin(UnreadFill::Background(key), policy, None, now),
         CallKind::Size(_) => {
             let demand = stream.demand.as_ref();
             let reads = demand.is_some_and(Demand::reads_to_the_end);
-            reads || worker.unread.has_room(policy, Some(1), now)
+            reads || unread.has_room(policy, Some(1), now)
         }
         _ => true,
     }
@@ -41,26 +46,31 @@ pub fn may_lead(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) 
 }
 
 /// Whether a request with such a demand may lead by itself: its answer may be a 412.
-pub fn has_room_for(worker: &mut Worker, policy: &Policy, demand: &Demand) -> bool {
+pub fn has_room_for(
+    host: &dyn Host,
+    unread: &mut UnreadFills,
+    policy: &Policy,
+    demand: &Demand,
+) -> bool {
     let leads = !demand.may_be_bodiless() || demand.may_be_unchanged();
     leads || {
-        let now = worker.host.monotonic_millis();
-        worker.unread.has_room(policy, None, now)
+        let now = host.monotonic_millis();
+        unread.has_room(policy, None, now)
     }
 }
 
 /// A request leads: it counts from here on if its answer may be a 304 or a 412.
-pub fn lead(worker: &mut Worker, stream: &EdgeRequest) {
+pub fn lead(host: &dyn Host, unread: &mut UnreadFills, stream: &EdgeRequest) {
     if stream.may_be_bodiless() {
-        let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
+        let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
         let fill = UnreadFill::Client(stream.id);
-        worker.unread.begin(fill, policy, None, now);
+        unread.begin(fill, policy, None, now);
     }
 }
 
 /// A range that might have led does not.
-pub fn leads_not(worker: &mut Worker, stream: &EdgeRequest) {
-    worker.unread.end(UnreadFill::Client(stream.id));
+pub fn leads_not(unread: &mut UnreadFills, stream: &EdgeRequest) {
+    unread.end(UnreadFill::Client(stream.id));
 }
 
 /// A request is over.

@@ -2,6 +2,9 @@
 //! What a worker learns of a variant that the store has under the plain key of its URL, and the call for one that a request
 //! has not got: the store has answered it with the plain variant, before the worker knew that the URL varies.
 
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::roots::Roots;
+use sluice_host::Host;
 use std::rc::Rc;
 
 use sluice_core::http::conditional::demand::Demand;
@@ -94,19 +97,19 @@ pub fn fetch_variant(
 }
 
 /// Has a request wait for a call that goes the same way as the request did.
-pub fn fetch_again(worker: &mut Worker, stream: &EdgeRequest) {
+pub fn fetch_again(host: &dyn Host, calls: &mut Calls, roots: &Roots, stream: &EdgeRequest) {
     let headers = stream.selecting.as_deref().map(headers_for_calls);
     let mut headers = headers.unwrap_or_default();
     // The call brings the whole object.
     headers.retain(|(name, _)| !Demand::concerns(name.as_bytes()));
     let call = CallKind::Again(stream.id);
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-    worker.calls.await_first(call, stream.id);
-    worker.calls.push(BackgroundCall {
+    calls.await_first(call, stream.id);
+    calls.push(BackgroundCall {
         headers,
-        ..BackgroundCall::new(&*worker.host, call, target, policy)
+        ..BackgroundCall::new(host, call, target, policy)
     });
-    worker.roots.wake();
+    roots.wake();
 }
 
 /// Answers the request that waits for `call` with what it has brought.

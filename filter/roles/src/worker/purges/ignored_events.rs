@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events of buckets that purge nothing: each is counted by its kind, and one line a minute tells the log of them.
 
+use sluice_host::Host;
 use std::collections::BTreeSet;
 
 use sluice_core::metrics::Metric;
@@ -24,7 +25,7 @@ pub fn note(worker: &Worker, events: &[IgnoredEvent]) {
     for event in events {
         worker.metrics.count(metric(event.effect), 1);
     }
-    if !events.is_empty() && is_due(worker) {
+    if !events.is_empty() && is_due(&*worker.host) {
         worker.host.log(Level::Warn, &line(events));
     }
 }
@@ -39,9 +40,9 @@ const fn metric(effect: Effect) -> Metric {
 }
 
 /// Whether no worker has told the log within the interval. Where shared data fails, the log is spared.
-fn is_due(worker: &Worker) -> bool {
-    let now = worker.host.monotonic_millis();
-    let due = shared_value::update(&*worker.host, TOLD, |bytes| {
+fn is_due(host: &dyn Host) -> bool {
+    let now = host.monotonic_millis();
+    let due = shared_value::update(host, TOLD, |bytes| {
         let told = ByteReader(bytes).u64();
         match told {
             Some(told) if now < told.saturating_add(INTERVAL) => (None, false),

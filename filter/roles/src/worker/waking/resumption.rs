@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a request leaves the waiting list and goes on to the store.
 
+use crate::worker::metrics::Metrics;
+use sluice_host::Host;
 use std::rc::Rc;
 
 use sluice_core::coalescing::NextStep;
@@ -202,7 +204,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) ->
             let names_version = demand.is_some_and(Demand::has_if_range);
             avoid_the_store(&*worker.host, names_version)
         }
-        StoreRequest::Ahead => ask_ahead(worker, stream),
+        StoreRequest::Ahead => ask_ahead(&*worker.host, &worker.metrics, stream),
         // Neither what the store has nor a validation of it answers these credentials.
         StoreRequest::Unshared if stream.authenticated => {
             worker
@@ -221,22 +223,20 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) ->
 
 /// Gives the effective context's request its range, for what the fill brings and for nothing else. `If-Range` keeps the
 /// store from it as well.
-fn ask_ahead(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<()> {
+fn ask_ahead(host: &dyn Host, metrics: &Metrics, stream: &EdgeRequest) -> host::Result<()> {
     let result = Metric::RequestsMiss;
-    worker.metrics.count_of(&stream.policy, result);
-    worker.metrics.count(Metric::RangesAhead, 1);
+    metrics.count_of(&stream.policy, result);
+    metrics.count(Metric::RangesAhead, 1);
     stream
         .progress
         .account
         .results_in(account::result_of(result));
     if let Some(demand) = &stream.demand {
-        put_back(&*worker.host, demand)?;
+        put_back(host, demand)?;
     }
     let ahead_of = stream.progress.ahead_of.borrow();
     let etag = ahead_of
         .as_ref()
         .map(|representation| representation.etag());
-    worker
-        .host
-        .set_header(Map::Request, "if-range", etag.unwrap_or(BYPASS_SENTINEL))
+    host.set_header(Map::Request, "if-range", etag.unwrap_or(BYPASS_SENTINEL))
 }
