@@ -75,7 +75,7 @@ pub fn begin(
     if !stream.policy.policy.edge.hot.is_on() || stream.body.missing.get() {
         return Ok(());
     }
-    let length = announced.or_else(|| counted(worker, stream));
+    let length = announced.or_else(|| counted(&mut worker.keys, stream));
     let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
         return Ok(());
     };
@@ -93,7 +93,8 @@ pub fn begin(
 /// Begins to copy the effective context's response, which does not go into the store, for its followers. False if it
 /// cannot be copied.
 pub fn begin_to_share(
-    worker: &mut Worker,
+    host: &dyn Host,
+    keys: &mut Keys,
     stream: &EdgeRequest,
     announced: Option<u64>,
     sighting: StoreCheck,
@@ -105,12 +106,12 @@ pub fn begin_to_share(
     if !hot.is_on() || !small || stream.body.missing.get() {
         return Ok(false);
     }
-    let copy = copy_of(&*worker.host, stream, sighting)?;
+    let copy = copy_of(host, stream, sighting)?;
     let capture = match announced {
         Some(length) => Capture::new(copy, usize::try_from(length).unwrap_or(most)),
         None => Capture::at_most(copy, most),
     };
-    let begun = begin_capture(&mut worker.keys, stream, capture);
+    let begun = begin_capture(keys, stream, capture);
     stream.body.sharing.set(begun.then_some(sharing));
     Ok(begun)
 }
@@ -176,9 +177,9 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
 }
 
 /// The length of a stored body that no header tells, once somebody has seen its end.
-pub fn counted(worker: &mut Worker, stream: &EdgeRequest) -> Option<u64> {
+pub fn counted(keys: &mut Keys, stream: &EdgeRequest) -> Option<u64> {
     let body = stream.body.unannounced.get()?;
-    worker.keys.body_length(stream.target.stored_key(), body)
+    keys.body_length(stream.target.stored_key(), body)
 }
 
 /// Takes what was copied of the response of `stream`, if it has come whole.

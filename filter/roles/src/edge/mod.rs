@@ -14,6 +14,7 @@ mod response;
 mod site;
 mod website;
 
+use crate::worker::metrics::Metrics;
 use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
@@ -50,14 +51,14 @@ enum Refusal {
 
 impl Refusal {
     /// Counts it, of a request under that policy.
-    fn count(&self, worker: &mut Worker, policy: &NumberedPolicy) {
+    fn count(&self, metrics: &Metrics, policy: &NumberedPolicy) {
         match self {
             // No site has it.
             Self::Rejected(Rejection::Misdirected | Rejection::NoSite) => {
-                worker.metrics.count(Metric::RequestsRejected, 1);
+                metrics.count(Metric::RequestsRejected, 1);
             }
-            Self::Rejected(_) => worker.metrics.count_of(policy, Metric::RequestsRejected),
-            Self::Host(error) => worker.metrics.fault("a request could not be read", *error),
+            Self::Rejected(_) => metrics.count_of(policy, Metric::RequestsRejected),
+            Self::Host(error) => metrics.fault("a request could not be read", *error),
             Self::Stranger => {}
         }
     }
@@ -275,7 +276,7 @@ impl StreamContext for Edge {
                 Ok(_) => {}
                 Err(refusal) => {
                     worker.close(self.id);
-                    refusal.count(worker, &self.policy);
+                    refusal.count(&worker.metrics, &self.policy);
                 }
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses that Envoy has made in the origin's place, and those that ORIGIN refuses for their headers.
 
+use crate::worker::metrics::Metrics;
 use std::collections::BTreeSet;
 
 use sluice_core::internal_headers::FAILURE_HEADER;
@@ -9,7 +10,6 @@ use sluice_core::origin_failure::{
 };
 
 use crate::request::body::Body;
-use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -50,12 +50,16 @@ fn refuse(host: &dyn Host, headers: &Headers, reason: &str) -> host::Result<Head
 }
 
 /// Logs what Envoy says of an origin that has not answered. `None` if it says nothing.
-pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<Option<OriginFailure>> {
+pub fn note_failure(
+    host: &dyn Host,
+    metrics: &Metrics,
+    headers: &Headers,
+) -> host::Result<Option<OriginFailure>> {
     let Some(details) = headers.get(FAILURE_HEADER) else {
         return Ok(None);
     };
     let failure = OriginFailure::of(details.bytes());
-    worker.metrics.warn(|| match failure {
+    metrics.warn(|| match failure {
         OriginFailure::ResponseHeaders => {
             "sluice: no answer from the origin: its response has more headers than 200 lines or 96 KiB"
                 .to_owned()
@@ -66,7 +70,7 @@ pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<Opti
             format!("sluice: no answer from the origin: {happened}")
         }
     });
-    worker.host.remove_header(Map::Response, FAILURE_HEADER)?;
+    host.remove_header(Map::Response, FAILURE_HEADER)?;
     Ok(Some(failure))
 }
 

@@ -198,8 +198,8 @@ impl Fetch {
     }
 
     /// Notes for its client that the response is not stored, for this reason.
-    pub fn is_not_stored(&self, worker: &Worker, reason: UncacheableReason) {
-        if let Some(stream) = worker.requests.get(self.link.stream) {
+    pub fn is_not_stored(&self, requests: &OpenRequests, reason: UncacheableReason) {
+        if let Some(stream) = requests.get(self.link.stream) {
             stream.progress.account.is_not_stored(reason);
         }
     }

@@ -121,7 +121,12 @@ impl OriginStream {
         let (host, identity) = (&*worker.host, &*worker.identity);
         prepare_request(host, identity, &policy.policy, request, headers, path)?;
         let cacheable = !request.avoids_the_store();
-        self.adopted = Some(OrphanedRequest::new(worker, policy, headers, cacheable));
+        self.adopted = Some(OrphanedRequest::new(
+            &worker.metrics,
+            policy,
+            headers,
+            cacheable,
+        ));
         Ok(Action::Continue)
     }
 
@@ -140,11 +145,16 @@ impl OriginStream {
             ));
         }
         let fetch = Fetch::of(worker, self.context, link, policy, headers);
-        if let Some(kept) = fetch
-            .revalidation
-            .as_ref()
-            .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, &fetch.cache_key))
-        {
+        if let Some(kept) = fetch.revalidation.as_ref().filter(|stored| {
+            stored.left() > 0
+                && keeps_unasked(
+                    &*worker.host,
+                    &worker.keys,
+                    &mut worker.coalescer,
+                    link,
+                    &fetch.cache_key,
+                )
+        }) {
             fills::keep_unwritten(worker, link.stream, kept, self.context);
             return Ok(self.refuse(worker, DueReply::Keep(Rc::clone(kept))));
         }
@@ -202,7 +212,13 @@ impl OriginStream {
             (None, Some(fetch)) => {
                 // Nobody waits for longer than for headers where the store does not get the response.
                 if fetch.response.stores {
-                    fills::progress(worker, fetch.link.stream, size);
+                    fills::progress(
+                        &*worker.host,
+                        &mut worker.coalescer,
+                        &mut worker.fills,
+                        fetch.link.stream,
+                        size,
+                    );
                 }
                 fetch.pass(&*worker.host, size)
             }

@@ -4,6 +4,7 @@
 //! ORIGIN cannot know what that VM knows of the request, so the response is for its client alone and is not stored.
 //! Envoy's cache survives the loss of a client whose response it does not store.
 
+use crate::worker::metrics::Metrics;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::metrics::Metric;
 
@@ -30,13 +31,13 @@ pub struct OrphanedRequest {
 impl OrphanedRequest {
     /// The request with these headers, under the newest policy of this VM.
     pub fn new(
-        worker: &Worker,
+        metrics: &Metrics,
         policy: NumberedPolicy,
         headers: &Headers,
         cacheable: bool,
     ) -> Self {
-        worker.metrics.count_of(&policy, Metric::OriginFetches);
-        worker.metrics.count(Metric::OriginAdopted, 1);
+        metrics.count_of(&policy, Metric::OriginFetches);
+        metrics.count(Metric::OriginAdopted, 1);
         Self {
             policy,
             path: written(headers, ":path").to_owned(),
@@ -49,7 +50,7 @@ impl OrphanedRequest {
     /// Makes the response's headers what a client may see, and keeps it from the store.
     pub fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> host::Result<()> {
         let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
-        let failure = note_failure(worker, &headers)?;
+        let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
         undo_connection(&*worker.host, &headers)?;
         let policy = &self.policy.policy;
         remove_hidden(&*worker.host, policy, &headers)?;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the worker learns of a response's headers, and what its followers are told.
 
+use crate::worker::keys::Keys;
 use sluice_core::coalescing::NotStored;
 use sluice_core::freshness::{UncacheableReason, Verdict};
 use sluice_core::key::vary::VaryNames;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, OwnHeaders};
+use sluice_host::Host;
 
 use super::fetch::{Fetch, millis};
 use super::judged::Judged;
@@ -21,9 +23,9 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
     if matches!(judged.verdict, Verdict::NoRoom(_)) {
         worker.metrics.count(Metric::FillsWithoutRoom, 1);
     }
-    note_authorized_sharing(worker, fetch, &judged.verdict);
+    note_authorized_sharing(&*worker.host, &mut worker.keys, fetch, &judged.verdict);
     if let Some(reason) = fetch.response.reason.or(judged.verdict.reason()) {
-        fetch.is_not_stored(worker, reason);
+        fetch.is_not_stored(&worker.requests, reason);
     }
     if judged.is_stored() {
         teach(worker, fetch, judged);
@@ -51,7 +53,7 @@ fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
 }
 
 /// Remembers who gets the response to a request with `Authorization`.
-fn note_authorized_sharing(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
+fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verdict: &Verdict) {
     let authorized_sharing = match verdict {
         Verdict::Store(storage) | Verdict::NoRoom(storage) => storage
             .allows_authenticated
@@ -63,13 +65,13 @@ fn note_authorized_sharing(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict
         Verdict::ForCredentials => {
             // The response to the next one may be for all, whatever this client has sent.
             let pause = millis(fetch.policy.policy.cache.hit_for_miss).min(MOMENT_MILLIS);
-            let until = worker.host.monotonic_millis().saturating_add(pause);
+            let until = host.monotonic_millis().saturating_add(pause);
             Some(AuthorizedSharing::Client { until })
         }
         Verdict::ShareOnce | Verdict::Uncacheable(_) | Verdict::Passing(_) => None,
     };
-    let key = worker.keys.key_hash(&fetch.cache_key);
-    worker.keys.note_authorized_sharing(key, authorized_sharing);
+    let key = keys.key_hash(&fetch.cache_key);
+    keys.note_authorized_sharing(key, authorized_sharing);
 }
 
 /// Tells the followers of `fetch` what the verdict on its response means for them.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store's request to the origin: whether it goes there, and in what form.
 
+use crate::worker::keys::Keys;
+use sluice_core::coalescing::Coalescer;
 use sluice_store::Room;
 use std::rc::Rc;
 
@@ -19,8 +21,8 @@ use sluice_store::{BYPASS_SENTINEL, Link, StoreRequest};
 use super::variance;
 use crate::reply::DueReply;
 use crate::request::headers::select;
+use crate::worker::identity::Identity;
 use crate::worker::own_requests::background;
-use crate::worker::{Worker, identity::Identity};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -160,10 +162,16 @@ pub fn not_served(
 
 /// Whether the stored response is served without asking the origin, which has just failed and is left alone. The store
 /// does not know that, so each request comes here.
-pub fn keeps_unasked(worker: &mut Worker, link: Link, cache_key: &str) -> bool {
+pub fn keeps_unasked(
+    host: &dyn Host,
+    keys: &Keys,
+    coalescer: &mut Coalescer,
+    link: Link,
+    cache_key: &str,
+) -> bool {
     let clients = !link.request.is_background();
     clients && {
-        let key = worker.keys.key_hash(cache_key);
-        background::is_failing(&*worker.host, &mut worker.coalescer, key)
+        let key = keys.key_hash(cache_key);
+        background::is_failing(host, coalescer, key)
     }
 }

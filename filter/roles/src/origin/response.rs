@@ -11,6 +11,7 @@ use sluice_core::policy::{Policy, SetCookie};
 use sluice_core::purge::url_of;
 use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
+use sluice_host::Host;
 use sluice_store::FillId;
 use sluice_store::Revalidation;
 use sluice_store::hide_fields;
@@ -52,7 +53,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     {
         headers = worker.host.headers(Map::Response)?;
     }
-    let failure = note_failure(worker, &headers)?;
+    let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
     let mut status = headers.status().unwrap_or(502);
@@ -144,20 +145,28 @@ fn respond_to_store(
             &judged.surrogate_keys,
         )
     {
-        let response = origin_response(worker, fetch, headers, &judged, status, freshens);
+        let response = origin_response(
+            &*worker.host,
+            &worker.identity,
+            fetch,
+            headers,
+            &judged,
+            status,
+            freshens,
+        );
         worker
             .host
             .edit_known_headers(Map::Response, headers, response.unstored())?;
         fetch.response.ended = end_of_stream;
         let reason = UncacheableReason::Purged;
-        fetch.is_not_stored(worker, reason);
+        fetch.is_not_stored(&worker.requests, reason);
         fetch.share_nothing(worker, reason);
         return Ok(());
     }
     if judged.is_stored() {
         fetch.response.stores = true;
         fetch.response.unannounced =
-            unannounced(worker, fetch, headers, status, freshens.is_some());
+            unannounced(&worker.identity, fetch, headers, status, freshens.is_some());
     }
     let shown = match judged.is_stored() || freshens.is_some() {
         true => hide_fields(&*worker.host, headers, |name| {
@@ -166,7 +175,15 @@ fn respond_to_store(
         false => None,
     };
     let headers = shown.as_ref().unwrap_or(headers);
-    let response = origin_response(worker, fetch, headers, &judged, status, freshens);
+    let response = origin_response(
+        &*worker.host,
+        &worker.identity,
+        fetch,
+        headers,
+        &judged,
+        status,
+        freshens,
+    );
     worker
         .host
         .edit_known_headers(Map::Response, headers, judged.edits(&response))?;
@@ -197,7 +214,8 @@ fn let_ranges_go_ahead(worker: &mut Worker, fetch: &Fetch, headers: &Headers) {
 
 /// The response, as far as its edits for the store depend on it.
 fn origin_response<'a>(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
     fetch: &'a Fetch,
     headers: &'a Headers,
     judged: &'a Judged<'_>,
@@ -207,12 +225,12 @@ fn origin_response<'a>(
     // What has told of the body that a page replaces says nothing of the page.
     let is_page = fetch.policy.policy.origin.is_bucket() && error_page::replaces(status);
     OriginResponse {
-        fill: fill_id(&worker.identity, fetch),
+        fill: fill_id(identity, fetch),
         key: &judged.key,
         variant: variant_of(&fetch.stored_key, &judged.key).filter(|variant| !variant.is_empty()),
         status,
         purge: fetch.began,
-        received: worker.host.unix_seconds(),
+        received: host.unix_seconds(),
         freshens,
         cache_control: headers
             .joined("cache-control")
@@ -256,12 +274,12 @@ const fn brings_object(fetch: &Fetch, status: u16) -> bool {
 
 /// The response's body, if only its end tells how long it is.
 fn unannounced(
-    worker: &Worker,
+    identity: &Identity,
     fetch: &Fetch,
     headers: &Headers,
     status: u16,
     freshened: bool,
 ) -> Option<BodyId> {
     let comes = brings_object(fetch, status) && !freshened;
-    (comes && !headers.has("content-length")).then(|| fill_id(&worker.identity, fetch).body())
+    (comes && !headers.has("content-length")).then(|| fill_id(identity, fetch).body())
 }

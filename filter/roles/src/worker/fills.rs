@@ -14,6 +14,7 @@ use sluice_store::Revalidation;
 use crate::reply::DueReply;
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
+use sluice_host::Host;
 
 /// Timer period while only the origin is waited for, however long it may take.
 const LONGEST_WATCH_MILLIS: Millis = 1_000;
@@ -226,11 +227,15 @@ pub fn keep_unwritten(
 }
 
 /// `size` more bytes of a fill's body have come.
-pub fn progress(worker: &mut Worker, stream: StreamId, size: usize) {
-    worker.fills.progress(stream, size);
-    worker
-        .coalescer
-        .fill_progress(stream, worker.host.monotonic_millis());
+pub fn progress(
+    host: &dyn Host,
+    coalescer: &mut Coalescer,
+    fills: &mut Fills,
+    stream: StreamId,
+    size: usize,
+) {
+    fills.progress(stream, size);
+    coalescer.fill_progress(stream, host.monotonic_millis());
 }
 
 /// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.

@@ -70,7 +70,7 @@ impl Edge {
         match outcome {
             Ok(()) => Action::Continue,
             Err(refusal) => {
-                refusal.count(worker, &self.policy);
+                refusal.count(&worker.metrics, &self.policy);
                 self.refuse(host, &refusal);
                 Action::Pause
             }

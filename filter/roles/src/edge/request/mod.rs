@@ -400,7 +400,7 @@ impl Edge {
         let stream = Rc::new(stream);
         worker.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
-            background::keep_for_rescue(worker, &stream);
+            background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
         }
         self.state = State::Cached(Rc::clone(&stream));
         if let Some(request) = ask_the_store(&*worker.host, way, stream.head)? {

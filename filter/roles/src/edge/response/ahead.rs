@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The response to a range that went to the origin ahead of the fill of its object, and its copy for equal ranges.
 
+use crate::worker::identity::Identity;
 use std::rc::Rc;
 
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
@@ -36,7 +37,7 @@ pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> ho
         return Ok(Action::Pause);
     }
     if wanted && stream.progress.shares.get() && may_share(&headers) {
-        let copy = copy_of(worker, stream, &headers);
+        let copy = copy_of(&worker.identity, stream, &headers);
         stream.body.part.replace(Some(copy));
     } else {
         share_nothing(worker, stream);
@@ -59,10 +60,10 @@ fn may_share(headers: &Headers) -> bool {
 }
 
 /// A copy of the response, still without the body.
-fn copy_of(worker: &Worker, stream: &EdgeRequest, headers: &Headers) -> PartCopy {
+fn copy_of(identity: &Identity, stream: &EdgeRequest, headers: &Headers) -> PartCopy {
     let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(206);
     let status = status.collapsed().detail(DETAIL);
-    let status = status.member_of(&worker.identity.name);
+    let status = status.member_of(&identity.name);
     let age = headers.get("age").map(|age| ("age", age.bytes()));
     let own = age.into_iter().chain([(CACHE_STATUS, status.as_bytes())]);
     PartCopy {

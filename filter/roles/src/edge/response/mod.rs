@@ -130,7 +130,14 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     follow_up(worker, stream, &served);
     let unannounced = unannounced(stream, &served.entry, &fields);
     stream.body.unannounced.set(unannounced);
-    restore(worker, stream, &headers, &fields, &served)?;
+    restore(
+        &*worker.host,
+        &worker.identity,
+        stream,
+        &headers,
+        &fields,
+        &served,
+    )?;
     if served.entry.lacks_room() || served.entry.shared_once {
         share_unstored(worker, stream, fields.content_length(), &served)?;
     }
@@ -178,13 +185,14 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
 /// Makes the response's headers what the client should see, but for the place of a missing object and for what it
 /// demands.
 fn restore(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
     stream: &Rc<EdgeRequest>,
     headers: &Headers,
     fields: &StoredFields<'_>,
     served: &Served<'_>,
 ) -> host::Result<()> {
-    let (host, entry) = (&*worker.host, &served.entry);
+    let (host, entry) = (host, &served.entry);
     host.edit_headers(Map::Response, restored(entry, fields))?;
     if fields.hides() {
         let mut shown = fields.hidden(|name| headers.has(name)).into_iter();
@@ -215,7 +223,7 @@ fn restore(
     };
     let reason = reason_of(stream, served);
     let status = reason.map_or(status, |reason| status.detail(reason.name()));
-    add_status_of(worker, stream, status)
+    add_status_of(host, identity, stream, status)
 }
 
 /// Passes on a response that the store does not get, though others may: to the followers on this worker as well, by a
@@ -237,7 +245,15 @@ fn share_unstored(
     });
     let sighting = served.sighting_without_room();
     let sharing = Sharing { way, once };
-    let shares = whole && hot::begin_to_share(worker, stream, announced, sighting, sharing)?;
+    let shares = whole
+        && hot::begin_to_share(
+            &*worker.host,
+            &mut worker.keys,
+            stream,
+            announced,
+            sighting,
+            sharing,
+        )?;
     if !shares {
         hot::share_nothing(worker, stream, once);
     }
@@ -272,7 +288,9 @@ fn finish(
     let fragile = served.is_fill();
     stream.progress.fragile.set(fragile);
     let demands = stream.demand.is_some();
-    let counted = demands.then(|| hot::counted(worker, stream)).flatten();
+    let counted = demands
+        .then(|| hot::counted(&mut worker.keys, stream))
+        .flatten();
     let delivered = deliver(&*worker.host, stream, status, !fragile, counted);
     if fragile {
         unread::learn(worker, stream, announced);
@@ -406,7 +424,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         status,
         false,
     )?;
-    add_status_of(worker, stream, description)?;
+    add_status_of(&*worker.host, &worker.identity, stream, description)?;
     if hold_for_substitute(worker, stream, status, 0)? {
         return Ok(Action::Pause);
     }
@@ -438,7 +456,8 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
 
 /// Adds what is to be said of the response to a cacheable request.
 fn add_status_of<'a>(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
     stream: &'a EdgeRequest,
     mut status: CacheStatus<'a>,
 ) -> host::Result<()> {
@@ -449,7 +468,7 @@ fn add_status_of<'a>(
     if policy.response.cache_status_key {
         status = status.key(key);
     }
-    add_cache_status(&*worker.host, &worker.identity, &status)
+    add_cache_status(host, identity, &status)
 }
 
 fn add_cache_status(

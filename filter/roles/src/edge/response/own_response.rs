@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What EDGE makes of a response to a request of the filter's own, which no client gets.
 
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
 use std::rc::Rc;
 
 use sluice_core::coalescing::learnt::hints::Hint;
@@ -19,7 +21,7 @@ use sluice_host::{self as host, Action, Host, Map};
 
 /// Handles the response to a background fill: its followers hear of it, and nobody gets its body.
 pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    let shared = shared(worker, stream)?;
+    let shared = shared(&*worker.host, &worker.identity, &worker.keys, stream)?;
     let action = respond_cached(worker, stream)?;
     if stream.progress.answered.get() {
         return Ok(action);
@@ -35,21 +37,16 @@ pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
 
 /// The status of the origin's response to a fill that the store takes, and the `Cache-Status` of its followers.
 fn shared(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
+    keys: &Keys,
     stream: &EdgeRequest,
 ) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
-    let headers = worker.host.headers(Map::Response)?;
+    let headers = host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
-    let served = fields.entry().map(|entry| {
-        served_to(
-            &*worker.host,
-            &worker.identity,
-            &worker.keys,
-            stream,
-            entry,
-            &fields,
-        )
-    });
+    let served = fields
+        .entry()
+        .map(|entry| served_to(host, identity, keys, stream, entry, &fields));
     // Who waits for one of several responses of a URL may want another.
     let taken = |served: &Served<'_>| {
         let all = served.entry.key == stream.target.cache_key();

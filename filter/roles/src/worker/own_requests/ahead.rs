@@ -2,6 +2,7 @@
 //! Ranges that begin far ahead of the fill of their object: they go to the origin by themselves, a few at a time.
 
 use crate::worker::fills::Fills;
+use crate::worker::own_requests::calls::Calls;
 use sluice_core::coalescing::Coalescer;
 use sluice_host::Host;
 use std::rc::Rc;
@@ -148,16 +149,16 @@ pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
 
 /// Whether the origin is to be asked what the object is like, of which a range waits for the fill of another worker.
 /// Then [`release`] decides. Not if that is asked already, or the range cannot begin far into the object.
-pub fn asks(worker: &Worker, stream: &EdgeRequest) -> bool {
+pub fn asks(coalescer: &Coalescer, calls: &Calls, ahead: &Ahead, stream: &EdgeRequest) -> bool {
     let key = stream.key.key;
-    let follows = matches!(worker.coalescer.role(key), Some(Role::Following { .. }));
+    let follows = matches!(coalescer.role(key), Some(Role::Following { .. }));
     let reach = stream.policy.policy.coalesce.range_ahead;
     let range = demand(stream).filter(|_| follows).and_then(Demand::range);
     range.is_some_and(|range| may_begin_beyond(range, reach))
         && stream.may_lead
-        && worker.ahead.has_room(key)
-        && worker.calls.has_room_to_prepare()
-        && !worker.calls.has(CallKind::Size(key))
+        && ahead.has_room(key)
+        && calls.has_room_to_prepare()
+        && !calls.has(CallKind::Size(key))
 }
 
 /// Lets the ranges go ahead that wait on this worker and begin far ahead of the fill. `described` is what the origin has

@@ -199,9 +199,9 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
 }
 
 /// Keeps the client's request headers if a background fill may have to take the place of its request.
-pub fn keep_for_rescue(worker: &mut Worker, stream: &EdgeRequest) {
+pub fn keep_for_rescue(metrics: &Metrics, roots: &Roots, stream: &EdgeRequest) {
     if stream.may_finish_early() {
-        keep_headers(&worker.metrics, &worker.roots, stream);
+        keep_headers(metrics, roots, stream);
     }
 }
 
@@ -272,7 +272,9 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
 /// Whether a range that has begun to wait goes to the origin at once, ahead of the fill. Where another worker fills, it
 /// waits at least until the origin has told what the object is like. Host calls may be directed at the request then.
 pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    if ahead::asks(worker, stream) && keep_headers(&worker.metrics, &worker.roots, stream) {
+    if ahead::asks(&worker.coalescer, &worker.calls, &worker.ahead, stream)
+        && keep_headers(&worker.metrics, &worker.roots, stream)
+    {
         call_for(
             &*worker.host,
             &mut worker.calls,
