@@ -22,9 +22,9 @@ use sluice_store::{Link, StoreRequest};
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, stored_key, written};
 use super::selection::{Selection, is_wanted};
-use crate::request::EdgeRequest;
 use crate::request::body::{Body, Passing};
 use crate::request::policy::NumberedPolicy;
+use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::{Worker, fills, fills::Fallback};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
@@ -328,7 +328,9 @@ impl Fetch {
             }
             again
         });
-        stream.progress.asks_again.set(again);
+        if again {
+            stream.progress.report.set(OriginReport::Lost);
+        }
         again
     }
 

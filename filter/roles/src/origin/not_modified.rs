@@ -9,7 +9,7 @@ use sluice_host::header_edit::HeaderEdit;
 use sluice_store::StoreRequest;
 
 use super::fetch::Fetch;
-use crate::request::EdgeRequest;
+use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
@@ -67,7 +67,7 @@ pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> 
     worker.host.edit_headers(Map::Response, edits)?;
     fetch.response.ended = true;
     if let Some(stream) = stream {
-        stream.progress.asks_again.set(true);
+        stream.progress.report.set(OriginReport::Lost);
     }
     worker.end_flight(
         fetch.context,

@@ -42,6 +42,24 @@ pub enum PriorCall {
     Done,
 }
 
+/// The report of ORIGIN on a question of the store, where EDGE cannot see the reason in the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OriginReport {
+    /// ORIGIN reports nothing.
+    None,
+    /// The origin failed, and the store serves a stale response.
+    Failed {
+        /// The status of the failure.
+        status: u16,
+        /// Whether the request's own headers may be the cause.
+        own: bool,
+    },
+    /// The stored response expired while the request was on its way to the store, which serves it nevertheless.
+    Late,
+    /// The store has just lost the response that it was believed to have. A call asks the store again.
+    Lost,
+}
+
 /// The record of a request: what it is, and how far it has come.
 #[derive(Debug)]
 pub struct EdgeRequest {
@@ -106,14 +124,8 @@ pub struct Progress {
     pub shares: Cell<bool>,
     /// Whether the store was told to ask the origin first, after a soft purge.
     pub forced: Cell<bool>,
-    /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
-    pub kept: Cell<Option<u16>>,
-    /// Whether that failure may be the fault of its own headers. ORIGIN sets it.
-    pub own_failure: Cell<bool>,
-    /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
-    pub late: Cell<bool>,
-    /// Whether the store has just lost what it was believed to have, and is asked again by a call. ORIGIN sets it.
-    pub asks_again: Cell<bool>,
+    /// The report of ORIGIN on the store's question.
+    pub report: Cell<OriginReport>,
     /// Whether its response goes into the store, which would lose the fill with this request.
     pub fragile: Cell<bool>,
     /// Whether the filter has answered it by itself.
@@ -135,14 +147,22 @@ impl Progress {
             ahead_of: RefCell::default(),
             shares: Cell::new(false),
             forced: Cell::new(false),
-            kept: Cell::new(None),
-            own_failure: Cell::new(false),
-            late: Cell::new(false),
-            asks_again: Cell::new(false),
+            report: Cell::new(OriginReport::None),
             fragile: Cell::new(false),
             answered: Cell::new(false),
             answered_untyped: Cell::new(false),
         }
+    }
+}
+
+impl Progress {
+    /// Takes the report that the store has lost the response, if there is that report.
+    pub fn take_loss(&self) -> bool {
+        let lost = self.report.get() == OriginReport::Lost;
+        if lost {
+            self.report.set(OriginReport::None);
+        }
+        lost
     }
 }
 

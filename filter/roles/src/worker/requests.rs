@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::workers::{Millis, NumberMap, StreamId};
 
-use crate::request::EdgeRequest;
+use crate::request::{EdgeRequest, OriginReport};
 
 /// The open requests of a worker.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl OpenRequests {
     /// Notes that the stored response expired while the request was on its way to the store, and is served nevertheless.
     pub fn note_late(&self, id: StreamId) {
         if let Some(request) = self.requests.get(&id) {
-            request.progress.late.set(true);
+            request.progress.report.set(OriginReport::Late);
         }
     }
 
@@ -54,8 +54,8 @@ impl OpenRequests {
     /// request's own headers may be the cause.
     pub fn note_failure(&self, id: StreamId, status: u16, own: bool) {
         if let Some(request) = self.requests.get(&id) {
-            request.progress.kept.set(Some(status));
-            request.progress.own_failure.set(own);
+            let report = OriginReport::Failed { status, own };
+            request.progress.report.set(report);
         }
     }
 }

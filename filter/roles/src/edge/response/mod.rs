@@ -33,9 +33,9 @@ use super::hot;
 use super::website::hold_for_substitute;
 use crate::reply::delivery::deliver;
 use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
-use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
+use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::own_requests::{background, unread};
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use client_headers::{add_client_headers, add_headers};
@@ -79,7 +79,7 @@ pub fn respond_passed(
 
 /// Handles the response to a cacheable request.
 pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    if stream.progress.asks_again.take() {
+    if stream.progress.take_loss() {
         return ask_again(worker, stream);
     }
     let headers = worker.host.headers(Map::Response)?;
@@ -153,10 +153,14 @@ pub fn served_to<'a>(
     entry: Entry<'a>,
     fields: &StoredFields<'a>,
 ) -> Served<'a> {
+    let report = stream.progress.report.get();
     let arrival = Arrival {
         fill: identity.vouching.fill_id(stream.id),
-        failure: stream.progress.kept.get(),
-        late: stream.progress.late.get(),
+        failure: match report {
+            OriginReport::Failed { status, .. } => Some(status),
+            _ => None,
+        },
+        late: report == OriginReport::Late,
         purged: keys.predates_soft_purge(&entry),
         now: host.unix_millis(),
     };
@@ -174,7 +178,8 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
         worker.keys.confirm(stream.key.key);
     }
     if served.failure.is_some() {
-        if !stream.progress.own_failure.get() {
+        let report = stream.progress.report.get();
+        if !matches!(report, OriginReport::Failed { own: true, .. }) {
             background::back_off(worker, stream);
         }
     } else if served.is_stale() {

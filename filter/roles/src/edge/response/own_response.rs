@@ -105,7 +105,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         return drain(&*worker.host, stream);
     }
     // The origin has not failed, and is asked for the whole object the next time.
-    let again = stream.progress.asks_again.take();
+    let again = stream.progress.take_loss();
     let status = if stored.is_some() || lacks_room || again {
         204
     } else {
