@@ -3,60 +3,12 @@
 
 use crate::policy::WebsitePolicy;
 
-/// What S3's clients and servers write for "none".
+/// Media types that S3's clients and servers write for "none".
 pub const NONE: [&str; 2] = ["application/octet-stream", "binary/octet-stream"];
 
-/// What the web is made of, by extension (IANA's registry; RFC 9239 for scripts).
-const KNOWN: [(&str, &str); 48] = [
-    ("avif", "image/avif"),
-    ("bmp", "image/bmp"),
-    ("css", "text/css; charset=utf-8"),
-    ("csv", "text/csv; charset=utf-8"),
-    ("eot", "application/vnd.ms-fontobject"),
-    ("flac", "audio/flac"),
-    ("gif", "image/gif"),
-    ("glb", "model/gltf-binary"),
-    ("gz", "application/gzip"),
-    ("htm", "text/html; charset=utf-8"),
-    ("html", "text/html; charset=utf-8"),
-    ("ico", "image/vnd.microsoft.icon"),
-    ("ics", "text/calendar; charset=utf-8"),
-    ("jpeg", "image/jpeg"),
-    ("jpg", "image/jpeg"),
-    ("js", "text/javascript; charset=utf-8"),
-    ("json", "application/json"),
-    ("jsonld", "application/ld+json"),
-    ("jxl", "image/jxl"),
-    ("m3u8", "application/vnd.apple.mpegurl"),
-    ("m4a", "audio/mp4"),
-    ("map", "application/json"),
-    ("md", "text/markdown; charset=utf-8"),
-    ("mjs", "text/javascript; charset=utf-8"),
-    ("mp3", "audio/mpeg"),
-    ("mp4", "video/mp4"),
-    ("ogg", "audio/ogg"),
-    ("opus", "audio/ogg"),
-    ("otf", "font/otf"),
-    ("pdf", "application/pdf"),
-    ("png", "image/png"),
-    ("svg", "image/svg+xml"),
-    ("tar", "application/x-tar"),
-    ("ts", "video/mp2t"),
-    ("ttf", "font/ttf"),
-    ("txt", "text/plain; charset=utf-8"),
-    ("wasm", "application/wasm"),
-    ("wav", "audio/wav"),
-    ("webm", "video/webm"),
-    ("webmanifest", "application/manifest+json"),
-    ("webp", "image/webp"),
-    ("woff", "font/woff"),
-    ("woff2", "font/woff2"),
-    ("xhtml", "application/xhtml+xml"),
-    ("xml", "application/xml"),
-    ("yaml", "application/yaml"),
-    ("yml", "application/yaml"),
-    ("zip", "application/zip"),
-];
+/// Media types by extension, a line each, in the order of the extensions; `filter/core/media_types.py` writes the file
+/// from a kept database.
+const TABLE: &str = include_str!("media_types.txt");
 
 impl WebsitePolicy {
     /// Whether any object gets a media type that it was uploaded without.
@@ -90,13 +42,14 @@ pub fn missing_media_type<'a>(
     if let Some((_, media_type)) = listed {
         return Some(media_type);
     }
-    let place = KNOWN
-        .binary_search_by(|(name, _)| (*name).cmp(&extension))
-        .ok();
-    let known = place.and_then(|place| KNOWN.get(place));
-    known
-        .filter(|_| site.guess_content_type)
-        .map(|(_, media_type)| *media_type)
+    let known = || table().find(|(name, _)| *name == extension);
+    let (_, media_type) = site.guess_content_type.then(known)??;
+    Some(media_type)
+}
+
+/// The extensions and their media types.
+fn table() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.lines().filter_map(|line| line.split_once(' '))
 }
 
 fn extension(path: &str) -> Option<&str> {
@@ -110,7 +63,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_so_that_it_can_be_searched() {
-        assert!(KNOWN.is_sorted_by(|(before, _), (after, _)| before < after));
+    fn each_line_of_the_table_has_an_extension_and_a_media_type() {
+        let read: Vec<_> = table().collect();
+        assert!(read.is_sorted_by(|(former, _), (latter, _)| former < latter));
+        assert_eq!(read.len(), TABLE.lines().count());
+        assert!(read.len() >= 200, "{} extensions", read.len());
+        let is_extension = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        for (extension, media_type) in read {
+            assert!(extension.bytes().all(is_extension), "{extension}");
+            assert!(media_type.contains('/'), "{extension}: {media_type}");
+        }
     }
 }
