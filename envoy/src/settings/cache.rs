@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::environment::Environment;
 use super::locations::Locations;
 use super::reserve::{self, Reserve};
-use super::size::{self, Size};
+use sluice_core::size::{self, Size};
 
 /// The largest object that is stored by default. Envoy's cache reads an object to its end however slowly a client takes
 /// it, so each slow client may hold as much in memory.

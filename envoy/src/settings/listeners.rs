@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use super::environment::Environment;
-use super::size;
 use crate::sites::Sites;
+use sluice_core::size;
 
 /// The TLS listener.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 use super::Runtime;
 use super::cache::{Cache, HotTier};
 use super::environment::Environment;
-use super::size::{MIB, Size};
 use crate::system::Machine;
+use sluice_core::size::{MIB, Size};
 
 /// The bytes of memory for which there is a worker, unless `CONCURRENCY` says how many there are.
 const OF_A_WORKER: u64 = 128 * MIB;

@@ -19,7 +19,6 @@ mod reserve;
 mod runtime;
 mod service_link;
 mod sites;
-mod size;
 #[cfg(test)]
 mod tests;
 
@@ -38,8 +37,8 @@ pub use policy::PolicyChoice;
 pub use purge::PurgeListener;
 pub use reserve::Reserve;
 pub use runtime::Runtime;
-pub use size::Size;
 use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
+pub use sluice_core::size::Size;
 
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::settings::size::{self, Size};
+use sluice_core::size::{self, Size};
 
 /// The texts that [`Reserve::parse`] takes, for error messages.
 pub const ACCEPTED: &str =

@@ -302,7 +302,7 @@ const HSTS: &[Field] = &[
 
 const MAX_AGE: Form = Form::Text(Text {
     expected: "a duration of whole seconds such as 1h or 365d",
-    pattern: "^([0-9]+(s|m|h|d)|[0-9]*000ms|0+ms)$",
+    pattern: "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]*000ms|0+ms)?$",
     accepts: |text| max_age(text).is_some(),
     hidden: false,
 });

@@ -16,6 +16,7 @@
 //! | what the errors of a bucket mean | [`bucket_error`] |
 //! | what has kept an origin from answering | [`origin_failure`] |
 //! | how workers know and tell each other | [`workers`] |
+//! | how sizes are written | [`size`] |
 //! | which headers are the filter's own | [`internal_headers`] |
 //! | what is counted | [`metrics`] |
 //! | what the logic needs of its host | [`host`] |
@@ -35,5 +36,6 @@ pub mod origin_failure;
 pub mod policy;
 pub mod purge;
 pub mod sites;
+pub mod size;
 pub mod website;
 pub mod workers;

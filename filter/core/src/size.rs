@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sizes, which are numbers of bytes as people write them: `1073741824`, `64KiB`, `1GiB`.
+//! Sizes, which are numbers of bytes as people write them: `1073741824`, `64KiB`, `10Gi`.
 
 use std::fmt;
 
 /// The texts that [`parse`] takes, for error messages.
 pub const ACCEPTED: &str = "a number of bytes from 1 to 256TiB, plain or with KiB, MiB, GiB or TiB";
+
+/// Pattern of the texts that [`parse`] takes, without their bounds, for JSON Schemas.
+pub const PATTERN: &str = "^[0-9]+ *([KMGT]iB?)?$";
 
 /// The bytes of a mebibyte.
 pub const MIB: u64 = 1 << 20;
@@ -14,11 +17,16 @@ const LARGEST: u64 = 1 << 48;
 
 const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
-/// Reads a size; `None`: the text is not one.
+/// Reads a size, whose unit may lack the `B` as in Kubernetes' quantities; `None`: the text is not one.
 pub fn parse(text: &str) -> Option<u64> {
+    let number = |suffix: &str| {
+        let short = suffix.strip_suffix('B').unwrap_or(suffix);
+        text.strip_suffix(suffix)
+            .or_else(|| text.strip_suffix(short))
+    };
     let unit = UNITS
         .iter()
-        .find_map(|(suffix, shift)| Some((text.strip_suffix(suffix)?, *shift)));
+        .find_map(|(suffix, shift)| Some((number(suffix)?, *shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
     let digits = digits.trim_end();
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -58,6 +66,8 @@ mod tests {
             ("64KiB", 64 << 10),
             ("512 MiB", 512 << 20),
             ("1GiB", 1 << 30),
+            ("10Gi", 10 << 30),
+            ("5 Ki", 5 << 10),
             ("256TiB", LARGEST),
         ] {
             assert_eq!(parse(text), Some(bytes), "{text}");
@@ -75,6 +85,9 @@ mod tests {
             "1.5GiB",
             "1GB",
             "1gib",
+            "1G",
+            "1i",
+            "1iB",
             "KiB",
             "257TiB",
             "99999999999999999999",

@@ -369,6 +369,25 @@ fn numbers_may_come_as_floating_point() {
 }
 
 #[test]
+fn numbers_of_bytes_may_have_units() {
+    let document =
+        json!({ "store": { "max_object_bytes": "2Gi" }, "key": { "max_bytes": "4 KiB" } });
+    let policy = parse(&http_document(document));
+    assert_eq!(policy.cache.max_object_bytes, 2 << 30);
+    for refused in [json!("2G"), json!("0"), json!("9PiB"), json!(0)] {
+        let problem = refusal(&http_document(
+            json!({ "store": { "max_object_bytes": refused } }),
+        ));
+        let expected =
+            "expected a number of bytes from 1 to 9007199254740992, such as 4096 or 16Mi";
+        assert_eq!(
+            problem,
+            format!("store.max_object_bytes: {refused}: {expected}")
+        );
+    }
+}
+
+#[test]
 fn the_policies_that_come_with_the_edge_are_accepted() {
     let read = |text: &str| serde_yaml_ng::from_str::<Value>(text).unwrap();
     // The entry point fills in which bucket it is.
@@ -407,9 +426,9 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
 
 #[test]
 fn a_refusal_names_path_value_and_what_is_accepted() {
-    let duration = "expected a duration such as 250ms, 5s, 1m, 1h or 30d";
+    let duration = "expected a duration such as 250ms, 5s, 1h30m or 30d";
     let ttl = |ttl| http_document(json!({ "cache": { "ttl": ttl } }));
-    let time = "expected origin, or a duration such as 250ms, 5s, 1m, 1h or 30d";
+    let time = "expected origin, or a duration such as 250ms, 5s, 1h30m or 30d";
     let rows = [
         (
             ttl(json!({ "200": "1 fortnight" })),
@@ -513,7 +532,7 @@ fn impossible_values_are_refused() {
         (
             "less than nothing",
             http_document(json!({ "coalesce": { "range_ahead": -1 } })),
-            "coalesce.range_ahead: -1: expected a whole number from 0",
+            "coalesce.range_ahead: -1: expected a number of bytes from 0",
         ),
         (
             "no hit-for-miss",

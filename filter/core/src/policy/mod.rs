@@ -16,7 +16,7 @@ mod tests;
 use std::rc::Rc;
 use std::time::Duration;
 
-use forms::form::{AtLeast, Whole};
+use forms::form::{AtLeast, Bytes, Whole};
 use forms::names::{HeaderName, MediaType};
 use forms::section::section;
 use purge::PurgePolicy;
@@ -44,9 +44,9 @@ section! {
     #[derive(Copy)]
     pub struct HotPolicy {
         /// How much of its memory one worker may use for hot copies, in bytes. 0: there are none.
-        max_bytes: usize as Whole<0, MAX_HOT_BYTES> = 0,
+        max_bytes: usize as Bytes<0, MAX_HOT_BYTES> = 0,
         /// The largest object that may become a hot copy, in bytes.
-        max_object_bytes: usize as Whole<1, MAX_HOT_BYTES> = 64 << 10,
+        max_object_bytes: usize as Bytes<1, MAX_HOT_BYTES> = 64 << 10,
     }
 }
 
@@ -72,7 +72,7 @@ section! {
         max_headers: usize as Whole<0, 16> = 8,
         /// The longest value of a header that Vary or key.headers names, in bytes; requests with a
         /// longer one go around the cache.
-        max_value_bytes: usize as Whole<1, 4_096> = 256,
+        max_value_bytes: usize as Bytes<1, 4_096> = 256,
     }
 }
 
@@ -90,7 +90,7 @@ section! {
         /// How many bytes ahead of the fill of its object a range must begin to go to the origin by
         /// itself instead of waiting, in bytes; never fewer than the fill brings within two seconds
         /// at its rate so far. 0: every range waits.
-        range_ahead: u64 as Whole<0, MAX_BYTES> = 8 << 20,
+        range_ahead: u64 as Bytes<0, MAX_BYTES> = 8 << 20,
     }
 }
 
@@ -105,14 +105,14 @@ section! {
         keys_in_flight: usize as Whole<1, 1_000_000> = 8_192,
         /// How many bytes of headers beside its key a request may take to the origin and still
         /// fetch for others; one with more goes by itself.
-        lead_header_bytes: usize as Whole<1_024, 65_536> = 4_096,
+        lead_header_bytes: usize as Bytes<1_024, 65_536> = 4_096,
         /// How many fills that no client reads one worker has under way at one time: for conditional requests, for ranges
         /// that are less than half of their object, and for clients that have left. Requests beyond that go to the origin
         /// as they are.
         unread_fills: usize as Whole<0, 1_000_000> = 32,
         /// How many bytes of such fills one worker asks the origin for within a minute; an object whose length is not known
         /// counts as the largest that is stored.
-        unread_fill_bytes: u64 as Whole<0, MAX_BYTES> = 1 << 30,
+        unread_fill_bytes: u64 as Bytes<0, MAX_BYTES> = 1 << 30,
         /// How many keys one worker remembers as fresh or as uncacheable.
         hints: usize as Whole<1, 10_000_000> = 65_536,
         /// How many URLs one worker remembers the varying headers of.

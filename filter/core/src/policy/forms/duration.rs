@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Durations as people write them in a policy: a whole number and a unit.
+//! Durations as people write them in a policy: whole numbers with units.
 
 use std::time::Duration;
 
 use crate::http::caching::cache_control::MAX_DELTA_SECONDS;
 
 /// What [`parse`] accepts, for error messages.
-pub const EXPECTED: &str = "a duration such as 250ms, 5s, 1m, 1h or 30d";
+pub const EXPECTED: &str = "a duration such as 250ms, 5s, 1h30m or 30d";
 
 /// Longest duration: what fits the 31 bits that RFC 9111 section 1.2.2 asks of a cache.
 pub const MAX: Duration = Duration::from_secs(MAX_DELTA_SECONDS);
@@ -19,13 +19,23 @@ const UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000),
 ];
 
-/// Reads `250ms`, `5s`, `1m`, `1h` or `30d`: digits, a unit, nothing else.
+/// Reads `250ms`, `5s` or `1h30m`: whole numbers, each with a unit, from the largest unit to the smallest.
 pub fn parse(text: &str) -> Option<Duration> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at_checked(digits)?;
-    let number: u64 = number.parse().ok()?;
-    let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    let duration = Duration::from_millis(number.checked_mul(*millis)?);
+    let (mut rest, mut millis, mut units) = (text, 0_u64, UNITS.as_slice());
+    if text.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, more) = rest.split_at_checked(digits)?;
+        let letters = more.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, more) = more.split_at_checked(letters)?;
+        let place = units.iter().position(|(name, _)| *name == unit)?;
+        let (smaller, (_, factor)) = (units.get(..place)?, units.get(place)?);
+        millis = millis.checked_add(number.parse::<u64>().ok()?.checked_mul(*factor)?)?;
+        (rest, units) = (more, smaller);
+    }
+    let duration = Duration::from_millis(millis);
     (duration <= MAX).then_some(duration)
 }
 
@@ -59,6 +69,8 @@ mod tests {
             ("1m", 60_000),
             ("1h", 3_600_000),
             ("30d", 2_592_000_000),
+            ("1h30m", 5_400_000),
+            ("1d0h250ms", 86_400_250),
             ("2147483647s", 2_147_483_647_000),
         ] {
             assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
@@ -79,7 +91,12 @@ mod tests {
             "1.5s",
             "5S",
             "5sec",
-            "1h30m",
+            "30m1h",
+            "1h1h",
+            "1h30",
+            "1h 30m",
+            "1h-5m",
+            "2147483647s1ms",
             "1w",
             "1 fortnight",
             "٥s",

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::policy::forms::duration;
 use crate::policy::forms::error::PolicyError;
+use crate::size;
 
 /// Says by which words an enum's variants are written.
 macro_rules! words {
@@ -106,6 +107,19 @@ impl<N: TryFrom<u64>, const MIN: u64, const MAX: u64> Form<N> for Whole<MIN, MAX
         number
             .and_then(|number| N::try_from(number).ok())
             .ok_or_else(|| not_within(value, MIN, MAX))
+    }
+}
+
+/// A number of bytes within bounds, plain or as [`size::parse`] reads it.
+pub(in crate::policy) struct Bytes<const MIN: u64, const MAX: u64>;
+
+impl<N: TryFrom<u64>, const MIN: u64, const MAX: u64> Form<N> for Bytes<MIN, MAX> {
+    fn read(value: &Value, kind: Kind) -> Result<N, PolicyError> {
+        let bytes = value.as_str().and_then(size::parse).map(Value::from);
+        Whole::<MIN, MAX>::read(bytes.as_ref().unwrap_or(value), kind).map_err(|_| {
+            let expected = format!("a number of bytes from {MIN} to {MAX}, such as 4096 or 16Mi");
+            PolicyError::unexpected(value, &expected)
+        })
     }
 }
 

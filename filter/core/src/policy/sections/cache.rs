@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::http::caching::targeted::SURROGATE_CONTROL;
-use crate::policy::forms::form::{AtLeast, Seconds, Whole, words};
+use crate::policy::forms::form::{AtLeast, Bytes, Seconds, Whole, words};
 use crate::policy::forms::names::HeaderName;
 use crate::policy::forms::section::section;
 use crate::policy::sections::rules::Rule;
@@ -57,7 +57,7 @@ section! {
     pub(in crate::policy) struct Store {
         /// The largest object that is stored, in bytes. Envoy's cache reads on however slowly a
         /// client takes an object, so each slow client may hold as much in memory.
-        max_object_bytes: u64 as Whole<1, MAX_BYTES> = 16 << 20,
+        max_object_bytes: u64 as Bytes<1, MAX_BYTES> = 16 << 20,
     }
 }
 

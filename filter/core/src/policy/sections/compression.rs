@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::http::accept_encoding::{Coding, accepted, negotiate};
 use crate::http::syntax::field_value::FieldValue;
 use crate::policy::forms::error::PolicyError;
-use crate::policy::forms::form::{Form, Kind, Whole, words};
+use crate::policy::forms::form::{Bytes, Form, Kind, words};
 use crate::policy::forms::glob::Glob;
 use crate::policy::forms::names::{MediaType, PathGlob};
 use crate::policy::forms::section::section;
@@ -22,7 +22,7 @@ section! {
         /// itself sees those that the client takes as its Accept-Encoding.
         codings: Vec<Coding> as Codings = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip],
         /// The smallest response that is compressed, in bytes.
-        min_bytes: u64 as Whole<0, MAX_BYTES> = 1_024,
+        min_bytes: u64 as Bytes<0, MAX_BYTES> = 1_024,
         /// Media types of the responses that are compressed.
         content_types: Vec<String> as Vec<MediaType> = CONTENT_TYPES.map(str::to_owned).into(),
         /// Paths on which responses may be compressed, without bucket, prefix and query; * stands for

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::http::url::escaping::{Escaping, append_path, escape_key};
 use crate::policy::forms::error::PolicyError;
-use crate::policy::forms::form::{Form, Kind, Whole, words};
+use crate::policy::forms::form::{Bytes, Form, Kind, words};
 use crate::policy::forms::names::{
     HeaderName, NamePattern, ObjectName, ParameterName, ParameterPattern, StripPrefix,
 };
@@ -28,7 +28,7 @@ section! {
         /// Longest decoded object key of a bucket (at most 1024), longest path with its query of an
         /// HTTP origin. A longer one is answered with 414. Default: 1024 for a bucket, 8000 for an
         /// HTTP origin.
-        max_bytes: usize as Whole<1, 65_536> = 8_000; bucket: MAX_OBJECT_KEY_BYTES,
+        max_bytes: usize as Bytes<1, 65_536> = 8_000; bucket: MAX_OBJECT_KEY_BYTES,
         /// Bucket only: the object that a path ending in a slash stands for. Default: none.
         index_document: Option<String> as Option<ObjectName>,
         /// A prefix that is removed from every path: with /static, /static/a.js is a.js of the

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::http::accept_encoding::Coding;
 use crate::policy::forms::duration;
-use crate::policy::forms::form::{AtLeast, Form, Kind, Seconds, Whole};
+use crate::policy::forms::form::{AtLeast, Bytes, Form, Kind, Seconds, Whole};
 use crate::policy::forms::glob::Glob;
 use crate::policy::forms::names::{HeaderName, PathGlob};
 use crate::policy::forms::website_names::{ContentType, FileExtension};
@@ -19,6 +19,7 @@ use crate::policy::sections::origin::{BucketSection, HttpSection, OriginSection}
 use crate::policy::sections::rules::{CanonicalGlob, FieldValue, HeaderValues};
 use crate::policy::sections::ttl::{ORIGIN, RuleTtl, TtlTable};
 use crate::policy::sections::website::{ContentTypes, CorsPolicy, CorsSection};
+use crate::size;
 
 /// A form that the JSON Schema describes.
 pub trait Described<T: PartialEq + 'static>: Form<T> {
@@ -129,9 +130,27 @@ where
     }
 }
 
+impl<N, const MIN: u64, const MAX: u64> Described<N> for Bytes<MIN, MAX>
+where
+    N: Copy + PartialEq + TryFrom<u64> + 'static,
+    Value: From<N>,
+{
+    fn schema() -> Value {
+        let text = json!({ "type": "string", "pattern": size::PATTERN });
+        json!({ "oneOf": [Whole::<MIN, MAX>::schema(), text] })
+    }
+
+    fn shown(value: &N) -> Value {
+        (*value).into()
+    }
+}
+
+const UNITS_ABOVE_MILLISECONDS: &str = "([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?";
+
 impl<const MILLIS: u64> Described<Duration> for AtLeast<MILLIS> {
     fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" })
+        let pattern = format!("^{UNITS_ABOVE_MILLISECONDS}([0-9]+ms)?$");
+        json!({ "type": "string", "minLength": 1, "pattern": pattern })
     }
 
     fn shown(value: &Duration) -> Value {
@@ -141,7 +160,8 @@ impl<const MILLIS: u64> Described<Duration> for AtLeast<MILLIS> {
 
 impl Described<Duration> for Seconds {
     fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^([0-9]+(s|m|h|d)|[0-9]*000ms|0+ms)$" })
+        let pattern = format!("^{UNITS_ABOVE_MILLISECONDS}([0-9]*000ms|0+ms)?$");
+        json!({ "type": "string", "minLength": 1, "pattern": pattern })
     }
 
     fn shown(value: &Duration) -> Value {
