@@ -42,7 +42,8 @@ pub struct RootContext {
     pub context: u32,
     /// The configuration that it stands for.
     pub configuration: Arc<Configuration>,
-    root: Root,
+    /// Empty while the root context is configured.
+    root: OnceCell<Root>,
 }
 
 /// What the calls of a callback are about.
@@ -143,9 +144,10 @@ impl NativeWorker {
         if self.root_of(configuration).is_none() {
             self.configure_all(filter);
         }
-        let root = self.root_of(configuration)?;
+        let root_context = self.root_of(configuration)?;
+        let root = root_context.root.get()?;
         let context = self.new_context();
-        let part = Part::Role(RefCell::new(root.root.stream_context(context)));
+        let part = Part::Role(RefCell::new(root.stream_context(context)));
         let upstream = configuration.is_upstream();
         let stream = Rc::new(Stream::new(context, filter, part, upstream));
         let mut streams = self.streams.borrow_mut();
@@ -170,28 +172,23 @@ impl NativeWorker {
 
     fn configure(&'static self, configuration: &Arc<Configuration>, filter: Filter) {
         let context = self.new_context();
-        let mut root = Root::new(context);
-        // It must be known to the host while it is configured.
-        self.roots.borrow_mut().push(Rc::new(RootContext {
+        let configured = Rc::new(RootContext {
             context,
             configuration: Arc::clone(configuration),
-            root: Root::new(context),
-        }));
+            root: OnceCell::new(),
+        });
+        self.roots.borrow_mut().push(Rc::clone(&configured));
         self.enter(filter, Effective::Root(context));
+        let mut root = Root::new(context);
         let size = configuration.text.len();
-        let configured = match (self.host.get(), self.worker.try_borrow_mut()) {
+        let accepted = match (self.host.get(), self.worker.try_borrow_mut()) {
             (Some(host), Ok(mut worker)) => root.on_configure(Rc::clone(host), &mut worker, size),
             _ => false,
         };
         self.leave();
-        let mut roots = self.roots.borrow_mut();
-        roots.retain(|root| root.context != context);
-        if configured {
-            roots.push(Rc::new(RootContext {
-                context,
-                configuration: Arc::clone(configuration),
-                root,
-            }));
+        if !accepted || configured.root.set(root).is_err() {
+            let mut roots = self.roots.borrow_mut();
+            roots.retain(|root| root.context != context);
         }
     }
 
@@ -261,11 +258,13 @@ impl NativeWorker {
     /// Calls a root context, in the name of the carrier, and does what it asks for.
     pub fn call_root(&'static self, context: u32, call: impl FnOnce(&Root, Option<&mut Worker>)) {
         let carrier = self.carrier.borrow().clone();
-        let (Some(carrier), Some(root)) = (carrier, self.root(context)) else {
+        let root_context = self.root(context);
+        let root = root_context.as_ref().and_then(|root| root.root.get());
+        let (Some(carrier), Some(root)) = (carrier, root) else {
             return;
         };
         self.enter(carrier.filter, Effective::Root(context));
-        self.lend(|worker| call(&root.root, worker));
+        self.lend(|worker| call(root, worker));
         self.leave();
         self.do_tasks();
     }
@@ -430,7 +429,9 @@ impl NativeWorker {
         for root in gone {
             let Some(carrier) = &carrier else { return };
             self.enter(carrier.filter, Effective::Nobody);
-            self.lend(|worker| root.root.on_drop(worker));
+            if let Some(root) = root.root.get() {
+                self.lend(|worker| root.on_drop(worker));
+            }
             self.leave();
             self.do_tasks();
         }

@@ -69,13 +69,13 @@ impl PurgeRefusal {
     }
 
     fn send(&self, host: &dyn Host) -> host::Result<()> {
-        let allow = match self.status {
-            401 => ("www-authenticate", "Bearer"),
-            405 => ("allow", "POST, PURGE"),
-            503 => ("retry-after", "1"),
-            _ => ("x-content-type-options", "nosniff"),
-        };
-        let headers = [("content-type", "application/json"), allow];
+        let mut headers = vec![("content-type", "application/json")];
+        headers.extend(match self.status {
+            401 => Some(("www-authenticate", "Bearer")),
+            405 => Some(("allow", "POST, PURGE")),
+            503 => Some(("retry-after", "1")),
+            _ => None,
+        });
         let error = serde_json::Value::from(self.error.as_str());
         let body = format!("{{\"error\":{error}}}\n");
         host.respond(self.status, "sluice_purge_refused", &headers, &body)
