@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board: the leader of each key, and the workers that wait for it.
 //!
-//! The board is a fixed number of slots in shared data. A slot holds the flights of all keys that hash to it, so different
-//! keys share a slot only for the time of a compare-and-swap. Any worker may write any slot. Only the owner of a
-//! flight renews or ends it, and any worker may take over a flight whose lease has run out. The bytes of a slot may
-//! be from another writer (in Istio all plugins without a `vm_id` share one namespace). A slot that does not decode
-//! counts as empty.
+//! The board is a fixed number of slots in shared data. A slot holds the flights of all keys that hash to it, so
+//! different keys share a slot only for the time of a compare-and-swap. Any worker may write any slot. Only the owner
+//! of a flight renews or ends it, and any worker may take over a flight whose lease has run out. The bytes of a slot
+//! may be from another writer (in Istio all plugins without a `vm_id` share one namespace). A slot that does not
+//! decode counts as empty.
 //!
 //! [`Slot`] is pure; [`Board`] is the table of slots.
 
