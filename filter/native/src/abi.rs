@@ -520,7 +520,7 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: no thread uses it any more.
         unsafe { envoy_dynamic_module_callback_http_filter_scheduler_delete(self.0) }
     }
 }

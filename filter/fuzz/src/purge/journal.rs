@@ -59,8 +59,8 @@ fn check_journal(text: &str) {
     }
 }
 
-/// Checks that after any journal a purge of everything is newer than all responses, and a purge of a prefix is newer
-/// than those that it covers.
+/// Checks that after any journal a purge of everything is newer than all other purges, and so is a purge of a prefix
+/// for the URLs that it covers.
 fn check_purge(purges: Purges) {
     let store = FakeSharedData::default();
     let mut shared = SharedPurges::new(&store, 1);
