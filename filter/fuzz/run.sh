@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh SECONDS [TARGET...]: fuzzes each target, by default all of them, for that long, beginning with the kept corpus.
-# The coverage that guides it comes from flags of the stable compiler. New inputs, and what fails, go into .sluice/fuzz.
+# run.sh SECONDS [TARGET...]: fuzzes each target, by default all of them, for SECONDS, starting from the stored
+# corpus. The coverage that guides it comes from flags of the stable compiler. New inputs, and inputs that fail, are
+# written to .sluice/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=$1
@@ -14,7 +15,7 @@ if [ ${#targets[@]} = 0 ]; then
 fi
 coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table)
-# NB: with a target named, the flags are not for build scripts.
+# NB: with a target named, the flags do not apply to build scripts.
 RUSTFLAGS="${coverage[*]}" cargo build --quiet --locked --profile fuzz -p sluice-fuzz --target "$host"
 
 for target in "${targets[@]}"; do

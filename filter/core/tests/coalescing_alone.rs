@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Claims about a coalescer by itself: what meets between two calls of the host, and events that the roles keep from it.
+//! Claims about a single coalescer: races between two calls of the host, and events that the roles do not pass to it.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -33,7 +33,7 @@ fn policy() -> FlightPolicy {
     FlightPolicy::of(&bucket())
 }
 
-/// Handles an event at `now`, and gives its effects.
+/// Handles an event at `now`, and returns its effects.
 fn turn<R>(
     data: &FakeSharedData,
     now: Millis,
@@ -121,7 +121,8 @@ fn followers_of_a_leader_that_the_store_serves_are_hits_too() {
     assert_eq!(coalescer.remembered(KEY, 999), Some(NextStep::Fresh));
 }
 
-/// A leader that left amid its body, with an abort that has not been carried out, and a follower.
+/// A leader whose client disconnected in the middle of the body, with an abort that has not been carried out, and a
+/// follower.
 fn leader_that_left(data: &FakeSharedData) -> Coalescer {
     let mut coalescer = coalescer(1);
     assert_eq!(
@@ -227,7 +228,7 @@ fn store_is_asked_at_once_where_a_request_waits_and_not_once_the_flight_is_over(
     assert!(effects.contains(&over), "{effects:?}");
 }
 
-/// Two workers that meet between the read and the write of one of them.
+/// Two workers that race between the read and the write of one of them.
 mod race {
     use super::*;
 
@@ -237,7 +238,7 @@ mod race {
             let data = FakeSharedData::default();
             let mut second = coalescer(2);
             if occupied {
-                // The slot exists, so that its creation does not decide.
+                // The slot exists already, so that its creation does not decide the race.
                 request(&mut second, &data, FOLLOWER, 1);
                 close(&mut second, &data, FOLLOWER, 1);
             }

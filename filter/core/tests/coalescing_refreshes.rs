@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One refresh runs for a key, whatever the number of workers, and the origin is left alone after it.
+//! One refresh runs for a key, for any number of workers, and the origin is not asked again soon after it.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -20,7 +20,7 @@ use support::{bucket, canonicalize_path};
 
 const KEY: KeyHash = KeyHash(7);
 const PAUSE: Millis = 2_000;
-/// Long after the process has begun.
+/// Long after the start of the process.
 const START: Millis = 1_000_000;
 
 /// Workers that share data and know that the store has the key.
@@ -187,7 +187,7 @@ fn request(target: &Rc<CanonicalTarget>, stream: u32) -> Request<'_> {
     }
 }
 
-/// Something that happens on a worker.
+/// An event on a worker.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     StaleHit,
@@ -236,7 +236,7 @@ proptest! {
                         running = Some((by, now + CLAIM_MILLIS));
                     }
                 }
-                // As when the table of hints is full: what is not known is asked on the board.
+                // The same as with a full table of hints: a worker without a hint asks the board.
                 Step::Forget => {
                     edge.workers[worker].hints().forget(KEY);
                     edge.workers[worker].hints().set(KEY, Hint::Fresh, Millis::MAX);

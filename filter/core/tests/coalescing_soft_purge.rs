@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An entry that was purged softly while a fill of it was under way: the store has one entry, so its fills come one after
-//! the other, though requests after the purge must not share what was asked for before it.
+//! An entry that was purged softly while a fill of it was under way. The store has one entry, so its fills run one
+//! after the other. Requests after the purge must not share a response that was requested before it.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;

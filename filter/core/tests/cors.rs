@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cross-origin resource sharing: what responses and preflights say to whom.
+//! Cross-origin resource sharing: the fields of responses and preflights, by the request's origin.
 
 mod support;
 
@@ -155,7 +155,7 @@ fn the_origin_of_a_page_multiplies_nothing() {
             "{name}"
         );
     }
-    // Servers check where a form comes from.
+    // Servers check the origin of a form.
     assert!(forward_header(&policy, false, "origin"));
     assert!(forward_header(&http_policy(""), true, "origin"));
 }

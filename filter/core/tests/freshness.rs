@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a response is stored, and for how long.
+//! Decisions on whether a response is stored, and for how long.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::{bucket, http};
 
 const NOW: i64 = 1_800_000_000;
 
-/// A 200 of which the origin says nothing but a validator.
+/// A 200 whose only field about caching is a validator.
 const PLAIN: ResponseFacts<'_> = ResponseFacts {
     status: 200,
     cache_control: None,
@@ -66,7 +66,7 @@ fn policy() -> Policy {
     policy
 }
 
-/// The policy under which the origin's `Cache-Control` does not count.
+/// A policy under which the origin's `Cache-Control` does not count.
 fn dishonoring() -> Policy {
     let mut policy = policy();
     policy.cache.default.honor_cache_control = false;
@@ -122,7 +122,7 @@ fn headers_alone_are_stored_for_a_moment_and_never_served_stale() {
     }
 }
 
-/// Checks every row: a name, a response, and the seconds for which it is stored or why it is not.
+/// Checks every row: a name, a response, and the seconds for which it is stored or the reason why it is not.
 fn assert_rows(policy: &Policy, rows: &[(&str, ResponseFacts<'_>, Result<u64, Verdict>)]) {
     for (name, facts, expected) in rows {
         let verdict = judge(policy, facts, NOW);
@@ -313,7 +313,7 @@ fn the_origin_decides_where_it_speaks() {
     // RFC 9111, 4.2.1.
     let dates = |expires: i64, date: Option<i64>| (date::format(expires), date.map(date::format));
     let (in_a_minute, its_now) = dates(NOW + 60, Some(NOW));
-    // A clock that is a day behind.
+    // A clock that is one day late.
     let (late, late_now) = dates(NOW - 86_400 + 60, Some(NOW - 86_400));
     fn expires<'a>(expires: &'a str, date: Option<&'a str>) -> ResponseFacts<'a> {
         ResponseFacts {
@@ -568,7 +568,7 @@ fn no_cache_with_a_validator_is_stored_and_never_fresh() {
         assert!(storage.lifetime.must_be_validated(), "{said}");
         assert!(storage.may_ask && storage.forbids_stale, "{said}");
     }
-    // RFC 9111, 3.2: a 304 without a word of its own changes nothing.
+    // RFC 9111, 3.2: a 304 without directives changes nothing.
     for policy in [policy(), http()] {
         let silent = ResponseFacts {
             freshens: Some(Freshened {
@@ -941,8 +941,8 @@ fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is()
         ..freshening(stored_for(7, 60))
     };
     assert_eq!(judged(&http(), told).lifetime.ttl, 9);
-    // What the origin has said holds where the policy has a time for silent responses, and that of the policy may have
-    // changed since.
+    // The origin's lifetime holds even if the policy has a time for responses without directives. The policy's time
+    // may have changed since.
     let strict = judged(&policy(), freshening(stored_for(7, 0)));
     assert_eq!(
         (strict.lifetime, strict.forbids_stale, strict.is_said),
@@ -952,7 +952,8 @@ fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is()
     assert_eq!((decided.lifetime.ttl, decided.is_said), (3_600, false));
     let guessed = judged(&http(), freshening_of(stored_for(7, 60), false));
     assert_eq!(guessed.lifetime.ttl, 7);
-    // A time of 0 counts whatever the origin says, and a policy that knows better reads nothing of it.
+    // A time of 0 takes precedence over the origin, and a policy that overrides the origin reads none of its
+    // directives.
     let mut never = policy();
     never.cache.default.ttl = TtlTable(vec![(Statuses::Exact(200), fixed(0))]);
     let verdict = judge(&never, &freshening(stored_for(7, 0)), NOW);
@@ -963,7 +964,7 @@ fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is()
         judged(&deaf, freshening(stored_for(7, 0))).lifetime.ttl,
         3_600
     );
-    // A field for the edge that says nothing of caching is no word.
+    // A field for the edge without a directive about caching does not count as one.
     let capability = ResponseFacts {
         targeted: &[(
             "surrogate-control",
@@ -1260,7 +1261,7 @@ proptest! {
     }
 }
 
-/// What cannot be read: bytes that are no text in UTF-8, and whatever else.
+/// Values that cannot be read: bytes that are not UTF-8 text, among any other bytes.
 fn unreadable() -> impl Strategy<Value = Vec<u8>> {
     let part = || proptest::collection::vec(any::<u8>(), 0..12);
     (part(), part()).prop_map(|(before, after)| [&before[..], b"\xff", &after].concat())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The price of a key on the hot path: one allocation.
+//! A key on the hot path costs one allocation.
 
 mod support;
 

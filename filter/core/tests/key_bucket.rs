@@ -471,14 +471,14 @@ fn a_key_is_as_long_as_s3_allows() {
         let longer = canonicalize_path(&bucket(), spelled(1026).as_bytes());
         assert_eq!(longer, Err(KeyTooLong), "{name}");
     }
-    // The prefix and its slash count, the bucket does not.
+    // The prefix and its slash count, but the bucket does not.
     let room = 1024 - "pre fix/".len();
     assert!(canonicalize_path(&with_prefix(), plain(room).as_bytes()).is_ok());
     assert_eq!(
         canonicalize_path(&with_prefix(), plain(room + 1).as_bytes()),
         Err(KeyTooLong)
     );
-    // So does the index document.
+    // The index document counts, too.
     let folder = |len: usize| format!("/{}/", "a".repeat(len - "/index.html".len()));
     assert!(canonicalize_path(&with_index(), folder(1024).as_bytes()).is_ok());
     assert_eq!(

@@ -47,7 +47,7 @@ fn only_what_rfc_3986_calls_equivalent_is_one_key() {
         ("not UTF-8, escaped", b"/caf%e9", Ok("/caf%E9")),
         ("control byte, escaped", b"/a%0ab", Ok("/a%0Ab")),
         ("backslash, escaped", b"/a%5cb", Ok("/a%5Cb")),
-        // Known changes: raw bytes that no URI may contain, and that parsers disagree about.
+        // Known changes: raw bytes that a URI must not contain, and that parsers treat differently.
         ("backslash", b"/a\\b", Ok("/a%5Cb")),
         ("beyond ASCII", "/é".as_bytes(), Ok("/%C3%A9")),
         ("not UTF-8", b"/\xff", Ok("/%FF")),
@@ -106,7 +106,7 @@ fn what_two_parsers_could_read_differently_is_refused() {
             b"/..%2fa/../x",
             Err(HiddenDotSegment),
         ),
-        // Servlet containers take the parameter away, and then follow the dots.
+        // Servlet containers remove the parameter first, and then resolve the dots.
         (
             "back, parameter",
             b"/assets/..;/account",
@@ -216,7 +216,7 @@ fn the_policys_authority_replaces_the_clients() {
     policy.origin = Origin::Http(HttpOrigin {
         authority: Some("origin.test:81".to_owned()),
     });
-    // Apart in the key, together at the origin.
+    // Different keys, but the same origin.
     let apart = ("edge.test/a".to_owned(), "origin.test:81".to_owned());
     assert_eq!(canonical(&policy, "http", "edge.test", "/a"), apart);
     policy.key.host = false;
@@ -226,7 +226,7 @@ fn the_policys_authority_replaces_the_clients() {
 
 #[test]
 fn a_client_cannot_choose_the_host_of_others() {
-    // A policy that validation refuses: no authority of its own, and none in the key.
+    // A policy that validation refuses: without an authority, and without one in the key.
     let mut policy = http();
     policy.key.host = false;
     let ours = canonical(&policy, "http", "edge.test", "/a");
@@ -236,7 +236,7 @@ fn a_client_cannot_choose_the_host_of_others() {
 #[test]
 fn a_path_may_be_as_long_as_the_policy_says() {
     let path = |len: usize| format!("/{}", "a".repeat(len - 1));
-    // RFC 9110, 4.1 asks for 8,000 octets at least.
+    // RFC 9110, 4.1 requires at least 8,000 octets.
     assert!(canonicalize_path(&http(), path(8_000).as_bytes()).is_ok());
     assert_eq!(
         canonicalize_path(&http(), path(8_001).as_bytes()),

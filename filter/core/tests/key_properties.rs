@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What holds for every URL, however it is spelled.
+//! Properties of every URL in any spelling.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -13,7 +13,7 @@ use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{HttpOrigin, NamePattern, Origin, Policy, QueryRule};
 use support::{bucket, canonicalize_path, http};
 
-/// Bytes and pieces that mean something to a parser of paths, between some that do not.
+/// Bytes and pieces with a meaning to a parser of paths, among others without one.
 fn hostile_path() -> impl Strategy<Value = Vec<u8>> {
     let pieces: Vec<&'static [u8]> = vec![
         b"/",
@@ -129,7 +129,7 @@ fn any_http() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// Names of segments of a key, with all that makes a path hard to read.
+/// Segments of a key, with everything that makes a path hard to read.
 fn segment() -> impl Strategy<Value = String> {
     let odd = select(vec![
         "a", ".", "..", "%", "%2e", "+", " ", "\\", "é", "🦀", ";", "?", "#", "\n", "~", "!",
@@ -146,7 +146,7 @@ fn key() -> impl Strategy<Value = Vec<String>> {
     vec(segment(), 1..5)
 }
 
-/// How one byte, and what precedes one segment, is spelled.
+/// The spelling of one byte, and of the text in front of one segment.
 #[derive(Clone, Copy, Debug)]
 enum Whim {
     AsItIs,
@@ -217,8 +217,8 @@ fn has_dot_segment(path: &[u8]) -> bool {
         .any(|piece| matches!(piece, b"." | b".."))
 }
 
-/// The rules for a bucket, written down a second time as simply as can be: decode, split, resolve,
-/// encode. `None` is a rejection.
+/// The rules for a bucket, written a second time in the simplest way: decode, split, resolve, encode. `None` is a
+/// rejection.
 fn plain_bucket_path(path: &[u8], merge_slashes: bool) -> Option<String> {
     if path
         .iter()
@@ -298,7 +298,7 @@ proptest! {
         let key = segments.join("/");
         let expected = format!("/site/{}", escape_key(&key));
         prop_assert_eq!(canonical.path(), &expected);
-        // And no other key has it.
+        // No other key has this path.
         prop_assert_eq!(decode(canonical.path()), format!("/site/{key}").into_bytes());
     }
 
@@ -332,7 +332,7 @@ proptest! {
         if policy.key.merge_slashes {
             prop_assert!(!path.contains("//"), "{}", path);
         }
-        // Nothing but what is listed comes through the query.
+        // Only listed parameters of the query are kept.
         let listed: &[String] = match &policy.key.query {
             QueryRule::Drop { allow } => allow,
             _ => &[],

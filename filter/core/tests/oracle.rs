@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Freshness and storability as `http-cache-semantics` sees them, over generated responses.
+//! Freshness and storability compared with `http-cache-semantics`, over generated responses.
 //!
-//! Both must agree wherever neither goes its own way. Where they deliberately differ:
+//! Both must agree, except for these deliberate differences:
 //!
 //! | case | the oracle | here |
 //! |---|---|---|
@@ -36,7 +36,7 @@ fn policy() -> Policy {
     Policy::parse(document.as_bytes()).unwrap()
 }
 
-/// A response as both see it.
+/// A response in the form that both read.
 #[derive(Clone, Debug)]
 struct Case {
     status: u16,
@@ -58,7 +58,7 @@ impl Case {
         })
     }
 
-    /// Seconds for which it is fresh after it has come at [`NOW`], by the oracle.
+    /// Seconds for which the oracle counts it as fresh after its arrival at [`NOW`].
     fn oracle(&self) -> u64 {
         let mut response = Response::builder().status(self.status);
         for (name, value) in &self.headers {
@@ -82,7 +82,7 @@ impl Case {
         }
     }
 
-    /// The same, here; 0 if it is not stored.
+    /// Seconds for which this cache counts it as fresh; 0 if it is not stored.
     fn ours(&self) -> u64 {
         let facts = ResponseFacts {
             status: self.status,
@@ -137,7 +137,7 @@ fn directive() -> impl Strategy<Value = String> {
         "s-maxage=-1",
         "max-age=1.5",
     ]);
-    // Lifetimes more often than what forbids them.
+    // Lifetimes are more frequent than directives that forbid storing.
     prop_oneof![
         2 => plain.prop_map(str::to_owned),
         3 => seconds().prop_map(|seconds| format!("max-age={seconds}")),
@@ -182,7 +182,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Whether the table above says that the two differ.
+/// Whether the two differ according to the table above.
 fn differs(case: &Case) -> bool {
     let cookie =
         case.get("set-cookie").is_some() && (case.says("public") || case.says("immutable"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy's document: what it means, what it defaults to, and what is said of a wrong one.
+//! The policy's document: its meaning, its defaults, and the errors for a wrong one.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -66,7 +66,7 @@ fn built_in_hidden_headers() -> Vec<NamePattern> {
     sorted(exact.into_iter().chain(prefixes).chain([control]).collect())
 }
 
-/// Patterns as a policy keeps them.
+/// Patterns in the order in which a policy stores them.
 fn sorted(mut patterns: Vec<NamePattern>) -> Vec<NamePattern> {
     patterns.sort_by_key(|pattern| match pattern {
         NamePattern::Exact(name) | NamePattern::Prefix(name) => name.clone(),
@@ -74,7 +74,7 @@ fn sorted(mut patterns: Vec<NamePattern>) -> Vec<NamePattern> {
     patterns
 }
 
-/// Those, and what a storage server says of itself.
+/// The built-in hidden headers, and those in which a storage server describes itself.
 fn hidden_headers_of_a_bucket() -> Vec<NamePattern> {
     let mut hidden = built_in_hidden_headers();
     let exact = |name: &str| NamePattern::Exact(name.to_owned());
@@ -360,7 +360,7 @@ fn a_ttl_is_origin_or_a_duration_as_a_whole_or_for_a_status() {
 
 #[test]
 fn numbers_may_come_as_floating_point() {
-    // As a google.protobuf.Struct has them.
+    // In the form of a google.protobuf.Struct.
     let document = br#"{"origin":{"kind":"http"},"store":{"max_object_bytes":2.68435456e8},
         "limits":{"hints":5.0}}"#;
     let policy = Policy::parse(document).unwrap();
@@ -390,7 +390,7 @@ fn numbers_of_bytes_may_have_units() {
 #[test]
 fn the_policies_that_come_with_the_edge_are_accepted() {
     let read = |text: &str| serde_yaml_ng::from_str::<Value>(text).unwrap();
-    // The entry point fills in which bucket it is.
+    // The entry point sets the bucket.
     let complete = |text| {
         let mut document = read(text);
         merge(
@@ -872,7 +872,7 @@ fn what_is_no_json_is_refused() {
     assert!(Policy::parse("[".repeat(100_000).as_bytes()).is_err());
 }
 
-/// Any JSON, with the words of a policy in it.
+/// Any JSON, with words of a policy in it.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         "\\PC{0,8}",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Purge calls: what is accepted, which URLs they mean, and when they are answered.
+//! Purge calls: the accepted forms, the URLs that they cover, and the time of their answer.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -26,7 +26,7 @@ fn indexed_bucket() -> Policy {
     Policy::parse(document.as_bytes()).unwrap()
 }
 
-/// The scope of the URL that a client asks for.
+/// The scope of the URL that a client requests.
 fn scope_of(policy: &Policy, authority: &str, path: &str) -> Scope {
     let target = Target {
         scheme: Some("http"),
@@ -280,7 +280,7 @@ fn events_come_in_the_shapes_that_senders_have() {
     for body in [
         record.to_owned(),
         records.clone(),
-        // Ceph has no `s3:` in front, MinIO has, and a version of Ceph encodes nothing.
+        // Ceph has no `s3:` in front, but MinIO has, and a version of Ceph encodes nothing.
         records.replace("ObjectCreated:Put", "s3:ObjectRemoved:Delete"),
         records.replace("ObjectCreated:Put", "ObjectSynced:Create"),
         bridge.to_owned(),

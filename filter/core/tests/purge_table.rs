@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What purges cover, in whatever order a worker hears of them, and what shared data keeps of them.
+//! The responses that purges cover, in any order in which a worker receives them, and the records in shared data.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use sluice_core::workers::{KeyHash, Roster, WorkerId};
 use sluice_fake::FakeSharedData;
 
 const SECRET: StoreSecret = StoreSecret::new([1, 2]);
-/// Prefixes that are kept apart, where there is one site.
+/// Most prefixes that are stored separately if there is one site.
 const PREFIXES: usize = 256;
 
 fn record(number: u64, kind: Kind, scope: Scope) -> Record {
@@ -54,7 +54,7 @@ fn urls(purges: &Purges) -> usize {
     urls.collect::<BTreeSet<Scope>>().len()
 }
 
-/// What covers a URL.
+/// The purges that cover a URL.
 fn covering(purges: &Purges, url: &str) -> Generations {
     purges.generations(url, &SECRET)
 }
@@ -361,7 +361,7 @@ fn a_flood_of_surrogate_keys_of_one_site_leaves_those_of_another_as_they_are() {
         quiet.note(&[tag("blue")], UrlHash(8), 9),
         Ok(TagIndexing::Indexed)
     );
-    // Too many of one response: of the site that has sent them, the index cannot tell.
+    // After too many keys in one response, the index is incomplete for the site of that response.
     let mut shared = SharedPurges::new(&store, 2);
     shared.start(&InitialPurges::default()).unwrap();
     shared.lose_index("loud").unwrap();
@@ -385,7 +385,7 @@ fn of_two_sites(purge: impl FnOnce(&FakeSharedData, &mut SharedPurges<'_>)) -> P
     shared.load().unwrap()
 }
 
-/// The store has no URL of the other site that a purge covers.
+/// Checks that no purge covers a URL of the other site.
 fn assert_other_is_untouched(purges: &Purges) {
     for number in 0..2_000 {
         let url = format!("other!edge.test/{number}");
@@ -497,7 +497,7 @@ fn prefixes_of_many_sites_never_fold_into_everything() {
 #[test]
 fn a_group_or_a_surrogate_key_of_one_site_covers_no_url_of_another() {
     let purges = of_two_sites(|store, _| {
-        // As if the other site had a URL of the same hash, and the same words.
+        // The other site has a URL with the same hash, and the same words.
         for (site, hash) in [("mine", 1), ("mine", 2), ("other", 1)] {
             let words = [tag("red"), tag("edge.test red")];
             let noted = Tags::new(store, site, 0, 2).note(&words, UrlHash(hash), 0);
@@ -543,7 +543,7 @@ fn a_purge_by_surrogate_key_that_the_index_cannot_tell_covers_all_of_its_site_an
     assert_eq!(records.last().unwrap().scope, Scope::Site("mine".into()));
     let purges = shared.load().unwrap();
     assert_other_is_untouched(&purges);
-    // All that is left of the site is indexed.
+    // The remaining entries of the site are indexed.
     let again = carry_out(&store, &order, 2).unwrap();
     assert_eq!(again.len(), 1, "{again:?}");
     assert_eq!(shared.is_indexed("other"), Ok(false));

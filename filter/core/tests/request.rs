@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which requests use the cache, and which of their headers go on.
+//! The requests that use the cache, and the headers that are sent on.
 
 mod support;
 
@@ -48,7 +48,7 @@ const CONDITIONS: [&str; 5] = [
 
 #[test]
 fn credentials_that_the_policy_strips_do_not_matter() {
-    // RFC 9111, 3.5, asks for more only where the origin sees them.
+    // RFC 9111, 3.5, applies only if the origin sees the credentials.
     let mut policy = http();
     let headers = [("authorization", "Basic x")];
     let asked = disposition(&policy, "GET", &headers);
@@ -183,7 +183,7 @@ fn a_client_reaches_no_cache_behind_the_edge_with_purge_and_sees_no_request_with
         "CONNECT",
     ] {
         assert_eq!(disposition(&http(), method, &[]), refused, "{method}");
-        // No other reason to pass comes before.
+        // No other reason to pass takes precedence.
         let headers = [
             ("upgrade", "websocket"),
             ("content-type", "application/grpc"),
@@ -448,7 +448,8 @@ fn what_is_known_to_change_responses_goes_only_where_the_response_is_not_shared(
     }
 }
 
-/// What a request takes to the origin beside its key, as bytes that tell such requests apart.
+/// The hashed headers that a request sends to the origin beside its key, as bytes that differ between different
+/// requests.
 #[derive(Default)]
 struct Written(Vec<u8>);
 
@@ -505,7 +506,7 @@ fn what_a_request_takes_along_beside_its_key_is_what_its_client_has_sent() {
 fn what_the_key_has_goes_on() {
     let keyed = http_policy("key: {headers: [x-forwarded-host]}");
     assert!(forward_header(&keyed, true, "x-forwarded-host"));
-    // The policy has not put it into the key.
+    // The policy has not included it in the key.
     assert!(!forward_header(&keyed, true, "x-forwarded-proto"));
     assert!(forward_header(&keyed, false, "x-forwarded-proto"));
     let bucket = bucket_policy("key: {headers: [x-plan]}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules for paths: which one counts, and what it takes over from the rest of the policy.
+//! Rules for paths: the one that applies, and the fields that it takes from the rest of the policy.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -22,7 +22,7 @@ fn bucket(rules: &Value) -> Policy {
     parse(&document)
 }
 
-/// Rules whose lifetime for 200 tells which one it is: 1 s for the first, 2 s for the second, …
+/// Rules whose lifetime for 200 identifies the rule: 1 s for the first, 2 s for the second, …
 fn numbered(patterns: &[&[&str]]) -> Value {
     let rule = |(number, patterns): (usize, &&[&str])| json!({ "match": patterns, "ttl": { "default": format!("{}s", number + 1) } });
     patterns.iter().enumerate().map(rule).collect()
@@ -86,7 +86,7 @@ fn a_buckets_name_and_prefix_are_no_part_of_the_path() {
 
 #[test]
 fn patterns_may_be_spelled_as_people_or_as_urls_do() {
-    // As an HTTP origin's paths are: only what is unreserved is decoded.
+    // In the form of an HTTP origin's paths: only unreserved characters are decoded.
     let policy = http(&numbered(&[
         &["/%7Euser/*"],
         &["/é"],

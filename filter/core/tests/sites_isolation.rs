@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! No request and no purge reaches what belongs to another site, whatever the sites are and however it is spelled.
+//! No request and no purge reaches a response of another site, for any sites and any spelling.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -15,15 +15,15 @@ const SECRET: StoreSecret = StoreSecret::new([1, 2]);
 /// Requests for each table of sites.
 const REQUESTS: usize = 64;
 
-/// A table of sites, and what the filter makes of it.
+/// A table of sites, and the filter's sites for it.
 struct Case {
     table: Table,
     sites: Sites,
-    /// The site of each key, and of what a purge calls its URL.
+    /// The site of each key, and of each URL in the form that purges use.
     owners: HashMap<String, usize>,
 }
 
-/// How often requests were served, and purges taken.
+/// Numbers of served requests and of accepted purges.
 #[derive(Debug, Default)]
 struct Tally {
     served: usize,
@@ -75,7 +75,7 @@ impl Case {
         }
     }
 
-    /// A target of a site has its key, its origin and its bucket's prefix.
+    /// Checks that a target of a site has the site's key, origin and bucket's prefix.
     fn check_target(&mut self, index: usize, target: &CanonicalTarget) {
         let site = &self.table.sites[index];
         let policy = &self.sites.sites[index].policy;
@@ -98,7 +98,7 @@ impl Case {
         }
     }
 
-    /// A purge of that URL, or of all below it, by each caller.
+    /// Purges that URL, or everything below it, by each caller.
     fn check_purges(&self, request: &SiteRequest, cut: usize, tally: &mut Tally) {
         let request = SiteRequest {
             server_name: None,
@@ -134,7 +134,7 @@ impl Case {
         self.check_that_prefixes_cover(&request, cut);
     }
 
-    /// What a purge calls the URL of a target.
+    /// The URL of a target in the form that purges use.
     fn scope(&self, index: usize, target: &CanonicalTarget) -> Scope {
         let url = url_of(&self.sites.sites[index].policy, target.cache_key());
         assert!(url.starts_with(&format!("{}!", self.table.sites[index].name)));
@@ -149,7 +149,7 @@ impl Case {
         );
     }
 
-    /// A prefix that the edge purges covers every URL that begins so, of whichever site.
+    /// Checks that a prefix that the edge purges covers every URL with that prefix, of any site.
     fn check_that_prefixes_cover(&self, request: &SiteRequest, cut: usize) {
         let is_plain = |byte: u8| matches!(byte, b'/' | b'x' | b'y');
         if !request.path.bytes().all(is_plain) || request.path.contains("//") {
@@ -173,7 +173,7 @@ impl Case {
         assert!(scopes.iter().any(covers), "{text}: {scopes:?} for {url}");
     }
 
-    /// What a site's caller purges without a URL is the site's alone.
+    /// Checks that a site's caller that purges without a URL only purges the site.
     fn check_whole_sites(&self) {
         let mut tags = HashMap::new();
         for index in 0..self.sites.sites.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which responses of a URL are told apart, and by what.
+//! The variants of a URL, and the headers that select them.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -14,7 +14,7 @@ use sluice_core::key::vary::{
 use sluice_core::policy::Policy;
 use support::{bucket, bucket_policy, canonicalize_path, http_policy};
 
-/// A policy of an HTTP origin whose keys have only what responses vary with.
+/// A policy of an HTTP origin whose keys only have the headers of `Vary`.
 fn http() -> Policy {
     http_policy("key: {headers: []}")
 }
@@ -125,7 +125,7 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             Some("accept-encoding"),
             VaryDecision::Keyed,
         ),
-        // No cacheable request takes these to the origin.
+        // A cacheable request never sends these to the origin.
         (
             "a range",
             URL,
@@ -279,7 +279,7 @@ fn the_headers_of_the_policys_key_are_in_every_key_once() {
     let https = [("x-forwarded-proto", "HTTPS"), ("accept", "a/b")];
     for (names, headers, expected) in [
         ("", &https[..], "#vary-x-forwarded-proto=https"),
-        // As most requests are, which adds nothing.
+        // The same as most requests, which adds nothing.
         ("", &[], ""),
         ("", &[("x-forwarded-proto", "http")], ""),
         (
@@ -287,7 +287,7 @@ fn the_headers_of_the_policys_key_are_in_every_key_once() {
             &https,
             "#vary-x-forwarded-proto=https;vary-accept=a/b",
         ),
-        // Learnt under a policy whose key did not have it.
+        // Learned under a policy whose key did not have it.
         (
             "accept,x-forwarded-proto",
             &https,

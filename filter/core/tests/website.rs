@@ -109,7 +109,7 @@ fn an_error_has_a_page_that_names_nothing_but_the_error() {
     }
 }
 
-/// A visit of a browser or of anything else to `path`, under a policy with these sections.
+/// A visit of `path` by a browser or by another client, under a policy with these sections.
 fn visit(
     sections: &str,
     path: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The section `site` of a policy: what is accepted, and what is refused with which words.
+//! The section `website` of a policy: accepted values, and the errors for others.
 
 mod support;
 

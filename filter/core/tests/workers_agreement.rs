@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What workers agree on when they start.
+//! Values on which workers agree at their start.
 #![allow(clippy::unwrap_used)]
 
 use sluice_core::workers::WorkerId;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the fuzz targets share: policies, parsed once.
+//! Code that the fuzz targets share: policies that are parsed once.
 
 use std::cell::OnceCell;
 
 use sluice_core::policy::Policy;
 
-/// The policy that `number` stands for among those of a target's `documents`, of which a target has one list.
+/// Returns policy `number` of a target's `documents`. A target has one list of documents.
 #[allow(clippy::expect_used, clippy::indexing_slicing)]
 pub fn policy(documents: &[&str], number: u8) -> &'static Policy {
     thread_local! {

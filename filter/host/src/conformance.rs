@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every host does alike, as checks that run in callbacks of the host's own: values that are empty, long, or no text.
-//! Each check gives the claims that do not hold.
+//! Checks of the behavior that all hosts share, to be run in callbacks of a host: values that are empty, long, or not
+//! text. Each check returns the claims that do not hold.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{Half, Host, Level, Map, Queue, Result};
 
 /// A value above the size of small buffers, in bytes.
 const LONG: usize = 20_000;
-/// Bytes that are no UTF-8.
+/// Bytes that are not UTF-8.
 const NO_TEXT: &[u8] = b"\xe9\x00\xff";
 /// A key of shared data that nothing else uses.
 const KEY: &str = "sluice.conformance";
@@ -29,12 +29,12 @@ impl Findings {
         }
     }
 
-    /// Adds those of another check.
+    /// Adds the findings of another check.
     pub fn add(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// All of them in one line, `ok` if there is none.
+    /// All findings in one line; `ok` if there are none.
     pub fn line(&self) -> String {
         match self.0.as_slice() {
             [] => "ok".to_owned(),
@@ -43,13 +43,13 @@ impl Findings {
     }
 }
 
-/// How many lines of that name a map has.
+/// Number of lines with that name in a map.
 fn lines(host: &dyn Host, map: Map, name: &str) -> Option<usize> {
     let headers = host.headers(map).ok()?;
     Some(headers.iter().filter(|(known, _)| *known == name).count())
 }
 
-/// Checks all calls about a header map. It is left as it was.
+/// Checks all calls about a header map, and leaves the map unchanged.
 pub fn check_map(host: &dyn Host, map: Map) -> Findings {
     const NAME: &str = "x-conformance-name";
     let mut found = Findings::default();
@@ -94,7 +94,7 @@ pub fn check_map(host: &dyn Host, map: Map) -> Findings {
     found
 }
 
-/// Checks that a header which has come with bytes that are no text is read as it came, and one that is empty is none.
+/// Checks that a header with bytes that are not text is read unchanged, and that an empty header counts as missing.
 pub fn check_received(host: &dyn Host, map: Map) -> Findings {
     let mut found = Findings::default();
     let read = |name| host.header(map, name).ok().flatten();
@@ -112,11 +112,11 @@ pub fn check_received(host: &dyn Host, map: Map) -> Findings {
     found
 }
 
-/// Checks the calls about the response's body, of which `size` bytes are there and no more will come, and puts the
-/// findings and a space in front of these.
+/// Checks the calls about the response's body, after its last `size` bytes have arrived. Writes the findings and a
+/// space in front of these bytes.
 ///
 /// # Errors
-/// The body cannot be given back.
+/// The body cannot be replaced.
 pub fn check_body(host: &dyn Host, size: usize) -> Result<()> {
     let mut found = Findings::default();
     let body = host.response_body(0..size)?;
@@ -142,7 +142,7 @@ pub fn check_body(host: &dyn Host, size: usize) -> Result<()> {
     host.replace_response_body(there, &told)
 }
 
-/// Checks the calls that are about no message, in the callback for the headers of a request without a body.
+/// Checks the calls that do not concern a message, in the callback for the headers of a request without a body.
 pub fn check_request(host: &dyn Host) -> Findings {
     let mut found = Findings::default();
     check_contexts(host, &mut found);
@@ -181,7 +181,7 @@ pub fn check_request(host: &dyn Host) -> Findings {
     found
 }
 
-/// The calls about contexts and attributes.
+/// Checks the calls about contexts and attributes.
 fn check_contexts(host: &dyn Host, found: &mut Findings) {
     found.claim("there is no such context", host.act_as(u32::MAX).is_err());
     let attribute = host.property("no\0such\0attribute");
@@ -194,7 +194,7 @@ fn check_contexts(host: &dyn Host, found: &mut Findings) {
     }
 }
 
-/// The calls about what workers share.
+/// Checks the calls about data and queues that workers share.
 fn check_shared(host: &dyn Host, found: &mut Findings) {
     let read = || host.get(KEY).ok().flatten();
     let long = vec![0xff; LONG];
@@ -228,7 +228,7 @@ fn check_shared(host: &dyn Host, found: &mut Findings) {
     }
 }
 
-/// The calls about metrics.
+/// Checks the calls about metrics.
 fn check_metrics(host: &dyn Host, found: &mut Findings) {
     let metric = host.define_metric(MetricKind::Counter, Metric::HostErrors.name());
     let counted = metric.and_then(|metric| host.increment_metric(metric, 0));
@@ -240,7 +240,7 @@ fn check_metrics(host: &dyn Host, found: &mut Findings) {
     found.claim("no metric is counted", nothing.iter().all(Result::is_err));
 }
 
-/// Answers the request with findings, in a reply of headers and bytes of all kinds.
+/// Answers the request with the findings, in a reply that has headers and bytes of all kinds.
 pub fn reply(host: &dyn Host, status: u16, found: &Findings) -> Result<()> {
     let (line, long) = (found.line(), "l".repeat(LONG));
     let headers: [(&str, &[u8]); 6] = [
@@ -257,10 +257,10 @@ pub fn reply(host: &dyn Host, status: u16, found: &Findings) -> Result<()> {
     host.respond_with(status, "sluice_conformance", &headers, NO_TEXT)
 }
 
-/// Name of the request header that asks for checks, and of the response header with their findings.
+/// Name of the request header that requests checks, and of the response header with their findings.
 pub const FINDINGS: &str = "x-conformance";
 
-/// Gives up a request that cannot be answered.
+/// Resets a request that cannot be answered.
 pub fn give_up(host: &dyn Host) {
     let _ = host.reset(Half::Request);
 }

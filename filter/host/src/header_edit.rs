@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of a message's headers as values, which the host carries out.
+//! Changes of a message's headers as values. The host carries them out.
 
 use std::borrow::Cow;
 
-/// One change of a message's headers. Edits are carried out in the order in which they are listed.
+/// One change of a message's headers. Edits are carried out in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderEdit<'a> {
-    /// Puts one line in place of all of that name.
+    /// Replaces all lines of that name by one line.
     Set(&'a str, Cow<'a, [u8]>),
     /// Removes all lines of that name.
     Remove(&'a str),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A header map as Envoy keeps it: lines in order, names in lower case. For hosts that keep one themselves.
+//! A header map in Envoy's form: lines in order, names in lower case. For hosts that hold a map themselves.
 
 use sluice_core::http::syntax::field_value::FieldValue;
 
@@ -26,7 +26,7 @@ impl HeaderMap {
         Self { lines }
     }
 
-    /// What the ABI's serialisation says.
+    /// Reads the ABI's serialization.
     pub fn decode(bytes: &[u8]) -> Self {
         let headers = Headers::new(bytes.to_vec());
         let line = |(name, value): (&str, &[u8])| (name.to_owned(), value.to_vec());
@@ -35,7 +35,7 @@ impl HeaderMap {
         }
     }
 
-    /// The map as the ABI has it.
+    /// Writes the ABI's serialization.
     pub fn encode(&self) -> Vec<u8> {
         serialize(self.iter())
     }
@@ -52,7 +52,7 @@ impl HeaderMap {
         self.iter().any(|(known, _)| known == name)
     }
 
-    /// Puts one line in place of all of that name.
+    /// Replaces all lines of that name by one line.
     pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
         let Some((_, line)) = self.lines.iter_mut().find(|(known, _)| known == name) else {
             return self.add(name, value);

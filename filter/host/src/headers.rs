@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A header map read in one host call.
+//! A header map that was read in one host call.
 
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::Target;
 
-/// The ABI's serialisation of a header map, read in place.
+/// The ABI's serialization of a header map, read in place.
 #[derive(Clone, Debug)]
 pub struct Headers {
     bytes: Vec<u8>,
 }
 
 impl Headers {
-    /// Takes what the host gave.
+    /// Wraps bytes of the host.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes }
     }
 
-    /// The map in the ABI's serialisation.
+    /// The map in the ABI's serialization.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// All names and values; a name that is not UTF-8 is given as an empty one, which never matches.
+    /// All names and values. A name that is not UTF-8 is replaced by an empty one, which never matches.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
         self.fields()
             .map(|(name, value)| (std::str::from_utf8(name).unwrap_or(""), value))
     }
 
-    /// The same, without a look at what the names consist of.
+    /// All names and values, without a check of the names.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let (_, table, mut data) = parts(&self.bytes);
         table.chunks_exact(8).map_while(move |entry| {
@@ -46,7 +46,7 @@ impl Headers {
         self.lines(name).next().map(FieldValue::new)
     }
 
-    /// Whether the first value of that name is this one.
+    /// Whether the first value of that name is `value`.
     pub fn is(&self, name: &str, value: &str) -> bool {
         self.get(name).is_some_and(|found| found == value)
     }
@@ -62,23 +62,23 @@ impl Headers {
             .map(|(_, value)| value)
     }
 
-    /// What a request names.
+    /// The parts of a request that form its target.
     pub fn target(&self) -> Target<'_> {
         let bytes = |name| self.get(name).map_or(&[][..], FieldValue::bytes);
         Target {
-            // A scheme that is no text is none that a site knows.
+            // A site never has a scheme that is not text.
             scheme: self.get(":scheme").and_then(|scheme| scheme.text().ok()),
             authority: bytes(":authority"),
             path: bytes(":path"),
         }
     }
 
-    /// `:status`, if it is one.
+    /// `:status`, if it is a number.
     pub fn status(&self) -> Option<u16> {
         self.get(":status")?.number()
     }
 
-    /// How many bytes the body has, if they say so.
+    /// Length of the body in bytes, if the headers have it.
     pub fn content_length(&self) -> Option<u64> {
         self.get("content-length")?.number()
     }
@@ -89,12 +89,12 @@ impl Headers {
     }
 }
 
-/// Fields as the ABI wants them: a count, pairs of sizes, then names and values each with a NUL.
+/// Serializes fields for the ABI: a count, pairs of sizes, then names and values, each with a NUL.
 pub fn serialize<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Vec<u8> {
     serialize_fields(fields.map(|(name, value)| (name.as_bytes(), value)))
 }
 
-/// The same of names that may be no text.
+/// Serializes fields whose names may not be text.
 pub fn serialize_fields<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone) -> Vec<u8> {
     let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
     let (count, data) = fields.clone().fold((0, 0), |(count, data), (name, value)| {
@@ -115,7 +115,7 @@ pub fn serialize_fields<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])> +
     bytes
 }
 
-/// Serialised `fields` and more, without looking at them one by one.
+/// Adds fields to serialized `fields`, without decoding these.
 pub fn extend<'a>(
     fields: &[u8],
     more: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The seam between the roles and what runs them: all that they ask of their host, which is Envoy in the shipped module
-//! and a fake one in native tests. What the host tells them is in [`crate::callbacks`].
+//! The interface between the roles and their host, which is Envoy in the shipped module and a fake one in native
+//! tests. This file has the calls of the roles; the callbacks of the host are in [`crate::callbacks`].
 //!
-//! A call is about the context whose callback runs, or about that which [`Host::act_as`] has named since. A call that
-//! fails is a [`Result`]: nothing here panics, since that would cost a worker its VM.
+//! A call concerns the context whose callback runs, or the one that [`Host::act_as`] has named since. A call that
+//! fails returns an error. Nothing here panics, because a panic would cost a worker its VM.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -25,16 +25,16 @@ use sluice_core::workers::KeyHash;
 /// Outcome of a host call.
 pub type Result<T> = std::result::Result<T, HostError>;
 
-/// How a stream goes on after a callback.
+/// The way in which a stream continues after a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// At once.
     Continue,
-    /// When the filter resumes or answers it.
+    /// When the filter resumes the stream or answers it.
     Pause,
 }
 
-/// Which header map a call is about.
+/// The header map that a call concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Map {
     /// The request's headers.
@@ -45,7 +45,7 @@ pub enum Map {
     CallResponse,
 }
 
-/// Which half of a stream a call is about.
+/// The half of a stream that a call concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// From the client.
@@ -57,28 +57,28 @@ pub enum Half {
 /// Levels of the host's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// For who looks for a fault.
+    /// For the search for a fault.
     Debug,
-    /// Something abnormal that the filter copes with.
+    /// An abnormal event that the filter can handle.
     Warn,
-    /// Something that keeps the filter from its work.
+    /// An event that prevents the filter from working.
     Error,
     /// A fault of the filter itself.
     Critical,
 }
 
-/// A queue of the host, by which workers tell each other.
+/// A queue of the host, through which workers send each other messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue(pub u32);
 
-/// What the roles ask of their host. Each failure of a call is the host's status.
+/// The calls of the roles to their host. Each failure of a call is the host's status.
 #[allow(clippy::missing_errors_doc)]
 pub trait Host: SharedStore {
-    /// All of a header map.
+    /// All headers of a map.
     fn headers(&self, map: Map) -> Result<Headers>;
 
-    /// The value of one header; the values of several of one name joined by commas. `None` if that is empty. No host has a
-    /// call of its own for it, because Envoy's for Wasm knows only the first line.
+    /// The value of one header, or the values of all headers of that name joined by commas. `None` if that is empty.
+    /// Hosts do not use a call of Envoy's for it, because the one for Wasm only reads the first line.
     fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
         let headers = self.headers(map)?;
         let value = headers
@@ -87,11 +87,12 @@ pub trait Host: SharedStore {
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    /// Sets a header in place of all of its name. With an empty value it leaves none of that name, on every host, because
-    /// a native module has no way to set an empty header.
+    /// Replaces all headers of that name by one. With an empty value it removes all of them, on every host, because a
+    /// native module cannot set an empty header.
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()>;
 
-    /// Adds a header to those of its name. An empty value adds nothing, for the same reason.
+    /// Adds a header to those of its name. An empty value adds nothing, because a native module cannot set an empty
+    /// header.
     fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()>;
 
     /// Removes all headers of that name.
@@ -100,19 +101,19 @@ pub trait Host: SharedStore {
     /// The plugin's configuration, of `size` bytes.
     fn plugin_configuration(&self, size: usize) -> Result<Vec<u8>>;
 
-    /// The first `size` bytes of the request's body, as far as it is buffered.
+    /// The first `size` bytes of the request's body, up to the end of the buffered part.
     fn request_body(&self, size: usize) -> Result<Vec<u8>>;
 
-    /// Bytes of the piece of the response's body that is passing.
+    /// Bytes of the part of the response's body that is passing.
     fn response_body(&self, wanted: Range<usize>) -> Result<Vec<u8>>;
 
-    /// Puts `bytes` in place of the first `size` bytes of the piece of the response's body that is passing.
+    /// Replaces the first `size` bytes of the part of the response's body that is passing by `bytes`.
     fn replace_response_body(&self, size: usize, bytes: &[u8]) -> Result<()>;
 
     /// The body of the answer to [`Host::call`], of `size` bytes.
     fn call_body(&self, size: usize) -> Result<Vec<u8>>;
 
-    /// Answers the request. `details` is for the access log; the headers are as [`serialize`] makes them.
+    /// Answers the request. `details` is for the access log; the headers are in the form of [`serialize`].
     fn respond_with(
         &self,
         status: u16,
@@ -121,22 +122,22 @@ pub trait Host: SharedStore {
         body: &[u8],
     ) -> Result<()>;
 
-    /// Directs the calls that follow at another context of this VM, until the callback returns.
+    /// Directs the following calls to another context of this VM, until the callback returns.
     fn act_as(&self, context: u32) -> Result<()>;
 
-    /// Lets a paused half of the stream go on.
+    /// Resumes a paused half of the stream.
     fn resume(&self, half: Half) -> Result<()>;
 
     /// Resets the stream.
     fn reset(&self, half: Half) -> Result<()>;
 
-    /// An attribute, such as `response.code_details` with its parts NUL-separated.
+    /// An attribute, such as `response.code_details`. The parts of its path are separated by NULs.
     fn property(&self, path: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Sets filter state of the request, which Envoy knows as `wasm.` and `path`.
+    /// Sets filter state of the request. Its name in Envoy is `wasm.` and `path`.
     fn set_property(&self, path: &str, value: &str) -> Result<()>;
 
-    /// Sends a request to a cluster. The number comes back with the answer, to the context that runs now.
+    /// Sends a request to a cluster. The context that runs now receives the answer, with the returned number.
     fn call(
         &self,
         cluster: &str,
@@ -145,24 +146,24 @@ pub trait Host: SharedStore {
         timeout: Duration,
     ) -> Result<u32>;
 
-    /// The number of a root context that every VM has from its start, which may go with its configuration. `None` where
-    /// the number of a VM's context never stands for one of its successor's.
+    /// The number of a root context that every VM has from its start. It may end with its configuration. `None` for
+    /// hosts on which the number of a VM's context is never used again in a later VM.
     fn first_root(&self) -> Option<u32>;
 
     /// Makes this root context the receiver of the queue.
     fn register_queue(&self, name: &str) -> Result<Queue>;
 
-    /// The queue that another worker of the VM `vm_id` has registered.
+    /// The queue that another worker of the VM `vm_id` has registered under `name`.
     fn resolve_queue(&self, vm_id: &str, name: &str) -> Result<Queue>;
 
     /// Puts a message into a queue and wakes its receiver.
     fn enqueue(&self, queue: Queue, message: &[u8]) -> Result<()>;
 
-    /// The next message, if there is one.
+    /// Takes the next message, if there is one.
     fn dequeue(&self, queue: Queue) -> Result<Option<Vec<u8>>>;
 
-    /// The body that another worker keeps for a key, where it is equal to this one; else this one, which others may get from
-    /// now on. A host whose workers share no memory has nothing to share.
+    /// Returns the body that another worker already has for a key, if it is equal to `body`. Otherwise returns
+    /// `body`, which other workers may share from now on. A host whose workers do not share memory returns `body`.
     fn share_body(&self, _key: KeyHash, body: Arc<[u8]>) -> Arc<[u8]> {
         body
     }
@@ -170,7 +171,7 @@ pub trait Host: SharedStore {
     /// Sets the period of the root context's timer; zero stops it.
     fn set_tick_period(&self, milliseconds: u32) -> Result<()>;
 
-    /// A variable of the VM's environment, which the host's configuration names.
+    /// A variable of the VM's environment, which is set in the host's configuration.
     fn environment(&self, name: &str) -> Result<Option<String>>;
 
     /// Fills the buffer with random bytes.
@@ -182,7 +183,7 @@ pub trait Host: SharedStore {
     /// Milliseconds since the Unix epoch.
     fn unix_millis(&self) -> u64;
 
-    /// Defines a metric, or finds it where another worker has.
+    /// Defines a metric, or finds it if another worker has defined it.
     fn define_metric(&self, kind: MetricKind, name: &str) -> Result<u32>;
 
     /// Adds to a counter or gauge.
@@ -203,12 +204,12 @@ impl dyn Host + '_ {
         Ok(value.and_then(|value| FieldValue::new(&value).number()))
     }
 
-    /// Sets a header in place of all of its name, to whatever bytes.
+    /// Replaces all headers of that name by one, whose value may be any bytes.
     pub fn set_header(&self, map: Map, name: &str, value: impl AsRef<[u8]>) -> Result<()> {
         self.set_header_bytes(map, name, value.as_ref())
     }
 
-    /// Adds a header with whatever bytes to those of its name.
+    /// Adds a header to those of its name. Its value may be any bytes.
     pub fn add_header(&self, map: Map, name: &str, value: impl AsRef<[u8]>) -> Result<()> {
         self.add_header_bytes(map, name, value.as_ref())
     }
@@ -221,7 +222,7 @@ impl dyn Host + '_ {
         })
     }
 
-    /// The same on a header map that has at most these `headers`: what is not there is not removed.
+    /// Carries out `edits` on a header map that has at most these `headers`. A missing header is not removed.
     pub fn edit_known_headers(
         &self,
         map: Map,
@@ -235,8 +236,8 @@ impl dyn Host + '_ {
         })
     }
 
-    /// Sets a header of a map that has at most these `headers`. One that is not there is added, for which Envoy needs no
-    /// index of the names.
+    /// Sets a header of a map that has at most these `headers`. A missing header is added, because Envoy does not
+    /// have to index the names for that.
     pub fn write_header(
         &self,
         map: Map,
@@ -250,7 +251,7 @@ impl dyn Host + '_ {
         }
     }
 
-    /// Drops the first `size` bytes of the piece of the response's body that is passing.
+    /// Removes the first `size` bytes of the part of the response's body that is passing.
     pub fn drop_response_body(&self, size: usize) -> Result<()> {
         match size {
             0 => Ok(()),

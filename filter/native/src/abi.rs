@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's ABI for dynamic modules, version v0.2.0 as Envoy 1.40 has it
-//! (`source/extensions/dynamic_modules/abi/abi.h`): the callbacks that a module calls, and the event hooks that Envoy
-//! calls, which a module implements as [`Hooks`] and exports with [`crate::export_hooks`]. All `unsafe` code of this host
-//! is here.
+//! Envoy's ABI for dynamic modules, version v0.2.0 of Envoy 1.40 (`source/extensions/dynamic_modules/abi/abi.h`). It
+//! has callbacks, which a module calls, and event hooks, which Envoy calls. A module implements the hooks as
+//! [`Hooks`] and exports them with [`crate::export_hooks`]. All `unsafe` code of this host is here.
 //!
-//! Envoy calls the hooks of a stream on one worker thread only, and names the stream by two pointers: Envoy's own, a
-//! [`Filter`], which is valid until `on_http_filter_destroy` has returned, and the module's, a [`Hooks::Stream`].
+//! Envoy calls the hooks of a stream only on one worker thread. It identifies the stream by two pointers: Envoy's
+//! own, a [`Filter`], which is valid until `on_http_filter_destroy` has returned, and the module's, a
+//! [`Hooks::Stream`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -24,7 +24,7 @@ const VERSION: &CStr = c"v0.2.0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter(*mut c_void);
 
-/// Envoy's side of a configuration, while that is being made.
+/// Envoy's side of a configuration, while the configuration is being created.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterConfig(*mut c_void);
 
@@ -51,7 +51,7 @@ pub struct Header {
     value: Buffer,
 }
 
-/// Which header map of a stream.
+/// The header map of a stream that a call concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum HeaderMapType {
@@ -61,17 +61,17 @@ pub enum HeaderMapType {
     Response = 2,
 }
 
-/// Which part of a body.
+/// The part of a body that a call concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BodyType {
-    /// The part of the request's that has just come.
+    /// The part of the request's body that has just arrived.
     ReceivedRequest = 0,
-    /// What Envoy holds of the request's.
+    /// The part of the request's body that Envoy buffers.
     BufferedRequest = 1,
-    /// The part of the response's that has just come.
+    /// The part of the response's body that has just arrived.
     ReceivedResponse = 2,
-    /// What Envoy holds of the response's.
+    /// The part of the response's body that Envoy buffers.
     BufferedResponse = 3,
 }
 
@@ -85,35 +85,35 @@ pub enum Attribute {
     RouteName = 61,
 }
 
-/// How a stream goes on after a hook for headers (`FilterHeadersStatus`).
+/// The way in which a stream continues after a hook for headers (`FilterHeadersStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum HeadersStatus {
     /// To the next filter.
     Continue = 0,
-    /// Not now; the body still comes to this filter.
+    /// Paused; the body is still passed to this filter.
     StopIteration = 1,
-    /// Not now; the body waits.
+    /// Paused; the body waits, too.
     StopAllIterationAndWatermark = 4,
 }
 
-/// How a stream goes on after a hook for a body (`FilterDataStatus`).
+/// The way in which a stream continues after a hook for a body (`FilterDataStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum DataStatus {
     /// To the next filter.
     Continue = 0,
-    /// Not now; Envoy holds what has come.
+    /// Paused; Envoy buffers the part that has arrived.
     StopIterationAndBuffer = 1,
 }
 
-/// How a stream goes on after a hook for trailers (`FilterTrailersStatus`).
+/// The way in which a stream continues after a hook for trailers (`FilterTrailersStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TrailersStatus {
     /// To the next filter.
     Continue = 0,
-    /// Not now.
+    /// Paused.
     StopIteration = 1,
 }
 
@@ -121,9 +121,9 @@ pub enum TrailersStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum LogLevel {
-    /// For who looks for a fault.
+    /// For the search for a fault.
     Debug = 1,
-    /// Something abnormal.
+    /// An abnormal event.
     Warn = 3,
     /// A failure.
     Error = 4,
@@ -189,7 +189,7 @@ impl Buffer {
         }
     }
 
-    /// What Envoy lends, which it changes in later callbacks only.
+    /// Copies bytes that Envoy lends. Envoy may change them in later callbacks.
     fn copied(self) -> Vec<u8> {
         // SAFETY: Envoy lends these bytes until the hook returns or another callback changes them.
         unsafe { self.lent() }.to_vec()
@@ -221,7 +221,7 @@ pub fn log(level: LogLevel, message: &str) {
     unsafe { envoy_dynamic_module_callback_log(level, Buffer::of(message.as_bytes())) }
 }
 
-/// The number of Envoy's workers. For the main thread.
+/// The number of Envoy's workers. To be called on the main thread.
 pub fn concurrency() -> u32 {
     // SAFETY: it has no arguments.
     unsafe { envoy_dynamic_module_callback_get_concurrency() }
@@ -282,7 +282,7 @@ impl Filter {
         unsafe { increment(self.0, id, labels.as_ptr(), labels.len(), value) == SUCCESS }
     }
 
-    /// Adds to a gauge, or takes from it.
+    /// Adds to a gauge, or subtracts from it.
     pub fn move_gauge(self, id: usize, offset: i64) -> Done {
         let change = match offset {
             0.. => envoy_dynamic_module_callback_http_filter_increment_gauge,
@@ -297,7 +297,7 @@ impl Filter {
         unsafe { record(self.0, id, ptr::null(), 0, value) == SUCCESS }
     }
 
-    /// All headers, serialised.
+    /// All headers, serialized.
     pub fn headers(self, map: HeaderMapType) -> Vec<u8> {
         const NONE: Header = Header {
             name: Buffer::NOTHING,
@@ -342,7 +342,7 @@ impl Filter {
         }
     }
 
-    /// Sets a header in place of all of its name.
+    /// Replaces all headers of that name by one.
     pub fn set_header(self, map: HeaderMapType, name: &str, value: &[u8]) -> Done {
         let (name, value) = (Buffer::of(name.as_bytes()), Buffer::of(value));
         unsafe { envoy_dynamic_module_callback_http_set_header(self.0, map, name, value) }
@@ -361,7 +361,7 @@ impl Filter {
         unsafe { envoy_dynamic_module_callback_http_set_header(self.0, map, name, nothing) }
     }
 
-    /// Answers the request by Envoy's local reply.
+    /// Answers the request with a local reply of Envoy's.
     pub fn send_response<'a>(
         self,
         status: u16,
@@ -376,7 +376,7 @@ impl Filter {
         unsafe { send(self.0, u32::from(status), data, size, body, details) }
     }
 
-    /// Begins a response; all of it, if `ends`.
+    /// Sends the headers of a response. The response has no body if it `ends` with them.
     pub fn send_response_headers<'a>(
         self,
         headers: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -387,28 +387,28 @@ impl Filter {
         unsafe { send(self.0, headers.as_ptr(), headers.len(), ends) }
     }
 
-    /// Ends a response.
+    /// Sends the body of a response, and ends it.
     pub fn end_response(self, body: &[u8]) {
         let send = envoy_dynamic_module_callback_http_send_response_data;
         unsafe { send(self.0, Buffer::of(body), true) }
     }
 
-    /// How many bytes there are.
+    /// Size of a part of a body in bytes.
     pub fn body_size(self, body: BodyType) -> usize {
         unsafe { envoy_dynamic_module_callback_http_get_body_size(self.0, body) }
     }
 
-    /// Whether what has just come of the request's body is what Envoy has held.
+    /// Whether the part of the request's body that has just arrived is the part that Envoy has buffered.
     pub fn has_received_held_request(self) -> bool {
         unsafe { envoy_dynamic_module_callback_http_received_buffered_request_body(self.0) }
     }
 
-    /// The same of the response's body.
+    /// Whether the part of the response's body that has just arrived is the part that Envoy has buffered.
     pub fn has_received_held_response(self) -> bool {
         unsafe { envoy_dynamic_module_callback_http_received_buffered_response_body(self.0) }
     }
 
-    /// Adds these bytes of a part of a body to `bytes`: those from `start`, at most `most`.
+    /// Appends bytes of a part of a body to `bytes`: those from `start`, at most `most`.
     pub fn copy_body(self, body: BodyType, start: usize, most: usize, bytes: &mut Vec<u8>) {
         let size = unsafe { envoy_dynamic_module_callback_http_get_body_chunks_size(self.0, body) };
         let mut chunks = vec![Buffer::NOTHING; size];
@@ -429,12 +429,12 @@ impl Filter {
         }
     }
 
-    /// Adds bytes to a part of a body.
+    /// Appends bytes to a part of a body.
     pub fn append_body(self, body: BodyType, bytes: &[u8]) -> Done {
         unsafe { envoy_dynamic_module_callback_http_append_body(self.0, body, Buffer::of(bytes)) }
     }
 
-    /// Drops the first bytes of a part of a body.
+    /// Removes the first bytes of a part of a body.
     pub fn drain_body(self, body: BodyType, size: usize) -> Done {
         unsafe { envoy_dynamic_module_callback_http_drain_body(self.0, body, size) }
     }
@@ -453,7 +453,7 @@ impl Filter {
         found.then(|| value.copied())
     }
 
-    /// Sends a request to a cluster; its number comes back with the answer.
+    /// Sends a request to a cluster. Returns the number with which the answer is received.
     pub fn call(
         self,
         cluster: &str,
@@ -479,12 +479,12 @@ impl Filter {
         (status == SUCCESS).then_some(id)
     }
 
-    /// Lets a paused request go on.
+    /// Resumes a paused request.
     pub fn continue_decoding(self) {
         unsafe { envoy_dynamic_module_callback_http_filter_continue_decoding(self.0) }
     }
 
-    /// Lets a paused response go on.
+    /// Resumes a paused response.
     pub fn continue_encoding(self) {
         unsafe { envoy_dynamic_module_callback_http_filter_continue_encoding(self.0) }
     }
@@ -497,13 +497,14 @@ impl Filter {
         }
     }
 
-    /// Handles the request anew, from the first filter on, with its headers as they are now. False: it goes on as it was.
+    /// Handles the request again, from the first filter on, with its present headers. Returns false if the request
+    /// continues unchanged instead.
     pub fn recreate(self) -> Done {
         let recreate = envoy_dynamic_module_callback_http_filter_recreate_stream;
         unsafe { recreate(self.0, ptr::null(), 0) }
     }
 
-    /// What wakes this stream from any thread.
+    /// Returns an object that wakes this stream from any thread.
     pub fn scheduler(self) -> Scheduler {
         Scheduler(unsafe { envoy_dynamic_module_callback_http_filter_scheduler_new(self.0) })
     }
@@ -519,7 +520,7 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: no thread uses it any more.
         unsafe { envoy_dynamic_module_callback_http_filter_scheduler_delete(self.0) }
     }
 }
@@ -540,59 +541,59 @@ pub struct CallAnswer {
     pub body: Vec<u8>,
 }
 
-/// What Envoy tells a module. None of it may unwind.
+/// The event hooks of a module. A hook must not unwind.
 pub trait Hooks {
     /// The module's side of a configuration.
     type Config;
     /// The module's side of a stream.
     type Stream;
 
-    /// The module has been loaded.
+    /// Handles the loading of the module.
     fn on_program_init();
-    /// Envoy makes a configuration, on its main thread. `None` refuses it.
+    /// Creates the module's side of a configuration, on Envoy's main thread. `None` refuses the configuration.
     fn on_config_new(config: FilterConfig, name: &[u8], text: Vec<u8>)
     -> Option<Arc<Self::Config>>;
-    /// Envoy drops a configuration, on any thread.
+    /// Handles the end of a configuration, on any thread.
     fn on_config_destroy(config: Arc<Self::Config>);
-    /// A stream begins. `None` closes it.
+    /// Creates the module's side of a stream. `None` closes the stream.
     fn on_new(config: &Arc<Self::Config>, filter: Filter) -> Option<Rc<Self::Stream>>;
-    /// The request's headers.
+    /// Handles the request's headers.
     fn on_request_headers(stream: &Rc<Self::Stream>, ends: bool) -> HeadersStatus;
-    /// A part of the request's body, or its end.
+    /// Handles a part of the request's body, or its end.
     fn on_request_body(stream: &Rc<Self::Stream>, ends: bool) -> DataStatus;
-    /// The request's trailers.
+    /// Handles the request's trailers.
     fn on_request_trailers(stream: &Rc<Self::Stream>) -> TrailersStatus;
-    /// The response's headers.
+    /// Handles the response's headers.
     fn on_response_headers(stream: &Rc<Self::Stream>, ends: bool) -> HeadersStatus;
-    /// A part of the response's body, or its end.
+    /// Handles a part of the response's body, or its end.
     fn on_response_body(stream: &Rc<Self::Stream>, ends: bool) -> DataStatus;
-    /// The response's trailers.
+    /// Handles the response's trailers.
     fn on_response_trailers(stream: &Rc<Self::Stream>) -> TrailersStatus;
-    /// The stream is over, and the access log is about to be written.
+    /// Handles the end of the stream. The access log is written after this.
     fn on_stream_complete(stream: &Rc<Self::Stream>);
-    /// Envoy destroys its side of the stream.
+    /// Handles the destruction of Envoy's side of the stream.
     fn on_destroy(stream: Rc<Self::Stream>);
-    /// A callout of the stream's has been answered, or not.
+    /// Handles the answer to a callout of the stream; `None` if the callout has failed.
     fn on_call_answered(stream: &Rc<Self::Stream>, call: u64, answer: Option<CallAnswer>);
-    /// The stream's scheduler has woken it.
+    /// Handles a wake of the stream by its scheduler.
     fn on_scheduled(stream: &Rc<Self::Stream>);
 }
 
-/// The version of the ABI, which Envoy reads.
+/// The version of the ABI, for Envoy.
 pub fn version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// A configuration as Envoy makes it.
+/// Creates a configuration for Envoy.
 pub fn config_new<H: Hooks>(config: *mut c_void, name: Buffer, text: Buffer) -> *const H::Config {
     let made = H::on_config_new(FilterConfig(config), &name.copied(), text.copied());
     made.map_or(ptr::null(), Arc::into_raw)
 }
 
-/// A stream as Envoy begins it.
+/// Creates a stream for Envoy.
 ///
 /// # Safety
-/// It is a pointer of [`config_new`], and Envoy has not destroyed that configuration.
+/// `config` is a pointer of [`config_new`], and Envoy has not destroyed that configuration.
 pub unsafe fn filter_new<H: Hooks>(
     config: *const H::Config,
     filter: *mut c_void,
@@ -605,10 +606,10 @@ pub unsafe fn filter_new<H: Hooks>(
     H::on_new(&config, Filter(filter)).map_or(ptr::null(), Rc::into_raw)
 }
 
-/// A reference of its own to the stream, as a hook may destroy it.
+/// Returns a new reference to the stream, because a hook may destroy the stream.
 ///
 /// # Safety
-/// It is a pointer of [`filter_new`], and Envoy has not destroyed that stream.
+/// `pointer` is a pointer of [`filter_new`], and Envoy has not destroyed that stream.
 pub unsafe fn stream<S>(pointer: *const S) -> Rc<S> {
     // SAFETY: see above.
     unsafe {
@@ -617,7 +618,7 @@ pub unsafe fn stream<S>(pointer: *const S) -> Rc<S> {
     }
 }
 
-/// What Envoy gives a module of the answer to a callout.
+/// Reads the answer to a callout.
 ///
 /// # Safety
 /// Envoy lends both arrays.
@@ -646,11 +647,11 @@ pub unsafe fn answer(
     })
 }
 
-/// Exports all hooks that Envoy wants, as those of a type that implements [`Hooks`].
+/// Exports all hooks that Envoy needs, with the functions of a type that implements [`Hooks`].
 #[macro_export]
 macro_rules! export_hooks {
     ($hooks:ty) => {
-        /// The functions that Envoy calls, with what `abi.h` says; nothing else exports these names.
+        /// The functions that Envoy calls, with the signatures of `abi.h`. No other code exports these names.
         #[allow(unsafe_code)]
         mod exported {
             use std::ffi::{c_char, c_void};
@@ -772,7 +773,7 @@ macro_rules! export_hooks {
     };
 }
 
-/// Exports hooks that Envoy wants and the filter does not.
+/// Exports hooks that Envoy needs and the filter does not.
 #[macro_export]
 macro_rules! unused_hooks {
     ($($name:ident($($argument:ty),*);)*) => {

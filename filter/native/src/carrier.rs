@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's carrier: a stream that never ends, which the filter's own calls belong to, and by which other threads wake
-//! the worker. Envoy gives filters nothing else that lives on a worker.
+//! A worker's carrier: a stream that never ends. The filter's own calls belong to it, and other threads wake the
+//! worker through it. Envoy gives filters no other object that lives on a worker.
 //!
-//! The module opens one connection for each worker to a listener on a Unix socket, which spreads them evenly. The
-//! request on it is never answered. Where one ends, another is opened.
+//! The module opens one connection for each worker to a listener on a Unix socket, which distributes them evenly. The
+//! request on it is never answered. If a connection ends, the module opens another.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -18,20 +18,21 @@ use crate::process::clock::STACK_BYTES;
 use crate::process::inbox::Wakes;
 use crate::stream::Stream;
 
-/// After which time a connection is tried again.
+/// Time after which a connection is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: worker\r\n\r\n";
 
-/// Opens a connection for each worker, and again where one ends.
+/// Opens a connection for each worker, and opens it again if it ends.
 pub fn connect_all(socket: &[u8]) {
     let socket = PathBuf::from(String::from_utf8_lossy(socket).into_owned());
     for _ in 0..abi::concurrency() {
         let socket = socket.clone();
         let thread = thread::Builder::new().name("sluice:carrier".to_owned());
-        // A worker without a carrier makes no calls of its own, and its requests are not coalesced with others'.
+        // A worker without a carrier cannot send its own calls, and its requests are not coalesced with those of
+        // other workers.
         let _ = thread.stack_size(STACK_BYTES).spawn(move || {
             loop {
-                // Envoy may not listen yet, or have ended; why does not matter.
+                // Envoy may not listen yet, or may have ended. The reason does not matter.
                 let _ = hold(&socket);
                 thread::sleep(PAUSE);
             }
@@ -48,7 +49,7 @@ fn hold(socket: &PathBuf) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes a stream the carrier of its worker. False if that has one.
+/// Makes a stream the carrier of its worker. Returns false if the worker has one already.
 pub fn begin(native_worker: &NativeWorker, stream: &Rc<Stream>) -> bool {
     if native_worker.carrier.borrow().is_some() {
         return false;
@@ -58,7 +59,7 @@ pub fn begin(native_worker: &NativeWorker, stream: &Rc<Stream>) -> bool {
     true
 }
 
-/// The carrier has been woken.
+/// Handles a wake of the carrier.
 pub fn serve(native_worker: &'static NativeWorker, stream: &Stream) {
     let wakes = native_worker.inbox.take();
     if wakes.has(Wakes::CONFIGURATIONS) {
@@ -66,7 +67,7 @@ pub fn serve(native_worker: &'static NativeWorker, stream: &Stream) {
         native_worker.do_tasks();
         native_worker.drop_roots();
     }
-    // Messages first: by the timer a worker makes up for those that have not come.
+    // Messages are first, because a worker compensates for lost messages when the timer is due.
     if wakes.has(Wakes::MESSAGES) {
         native_worker.call_root(native_worker.receiver.get(), |root, worker| {
             root.on_queue_ready(worker)
@@ -79,7 +80,7 @@ pub fn serve(native_worker: &'static NativeWorker, stream: &Stream) {
     }
 }
 
-/// The carrier goes; the answers to its calls are lost.
+/// Handles the end of the carrier. The answers to its calls are lost.
 pub fn end(native_worker: &'static NativeWorker, stream: &Rc<Stream>) {
     if !native_worker
         .carrier

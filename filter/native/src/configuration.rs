@@ -7,12 +7,12 @@ use sluice_core::sites::Sites;
 
 use crate::aid::Aid;
 
-/// The name of the filter that is a worker's carrier ([`crate::carrier`]).
+/// Name of the filter that is a worker's carrier ([`crate::carrier`]).
 const CARRIER: &[u8] = b"worker";
-/// The names of the filters whose configuration has no policy.
+/// Names of the filters whose configuration has no policy.
 const WITHOUT_POLICY: [&[u8]; 3] = [b"origin", b"readiness", CARRIER];
 
-/// What Envoy has configured.
+/// A configuration that Envoy has created.
 #[derive(Debug)]
 pub struct Configuration {
     /// The name of the filter, which is its role.
@@ -23,10 +23,10 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Takes a configuration.
+    /// Reads a configuration.
     ///
     /// # Errors
-    /// What is wrong with its policy.
+    /// The text describes the fault of its policy.
     pub fn new(role: &[u8], text: Vec<u8>) -> Result<Self, String> {
         if !WITHOUT_POLICY.contains(&role) && Aid::named(role).is_none() {
             Sites::parse(&text).map_err(|error| format!("policy refused: {error}"))?;
@@ -38,27 +38,27 @@ impl Configuration {
         })
     }
 
-    /// Whether it is that of the workers' carriers.
+    /// Whether it configures the workers' carriers.
     pub fn is_carrier(&self) -> bool {
         self.role == CARRIER
     }
 
-    /// The small filter that it is for, if it is for one.
+    /// The small filter that it configures, if it does.
     pub fn aid(&self) -> Option<Aid> {
         Aid::named(&self.role)
     }
 
-    /// Whether it is in a chain behind the cache filter.
+    /// Whether its filter is in a chain behind the cache filter.
     pub fn is_upstream(&self) -> bool {
         self.role == b"origin"
     }
 
-    /// Envoy has dropped it: no stream of it is left, and none will come.
+    /// Handles the end of the configuration: no stream of it is left, and none will begin.
     pub fn end(&self) {
         self.gone.store(true, Ordering::Release);
     }
 
-    /// Whether Envoy has dropped it.
+    /// Whether Envoy has ended it.
     pub fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }

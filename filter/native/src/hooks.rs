@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy tells the module. No panic leaves a hook: it costs the worker its requests, and not Envoy its life.
+//! The module's event hooks. No panic leaves a hook: it costs the worker its requests, but does not end Envoy.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::rc::Rc;
@@ -21,12 +21,12 @@ use crate::native_worker::NativeWorker;
 use crate::process::PROCESS;
 use crate::stream::{Part, Stream};
 
-/// The module.
+/// The type that implements the hooks.
 pub enum Module {}
 
-/// Runs a hook of a stream; `ended` is what becomes of a stream whose worker is lost.
+/// Runs a hook of a stream. Returns `ended` for a stream whose worker is lost.
 fn guarded<R>(stream: &Rc<Stream>, ended: R, hook: impl FnOnce(&'static NativeWorker) -> R) -> R {
-    // Another thread clears up what a worker has left when Envoy ends.
+    // At Envoy's end another thread destroys the streams that a worker has left.
     let native_worker = NativeWorker::of_this_thread().filter(|_| !stream.lost.get());
     let Some(native_worker) = native_worker else {
         return ended;
@@ -37,7 +37,7 @@ fn guarded<R>(stream: &Rc<Stream>, ended: R, hook: impl FnOnce(&'static NativeWo
     })
 }
 
-/// Calls the role about a half of its stream, does what it asks for, and says how that half goes on.
+/// Calls the role for one half of its stream, carries out its tasks, and returns how that half continues.
 fn handle(
     native_worker: &'static NativeWorker,
     stream: &Rc<Stream>,
@@ -49,14 +49,15 @@ fn handle(
     native_worker.do_tasks();
     stream.handling.set(None);
     match action {
-        // The role is in use, which cannot be: nothing passes unseen.
+        // The role is in use, which should not happen. No message may pass without the role.
         None => Action::Pause,
         Some(Action::Pause) if stream.resumed.take() => Action::Continue,
         Some(action) => action,
     }
 }
 
-/// Tells the role that its stream is over, once. Where Envoy ends it within a callback, the role hears of it after that.
+/// Notifies the role once that its stream is over. If Envoy ends the stream within a callback, the role is notified
+/// after that callback.
 fn end(native_worker: &'static NativeWorker, stream: &Rc<Stream>) {
     if stream.ended.get() {
         return;
@@ -70,7 +71,8 @@ fn end(native_worker: &'static NativeWorker, stream: &Rc<Stream>) {
     }
 }
 
-/// As Envoy's Wasm host: before the cache filter, the body of what is paused reaches the filter.
+/// Status of the headers, the same as in Envoy's Wasm host: in front of the cache filter, the body of a paused
+/// message still reaches the filter.
 const fn headers_status(stream: &Stream, action: Action) -> HeadersStatus {
     match action {
         Action::Continue => HeadersStatus::Continue,
@@ -271,7 +273,7 @@ impl Hooks for Module {
             if !native_worker.is_busy() {
                 native_worker.call(stream, |role, host, worker| role.on_log(host, worker));
             }
-            // Envoy may destroy it in a later turn, and has nothing of its request any more.
+            // Envoy may destroy the stream in a later turn, and has already dropped the state of its request.
             end(native_worker, stream);
         });
     }
@@ -287,7 +289,7 @@ impl Hooks for Module {
         });
         stream.ended.set(true);
         if NativeWorker::of_this_thread().is_none() {
-            // What it has may not be destroyed on another thread than its worker's.
+            // The stream's state must not be destroyed on another thread than its worker's.
             std::mem::forget(stream);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy as the roles' host: every call, through the callbacks of the ABI.
+//! Envoy as the roles' host: all calls, through the callbacks of the ABI.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -20,14 +20,14 @@ use crate::process::{PROCESS, Process};
 use crate::reply::Reply;
 use crate::stream::Stream;
 
-/// There is no such thing.
+/// The object of the call does not exist.
 const NOT_FOUND: HostError = HostError { status: 1 };
-/// The call is not about anything that there is.
+/// The call concerns an object that does not exist here, such as the wrong message.
 const BAD_ARGUMENT: HostError = HostError { status: 2 };
-/// Envoy refuses the call.
+/// Envoy returned an error.
 const INTERNAL_FAILURE: HostError = HostError { status: 10 };
 
-/// What begins the names of filter state, as with a Wasm module.
+/// Prefix of the names of filter state, the same as in Envoy's Wasm host.
 const FILTER_STATE: &str = "wasm.";
 
 /// The Envoy of a worker.
@@ -53,7 +53,7 @@ const fn map_type(map: Map) -> Option<HeaderMapType> {
 }
 
 impl NativeHost {
-    /// The stream that calls are about.
+    /// The stream that calls concern.
     fn stream(self) -> Result<Rc<Stream>> {
         match &*self.0.effective.borrow() {
             Effective::Stream(stream) if !stream.ended.get() => Ok(Rc::clone(stream)),
@@ -73,7 +73,7 @@ impl NativeHost {
         self.0.tasks.borrow_mut().push_back(task);
     }
 
-    /// Does something with a header map that is the module's own: of an answer, or of a reply on its way.
+    /// Uses a header map that the module itself holds: that of an answer, or of a reply that is being sent.
     fn with_own_map<R>(self, map: Map, with: impl FnOnce(&mut HeaderMap) -> R) -> Option<R> {
         match map {
             Map::Request => None,
@@ -267,7 +267,7 @@ impl Host for NativeHost {
             Effective::Nobody => return Err(BAD_ARGUMENT),
             Effective::Stream(stream) => stream.filter.call(cluster, headers, body, millis),
             Effective::Root(context) => {
-                // It outlives every other stream of the worker.
+                // The carrier outlives every other stream of the worker.
                 let carrier = native_worker.carrier.borrow().clone().ok_or(NOT_FOUND)?;
                 let call = carrier.filter.call(cluster, headers, body, millis);
                 call.inspect(|call| native_worker.note_call(*call, context))

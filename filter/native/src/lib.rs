@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Sluice filter as a dynamic module of Envoy's: a shared object in Envoy's own process, in place of a Wasm module in
-//! a VM. The roles are the same (`sluice_roles`); this crate is their host.
+//! The Sluice filter as a dynamic module of Envoy: a shared object in Envoy's own process, instead of a Wasm module
+//! in a VM. The roles are the same (`sluice_roles`); this crate is their host.
 //!
-//! All workers of the process share one copy of this module. Each worker thread has a [`native_worker`] with the roles' worker, and
-//! nothing that belongs to one native_worker is ever used on another thread. What threads share is in [`process`].
+//! All workers of the process share one copy of this module. Each worker thread has a [`native_worker`] with the
+//! roles' worker, and uses only its own one. State that threads share is in [`process`].
 //!
 //! Where do I change ...
 //!
-//! - a call to Envoy, or how Envoy calls the module: `abi`, which has all `unsafe` code
-//! - which of Envoy's hooks a role gets, and what a panic costs: `hooks`
-//! - what the roles ask of their host: `host`
-//! - what is done after a callback (replies, resumed streams): `native_worker` and `reply`
+//! - a call to Envoy, or a call of Envoy's to the module: `abi`, which has all `unsafe` code
+//! - the hooks of Envoy that a role gets, and the effect of a panic: `hooks`
+//! - the calls of the roles to their host: `host`
+//! - the tasks after a callback (replies, resumed streams): `native_worker` and `reply`
 //! - queues and timers: `process`
-//! - requests of the filter's own, and its turns: `carrier`
-//! - what this module does beside a Wasm module: `aid`
+//! - the filter's own requests, and its turns: `carrier`
+//! - the functions that a Wasm module does not have: `aid`
 
 pub mod abi;
 mod aid;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's numbers of the metrics. Envoy lets a module define metrics only while a configuration is being made, so that
-//! each configuration defines all of them, in the same order, and gets the same numbers.
+//! Envoy's numbers of the metrics. A module can define metrics only while a configuration is being created. Therefore
+//! each configuration defines all of them in the same order, and gets the same numbers.
 
 use sluice_core::metrics::{Metric, MetricKind};
 
 use crate::abi::{Filter, FilterConfig};
 
-/// The label of a counter that counts for a site. Envoy writes it into the name, as the roles do.
+/// The label of a counter for one site. Envoy writes it into the name in the same way as the roles.
 const SITE: &str = "site";
-/// What is between a metric's name and the site's in the names of the roles.
+/// Text between a metric's name and the site's name in the names of the roles.
 const OF_SITE: &str = ".site.";
 
 /// Envoy's numbers of one metric.
@@ -16,7 +16,7 @@ const OF_SITE: &str = ".site.";
 pub struct Numbers {
     kind: MetricKind,
     all: usize,
-    /// Of the counter with a label.
+    /// Number of the counter with a label.
     by_site: Option<usize>,
 }
 
@@ -45,7 +45,7 @@ pub fn define_all(config: FilterConfig) -> Option<Vec<Numbers>> {
 }
 
 impl DefinedMetric {
-    /// The metric of that name, which may end with a site's.
+    /// The metric with that name, which may end with a site's name.
     pub fn find(numbers: &[Numbers], name: &str) -> Option<Self> {
         let (metric, site) = match name.split_once(OF_SITE) {
             Some((metric, site)) => (metric, Some(site.to_owned())),
@@ -56,7 +56,7 @@ impl DefinedMetric {
         Some(Self { numbers, site })
     }
 
-    /// Adds to a counter or gauge, in the name of a stream that is there.
+    /// Adds to a counter or gauge, in the name of a live stream.
     pub fn increment(&self, filter: Filter, offset: i64) -> bool {
         let Numbers { kind, all, by_site } = self.numbers;
         match (kind, &self.site, by_site) {
@@ -69,7 +69,7 @@ impl DefinedMetric {
         }
     }
 
-    /// Adds a value to a histogram, in the name of a stream that is there.
+    /// Adds a value to a histogram, in the name of a live stream.
     pub fn record(&self, filter: Filter, value: u64) -> bool {
         filter.record(self.numbers.all, value)
     }

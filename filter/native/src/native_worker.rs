@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker thread of Envoy's: the roles' worker, the root contexts and the streams on it, and what is left to do after a
-//! callback.
+//! A worker thread of Envoy: the roles' worker, the root contexts and the streams on it, and the tasks that remain
+//! after a callback.
 //!
-//! A native_worker is never freed: Envoy destroys streams after Rust has destroyed what a thread keeps for itself.
+//! A native_worker is never freed, because Envoy destroys streams after Rust has destroyed a thread's local data.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -25,10 +25,11 @@ use crate::process::inbox::Inbox;
 use crate::reply::Reply;
 use crate::stream::{Part, Stream};
 
-/// What the roles have asked for, to be done after the callback, as Envoy may call the module again meanwhile.
+/// A task that the roles have requested. It is done after the callback, because Envoy may call the module again
+/// meanwhile.
 #[derive(Debug)]
 pub enum Task {
-    /// Lets a paused half of a stream go on.
+    /// Resumes a paused half of a stream.
     Resume(u32, Half),
     /// Resets a stream.
     Reset(u32),
@@ -40,16 +41,16 @@ pub enum Task {
 pub struct RootContext {
     /// Its number.
     pub context: u32,
-    /// The configuration that it stands for.
+    /// The configuration that it belongs to.
     pub configuration: Arc<Configuration>,
     /// Empty while the root context is configured.
     root: OnceCell<Root>,
 }
 
-/// What the calls of a callback are about.
+/// The object that the calls of a callback concern.
 #[derive(Clone, Default)]
 pub enum Effective {
-    /// Nothing.
+    /// No object.
     #[default]
     Nobody,
     /// A root context.
@@ -60,17 +61,17 @@ pub enum Effective {
 
 /// One worker thread.
 pub struct NativeWorker {
-    /// How other threads reach it.
+    /// The access of other threads to it.
     pub inbox: Arc<Inbox>,
     /// The stream that never ends, for the filter's own calls and turns.
     pub carrier: RefCell<Option<Rc<Stream>>>,
-    /// What the calls of this callback are about.
+    /// The object that the calls of this callback concern.
     pub effective: RefCell<Effective>,
-    /// What is to be done after this callback.
+    /// Tasks to be done after this callback.
     pub tasks: RefCell<VecDeque<Task>>,
-    /// Streams that have ended within a callback, whose roles have not heard of it.
+    /// Streams that have ended within a callback, and whose roles have not been notified.
     ended: RefCell<Vec<Rc<Stream>>>,
-    /// The answer that this callback is about.
+    /// The answer that this callback concerns.
     pub answer: RefCell<Option<CallAnswer>>,
     /// The metrics that the roles have defined, by their numbers.
     pub metrics: RefCell<Vec<DefinedMetric>>,
@@ -78,32 +79,32 @@ pub struct NativeWorker {
     pub receiver: Cell<u32>,
     /// The root context that is called when the timer is due.
     pub ticking: Cell<u32>,
-    /// What the roles call.
+    /// The host of the roles.
     host: OnceCell<Rc<dyn Host>>,
     worker: RefCell<Option<Worker>>,
     roots: RefCell<Vec<Rc<RootContext>>>,
     streams: RefCell<NumberMap<u32, Rc<Stream>>>,
     /// The root contexts that have made the carrier's calls, by Envoy's number of the call.
     calls: RefCell<NumberMap<u64, u32>>,
-    /// A stream that is there, in whose name metrics are counted.
+    /// A live stream in whose name metrics are counted.
     present: Cell<Option<Filter>>,
     last_context: Cell<u32>,
-    /// Monotonic milliseconds, as this callback has read them.
+    /// Monotonic milliseconds that this callback has read.
     millis: Cell<Option<u64>>,
 }
 
 thread_local! {
-    // Without a destructor, so that Rust never takes it away from Envoy's last streams.
+    // Without a destructor, so that Rust does not destroy it before Envoy's last streams.
     static NATIVE_WORKER: Cell<Option<&'static NativeWorker>> = const { Cell::new(None) };
 }
 
 impl NativeWorker {
-    /// The native_worker of this thread, if a stream has come to it.
+    /// The native_worker of this thread, if the thread has had a stream.
     pub fn of_this_thread() -> Option<&'static Self> {
         NATIVE_WORKER.get()
     }
 
-    /// The native_worker of this thread; `host` makes the host of a new one.
+    /// The native_worker of this thread. If there is none, creates one with the host that `host` returns.
     pub fn take(host: impl FnOnce(&'static Self) -> Rc<dyn Host>) -> &'static Self {
         NATIVE_WORKER.get().unwrap_or_else(|| {
             let native_worker = &*Box::leak(Box::new(Self::new()));
@@ -135,7 +136,7 @@ impl NativeWorker {
         }
     }
 
-    /// A new stream in the role that `configuration` says. `None` if the role cannot begin.
+    /// Creates a stream with the role of `configuration`. Returns `None` if the role cannot begin.
     pub fn open(
         &'static self,
         configuration: &Arc<Configuration>,
@@ -161,7 +162,7 @@ impl NativeWorker {
         self.roots.borrow().iter().find(is_its).cloned()
     }
 
-    /// Brings the worker under all configurations that it does not know yet. The first brings it to life.
+    /// Applies all configurations to the worker that it does not know yet. The first one creates the worker.
     pub fn configure_all(&'static self, filter: Filter) {
         for configuration in PROCESS.configurations() {
             if self.root_of(&configuration).is_none() {
@@ -209,8 +210,8 @@ impl NativeWorker {
         roots.iter().find(|root| root.context == context).cloned()
     }
 
-    /// A stream in whose name metrics are counted. The carrier's are Envoy's own, those of a stream behind the cache filter
-    /// a cluster's.
+    /// Returns a stream in whose name metrics are counted, because Envoy counts only in the name of a stream. The
+    /// carrier's counters are the server's. Those of a stream behind the cache filter would be its cluster's.
     pub fn witness(&self) -> Option<Filter> {
         if let Some(carrier) = &*self.carrier.borrow() {
             return Some(carrier.filter);
@@ -239,7 +240,7 @@ impl NativeWorker {
         self.effective.replace(effective);
     }
 
-    /// Calls the role's context of a stream. What it asks for is still to be done.
+    /// Calls the role's context of a stream. The tasks that it requests are not done yet.
     pub fn call<R>(
         &'static self,
         stream: &Rc<Stream>,
@@ -255,7 +256,7 @@ impl NativeWorker {
         Some(result)
     }
 
-    /// Calls a root context, in the name of the carrier, and does what it asks for.
+    /// Calls a root context in the name of the carrier, and does the tasks that it requests.
     pub fn call_root(&'static self, context: u32, call: impl FnOnce(&Root, Option<&mut Worker>)) {
         let carrier = self.carrier.borrow().clone();
         let root_context = self.root(context);
@@ -274,7 +275,8 @@ impl NativeWorker {
         self.present.set(None);
     }
 
-    /// Lends the worker: `None` before the first configuration, and while another callback has it.
+    /// Lends the worker to a callback. The callback gets `None` before the first configuration, and while another
+    /// callback has the worker.
     fn lend<R>(&self, callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
         match self.worker.try_borrow_mut() {
             Ok(mut worker) => callback(worker.as_mut()),
@@ -285,7 +287,7 @@ impl NativeWorker {
         }
     }
 
-    /// Adds one to a metric, without the worker.
+    /// Adds one to a metric, without use of the worker.
     fn count(&'_ self, metric: Metric) {
         let numbers = PROCESS.metrics.get().map(Vec::as_slice);
         let metric = DefinedMetric::find(numbers.unwrap_or_default(), metric.name());
@@ -299,13 +301,14 @@ impl NativeWorker {
         self.worker.try_borrow_mut().is_err()
     }
 
-    /// A stream has ended within a callback, after which its role hears of it.
+    /// Notes a stream that has ended within a callback. Its role is notified after the callback.
     pub fn end_later(&self, stream: &Rc<Stream>) {
         self.forget(stream);
         self.ended.borrow_mut().push(Rc::clone(stream));
     }
 
-    /// Tells the roles of streams that have ended within a callback. Envoy has destroyed its side of them.
+    /// Notifies the roles of streams that have ended within a callback. Envoy has destroyed its side of these
+    /// streams.
     fn tell_ended(&self) {
         for stream in self.ended.take() {
             let Part::Role(role) = &stream.part else {
@@ -320,11 +323,12 @@ impl NativeWorker {
         }
     }
 
-    /// Does what callbacks have asked for. Within a callback nothing is done: what encloses it does all.
+    /// Does the tasks that callbacks have requested. Does nothing within a callback, because the outer callback does
+    /// all tasks.
     pub fn do_tasks(&'static self) {
         while !self.is_busy() {
             self.tell_ended();
-            // Envoy may call the module again in each, which does what is asked for then.
+            // Envoy may call the module again in each task. The tasks of such a call are done there.
             let Some(task) = self.tasks.borrow_mut().pop_front() else {
                 return;
             };
@@ -351,7 +355,7 @@ impl NativeWorker {
         }
     }
 
-    /// Has the role see a reply to a request, and sends it.
+    /// Passes a reply to a request to the role, and sends it.
     fn reply(&'static self, stream: &Rc<Stream>, reply: Reply) {
         if stream.responds.get() || stream.reply.borrow().is_some() || stream.upstream {
             stream.reply.replace(None);
@@ -368,7 +372,7 @@ impl NativeWorker {
         }
     }
 
-    /// Sends a reply whose headers the role has let pass.
+    /// Sends a reply whose headers have passed the role.
     fn finish_reply(&'static self, stream: &Rc<Stream>) {
         let size = stream.reply.borrow().as_ref().map(|reply| reply.body.len());
         let size = size.filter(|size| *size > 0 && !stream.is_head());
@@ -383,17 +387,17 @@ impl NativeWorker {
         }
     }
 
-    /// Notes that a call of the carrier's is a root context's.
+    /// Notes the root context that has made a call of the carrier.
     pub fn note_call(&self, call: u64, root: u32) {
         self.calls.borrow_mut().insert(call, root);
     }
 
-    /// Takes the root context that has made a call.
+    /// Removes a call. Returns the root context that has made it.
     pub fn take_call(&self, call: u64) -> Option<u32> {
         self.calls.borrow_mut().remove(&call)
     }
 
-    /// Takes all calls, whose answers are lost with the carrier.
+    /// Removes all calls, because their answers are lost with the carrier.
     pub fn take_calls(&self) -> Vec<(u64, u32)> {
         self.calls.borrow_mut().drain().collect()
     }
@@ -419,7 +423,7 @@ impl NativeWorker {
         true
     }
 
-    /// Drops the root contexts whose configuration has gone.
+    /// Drops the root contexts whose configuration has ended.
     pub fn drop_roots(&'static self) {
         let (gone, left) = std::mem::take(&mut *self.roots.borrow_mut())
             .into_iter()
@@ -443,22 +447,22 @@ impl NativeWorker {
         self.streams.borrow_mut().remove(&stream.context);
     }
 
-    /// A callback has panicked: what the worker knew may be wrong. All its requests end, and it begins anew with the next
-    /// one, as after the death of a VM.
+    /// Discards the worker, because a callback has panicked and the worker's state may be wrong. All its requests
+    /// end. The worker starts again with the next request, as after the death of a VM.
     pub fn lose_worker(&'static self, witness: Filter) {
         self.enter(witness, Effective::Nobody);
         self.count(Metric::WorkersLost);
-        let message = "sluice: a callback panicked: its worker ends its requests and begins anew";
+        let message = "sluice: a callback panicked: its worker ends its requests and starts again";
         abi::log(LogLevel::Critical, message);
         self.leave();
         PROCESS.queues.close(&self.inbox);
         PROCESS.clock.set(&self.inbox, None);
         self.tasks.borrow_mut().clear();
-        // What their roles have may be in no state to be destroyed.
+        // The state of their roles may be too damaged to be destroyed.
         std::mem::forget(self.ended.take());
         self.calls.borrow_mut().clear();
         self.roots.borrow_mut().clear();
-        // What it has may be in no state to be destroyed.
+        // Its state may be too damaged to be destroyed.
         std::mem::forget(self.worker.take());
         let streams = std::mem::take(&mut *self.streams.borrow_mut());
         let streams = streams.values().filter(|stream| !stream.ended.get());

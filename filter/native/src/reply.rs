@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A reply that the filter makes itself. Envoy calls no hook of the filter for it, so that the role's are called here,
-//! as Envoy's Wasm host does for a module's.
+//! A reply that the filter itself makes. Envoy calls no hook of the filter for it. Therefore the role's hooks are
+//! called here, in the same way as in Envoy's Wasm host.
 
 use std::io::Write as _;
 
@@ -12,24 +12,24 @@ use crate::abi::Filter;
 const STATUS: &str = ":status";
 const CONTENT_LENGTH: &str = "content-length";
 const CONTENT_TYPE: &str = "content-type";
-/// What Envoy calls a body without a media type.
+/// Envoy's media type for a body without one.
 const TEXT: &[u8] = b"text/plain";
 
-/// A reply on its way to the client, or to Envoy's cache filter.
+/// A reply that is sent to the client, or to Envoy's cache filter.
 #[derive(Clone, Debug)]
 pub struct Reply {
     status: u16,
-    /// The headers, as the role has serialised them.
+    /// The headers that the role has serialized.
     given: Headers,
-    /// All of the headers, once the role looks at them or changes them.
+    /// All of the headers, after the role has read or changed them.
     seen: Option<HeaderMap>,
-    /// The body; a HEAD gets none of it.
+    /// The body. It is not sent in a reply to HEAD.
     pub body: Vec<u8>,
     details: &'static str,
 }
 
 impl Reply {
-    /// A reply; `details` is for the access log, the headers are as the roles serialise them.
+    /// A reply; `details` is for the access log, the headers are in the form that the roles serialize.
     pub fn new(status: u16, details: &'static str, headers: &[u8], body: &[u8]) -> Self {
         Self {
             status,
@@ -40,7 +40,7 @@ impl Reply {
         }
     }
 
-    /// The headers, with `:status` and with what Envoy adds to a reply of its own.
+    /// The headers, with `:status` and with the headers that Envoy adds to a local reply.
     pub fn headers(&mut self) -> &mut HeaderMap {
         let (status, given, body) = (self.status, &self.given, &self.body);
         self.seen.get_or_insert_with(|| {
@@ -64,12 +64,12 @@ impl Reply {
         seen.map_or(self.status, HeaderMap::status)
     }
 
-    /// Whether it is an object, which goes to the client as it is, without what Envoy would make of it.
+    /// Whether it is an object, which is sent to the client without changes by Envoy.
     pub fn is_object(&self) -> bool {
         !self.body.is_empty() && (200..300).contains(&self.status())
     }
 
-    /// Sends the headers, and nothing more if it `ends` with them.
+    /// Sends the headers. The reply has no body if it `ends` with them.
     pub fn begin(&self, filter: Filter, ends: bool) {
         match &self.seen {
             Some(headers) => {
@@ -81,7 +81,7 @@ impl Reply {
         }
     }
 
-    /// Sends the headers as they were given, with what Envoy would add.
+    /// Sends the headers of the role unchanged, and the headers that Envoy would add.
     fn begin_as_given(&self, filter: Filter, ends: bool) {
         let (mut status, mut length) = ([0; 8], [0; 20]);
         let typed = self.given.has(CONTENT_TYPE);
@@ -99,7 +99,7 @@ impl Reply {
         filter.send_response_headers(own.chain(given), ends);
     }
 
-    /// Sends it as Envoy's local reply.
+    /// Sends it as a local reply of Envoy's.
     pub fn send_by_envoy(&self, filter: Filter) {
         let given;
         let headers = match &self.seen {

@@ -11,7 +11,7 @@ use crate::abi::{BodyType, Filter, HeaderMapType, Scheduler};
 use crate::aid::Aid;
 use crate::reply::Reply;
 
-/// What stands behind a stream.
+/// The handler of a stream.
 pub enum Part {
     /// A worker's carrier.
     Carrier,
@@ -23,36 +23,36 @@ pub enum Part {
 
 /// A stream on one worker.
 pub struct Stream {
-    /// The number by which the roles know it; 0 is a carrier.
+    /// The number by which the roles know it; 0 for a carrier.
     pub context: u32,
     /// Envoy's side, until [`Stream::ended`].
     pub filter: Filter,
-    /// What handles it.
+    /// Its handler.
     pub part: Part,
     /// Whether it is in a chain behind the cache filter.
     pub upstream: bool,
-    /// Whether its client has asked with HEAD, once that is known.
+    /// Whether its method is HEAD, if the method is known.
     head: Cell<Option<bool>>,
-    /// It is over: Envoy has destroyed it, or will.
+    /// Whether it is over: Envoy has destroyed it, or will.
     pub ended: Cell<bool>,
-    /// The worker has been lost, with what the role knew of this stream.
+    /// Whether its worker has been lost, with the role's state of this stream.
     pub lost: Cell<bool>,
-    /// A response has begun to pass, or the filter's own.
+    /// Whether a response, or the filter's own reply, has begun to pass.
     pub responds: Cell<bool>,
-    /// The filter's own reply goes to the client.
+    /// Whether the filter's own reply is sent to the client.
     pub replied: Cell<bool>,
     /// The half whose headers the role is handling.
     pub handling: Cell<Option<Half>>,
-    /// That half goes on, whatever the role says: it was resumed meanwhile.
+    /// Whether that half continues, even if the role returns a pause, because it was resumed meanwhile.
     pub resumed: Cell<bool>,
-    /// What wakes it once its worker is lost.
+    /// Wakes it after its worker has been lost.
     pub scheduler: RefCell<Option<Scheduler>>,
-    /// A reply of the filter's own that the role has not let pass yet.
+    /// A reply of the filter that has not passed the role yet.
     pub reply: RefCell<Option<Reply>>,
 }
 
 impl Stream {
-    /// A stream that has just come.
+    /// A new stream.
     pub const fn new(context: u32, filter: Filter, part: Part, upstream: bool) -> Self {
         Self {
             context,
@@ -71,19 +71,19 @@ impl Stream {
         }
     }
 
-    /// Whether its response passes unseen: it is the filter's own, or there is no role to see it.
+    /// Whether its response passes without a role: it is the filter's own reply, or the stream has no role.
     pub fn passes(&self) -> bool {
         self.replied.get() || matches!(self.part, Part::Aid(_))
     }
 
-    /// Notes the method from the request's headers, the first time that the role reads them: it may change it later.
+    /// Notes the method when the role first reads the request's headers, because the role may change it later.
     pub fn note_method(&self, headers: &Headers) {
         if self.head.get().is_none() {
             self.head.set(Some(headers.is(":method", "HEAD")));
         }
     }
 
-    /// Whether its client has asked with HEAD.
+    /// Whether the method of the client's request is HEAD.
     pub fn is_head(&self) -> bool {
         self.head.get().unwrap_or_else(|| {
             let method = self.filter.header(HeaderMapType::Request, ":method");
@@ -91,7 +91,7 @@ impl Stream {
         })
     }
 
-    /// Sends the filter's own reply. It comes in the place of a response that has begun to pass, if there is one.
+    /// Sends the filter's own reply. It replaces a response that has begun to pass, if there is one.
     pub fn send(&self, reply: &Reply) {
         self.replied.set(true);
         if self.responds.replace(true) || !reply.is_object() {
@@ -104,8 +104,8 @@ impl Stream {
         }
     }
 
-    /// Nothing is known of it any more: it ends at its next turn. Envoy's cache filter does not survive an answer while it is
-    /// still sending its request.
+    /// Ends the stream in its next turn, because the role's state is lost. It cannot end at once, because Envoy's
+    /// cache filter crashes on an answer while it is still sending its request.
     pub fn lose(&self) {
         self.lost.set(true);
         let scheduler = self.filter.scheduler();
@@ -113,7 +113,7 @@ impl Stream {
         self.scheduler.replace(Some(scheduler));
     }
 
-    /// Ends it, of which nothing is known any more.
+    /// Ends a stream whose role's state is lost.
     pub fn end_lost(&self) {
         if self.replied.replace(true) {
             return;
@@ -126,17 +126,17 @@ impl Stream {
             .send_response(503, headers, b"", "sluice_worker_lost");
     }
 
-    /// How many bytes of the request's body there are so far.
+    /// Number of bytes of the request's body that have arrived so far.
     pub fn request_body_size(&self) -> usize {
         self.sizes(Half::Request).into_iter().sum()
     }
 
-    /// How many bytes of the response's body are passing.
+    /// Number of bytes of the response's body that are passing.
     pub fn response_body_size(&self) -> usize {
         self.sizes(Half::Response).into_iter().sum()
     }
 
-    /// What Envoy holds of a body, and what has come beyond that.
+    /// Sizes of the part of a body that Envoy buffers, and of the part that has arrived beyond that.
     fn sizes(&self, half: Half) -> [usize; 2] {
         let [held, received] = Self::parts(half).map(|part| self.filter.body_size(part));
         let same = held > 0
@@ -154,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// Bytes of a body: those from `start`, at most `most`.
+    /// Reads bytes of a body: those from `start`, at most `most`.
     pub fn body(&self, half: Half, start: usize, most: usize) -> Vec<u8> {
         let [held, received] = self.sizes(half);
         let [of_held, of_received] = Self::parts(half);
@@ -167,7 +167,7 @@ impl Stream {
         bytes
     }
 
-    /// Puts `bytes` in place of the first `size` bytes of what is passing of the response's body.
+    /// Replaces the first `size` bytes of the passing part of the response's body by `bytes`.
     pub fn replace_response_body(&self, size: usize, bytes: &[u8]) -> bool {
         let [held, received] = self.sizes(Half::Response);
         let [of_held, of_received] = Self::parts(Half::Response);
@@ -176,7 +176,7 @@ impl Stream {
             [] => Vec::new(),
             _ => self.body(Half::Response, size, usize::MAX),
         };
-        // Envoy adds at the end only.
+        // Envoy can only append bytes.
         let dropped = if bytes.is_empty() {
             size
         } else {

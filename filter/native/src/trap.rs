@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Panics on demand, so that tests can see what survives it. Not in the module that is shipped.
+//! Panics on demand, so that tests can see which state survives. The shipped module does not have it.
 
 use sluice_host::{Host, Map};
 
-/// Panics if the request's `x-trap` header names the role that has it, `edge` or `origin`.
+/// Panics if the request's `x-trap` header names the role of this stream, `edge` or `origin`.
 #[allow(clippy::panic)]
 pub fn on_demand(host: &dyn Host, upstream: bool) {
     let role: &[u8] = if upstream { b"origin" } else { b"edge" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's callbacks, by way of the SDK, for the roles.
+//! Envoy's callbacks, which the SDK dispatches to the roles.
 
 use std::rc::Rc;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy as the roles' host: every call, through the raw proxy-wasm imports.
+//! Envoy as the roles' host: all calls, through the raw proxy-wasm imports.
 //!
-//! The SDK's wrappers panic on statuses they do not expect, and a panic is a trap that kills the worker's VM with every
-//! request parked in it. Here each status becomes a `Result`.
+//! The SDK's wrappers panic on an unexpected status. A panic is a trap that kills the worker's VM, with every request
+//! parked in it. Here each status becomes a `Result`.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -22,11 +22,11 @@ const NOT_FOUND: u32 = 1;
 const EMPTY: u32 = 7;
 const CAS_MISMATCH: u32 = 8;
 
-/// A token that Envoy does not hand out: with it, a write creates an absent key and fails on any other, while 0 would
-/// overwrite whatever is there.
+/// A token that Envoy never returns. With it, a write creates a missing key and fails on an existing one. A write
+/// with 0 would overwrite any value.
 const CREATE: u32 = u32::MAX;
 
-/// Envoy numbers the contexts of a VM from 1, and begins a VM with a root context.
+/// Envoy numbers the contexts of a VM from 1, and the first one is a root context.
 const FIRST_ROOT: u32 = 1;
 
 const REQUEST_BODY: u32 = 0;
@@ -61,7 +61,7 @@ fn receive(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Result<Option<
     }
 }
 
-/// Bytes of a buffer.
+/// Reads bytes of a buffer.
 fn buffer(buffer: u32, wanted: Range<usize>) -> Result<Vec<u8>> {
     // SAFETY: both out-pointers are valid for the call, and ranges that Envoy reads are those of slices; likewise in
     // all calls below.
@@ -71,7 +71,7 @@ fn buffer(buffer: u32, wanted: Range<usize>) -> Result<Vec<u8>> {
     Ok(bytes.unwrap_or_default())
 }
 
-/// All variables of the VM's environment, `NAME=value`, each with a NUL behind it.
+/// All variables of the VM's environment, as `NAME=value`, each followed by a NUL.
 fn environment() -> Result<Vec<u8>> {
     let (mut count, mut size) = (0, 0);
     check(unsafe { envoy::environ_sizes_get(&raw mut count, &raw mut size) })?;
@@ -98,11 +98,11 @@ const fn half_number(half: Half) -> u32 {
 }
 
 thread_local! {
-    /// What the callback that runs has read of each clock, in nanoseconds; 0 is nothing.
+    /// The time of each clock that the running callback has read, in nanoseconds; 0 if it has not been read.
     static CLOCKS: [Cell<u64>; 2] = const { [Cell::new(0), Cell::new(0)] };
 }
 
-/// Begins a callback: each clock is read once in it.
+/// Begins a callback, in which each clock is read once.
 pub fn enter() {
     CLOCKS.with(|clocks| clocks.iter().for_each(|read| read.set(0)));
 }
@@ -114,7 +114,7 @@ fn clock(id: u32) -> u64 {
             return known;
         }
         let mut nanoseconds = 0;
-        // Envoy has both clocks; without them time would stand still, and nothing would be believed fresh for longer
+        // Envoy has both clocks. Without them time would not advance, and nothing would count as fresh for longer
         // than one event.
         let _ = unsafe { envoy::clock_time_get(id, 1, &raw mut nanoseconds) };
         read.into_iter().for_each(|read| read.set(nanoseconds));
@@ -242,8 +242,8 @@ impl Host for Envoy {
         check(unsafe { envoy::proxy_set_property(path.as_ptr(), path.len(), text, size) })
     }
 
-    /// The one call that goes through the SDK, whose dispatcher must learn the number; it hands the answer to the
-    /// context whose callback is running now.
+    /// The only call that uses the SDK, because its dispatcher needs the number. It passes the answer to the context
+    /// whose callback is running now.
     fn call(
         &self,
         cluster: &str,
@@ -338,7 +338,7 @@ impl Host for Envoy {
     }
 
     fn increment_metric(&self, metric: u32, offset: i64) -> Result<()> {
-        // Envoy refuses to add nothing to a counter.
+        // Envoy returns an error for an addition of 0 to a counter.
         if offset == 0 {
             return Ok(());
         }
@@ -356,7 +356,7 @@ impl Host for Envoy {
             Level::Error => 4,
             Level::Critical => 5,
         };
-        // A log line that cannot be written has no reader.
+        // A failure to write a log line cannot be reported.
         let _ = unsafe { envoy::proxy_log(level, message.as_ptr(), message.len()) };
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The functions that Envoy exports to a module: proxy-wasm's ABI 0.2.1, and four of WASI.
+//! The functions that Envoy exports to a module: proxy-wasm's ABI 0.2.1, and four functions of WASI.
 #![allow(unsafe_code)]
 
 #[link(wasm_import_module = "env")]

@@ -3,10 +3,10 @@
 //!
 //! Where do I change ...
 //!
-//! - what is exported, and when the module starts: `start`
-//! - which of Envoy's callbacks a role gets: `contexts`
-//! - who has the worker, and what happens when a callback asks for it in vain: `worker`
-//! - a call to Envoy: `host`, by the functions in `imports`
+//! - the exports, and the start of the module: `start`
+//! - the callbacks of Envoy that a role gets: `contexts`
+//! - the owner of the worker, and a callback that finds it in use: `worker`
+//! - a call to Envoy: `host`, through the functions in `imports`
 
 mod contexts;
 mod host;

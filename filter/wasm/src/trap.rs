@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traps the VM on demand, so that tests can see what survives it. Not in the module that is shipped.
+//! Traps the VM on demand, so that tests can see which state survives. The shipped module does not have it.
 
 use sluice_host::{Host as _, Map};
 use sluice_roles::root::ORIGIN_ROOT_ID;
 
 use crate::host::Envoy;
 
-/// Ends this VM if the request's `x-trap` header names the role that has it, `edge` or `origin`.
+/// Ends this VM if the request's `x-trap` header names the role of this VM, `edge` or `origin`.
 pub fn on_demand() {
     let root_id = Envoy.property("plugin_root_id").ok().flatten();
     let is_origin = root_id.is_some_and(|id| id == ORIGIN_ROOT_ID);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker of this VM, which Envoy has one of per worker thread, and re-entrance: a callback that asks for the worker
-//! while another has it. That is a fault of the filter, so it is counted and logged, by what is known without the worker.
+//! The worker of this VM, and its protection against re-entrance. Envoy has one VM per worker thread. Re-entrance
+//! means that a callback needs the worker while another callback has it. It is a fault of the filter, so it is
+//! counted and logged, with state outside of the worker.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,12 +13,13 @@ use crate::host::{self, Envoy};
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
-    /// Envoy's number of the metric that counts re-entrance, once the worker has started.
+    /// Envoy's number of the metric that counts re-entrance, after the start of the worker.
     static REENTERED: Cell<Option<u32>> = const { Cell::new(None) };
     static LOGGED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lends the worker to a callback: `None` before the first configuration, and while another callback has it.
+/// Lends the worker to a callback. The callback gets `None` before the first configuration, and while another
+/// callback has the worker.
 pub fn lend<R>(callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
     host::enter();
     WORKER.with(|worker| match worker.try_borrow_mut() {
@@ -29,7 +31,8 @@ pub fn lend<R>(callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
     })
 }
 
-/// Lends the place of the worker to a configuration, which may put one there. False while a callback has the worker.
+/// Lends the worker's slot to a configuration, which may put a worker there. Returns false while another callback has
+/// the worker.
 pub fn with_slot(configure: impl FnOnce(&mut Option<Worker>) -> bool) -> bool {
     host::enter();
     WORKER.with(|worker| {
@@ -47,7 +50,7 @@ pub fn with_slot(configure: impl FnOnce(&mut Option<Worker>) -> bool) -> bool {
 #[cold]
 fn report() {
     if let Some(metric) = REENTERED.get() {
-        // There is nowhere to report a failure to count.
+        // A failure to count cannot be reported.
         let _ = Envoy.increment_metric(metric, 1);
     }
     if !LOGGED.replace(true) {

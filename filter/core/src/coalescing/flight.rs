@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A flight as one worker sees it: which request leads, and which of its own requests wait.
+//! A flight as one worker sees it: its role, and its own requests that wait.
 
 use std::rc::Rc;
 
@@ -10,11 +10,11 @@ use crate::policy::Policy;
 use crate::workers::message::Doubt;
 use crate::workers::{FlightId, Millis, OwnHeaders, StreamId};
 
-/// Longest time between two looks at the board.
+/// Longest time between two reads of the board.
 const RESCAN_MILLIS: Millis = 500;
 /// Timer period while requests wait.
 const TICK_MILLIS: Millis = 50;
-/// Longest timer period, while a request leads for nobody else.
+/// Longest timer period, for a leader without followers.
 pub(super) const LONGEST_TICK_MILLIS: Millis = 1_000;
 
 /// The settings of the policy under which the flights of a key began.
@@ -24,7 +24,7 @@ pub struct FlightPolicy {
     pub max_wait: Millis,
     /// How long leadership lasts without renewal.
     pub lease: Millis,
-    /// For how long a key whose responses the store does not take is left alone.
+    /// Longest time for which a key whose responses are not stored is hit-for-miss.
     pub hit_for_miss: Millis,
     /// Most requests of this worker that wait for one key.
     pub waiters_per_key: usize,
@@ -46,38 +46,38 @@ impl FlightPolicy {
         }
     }
 
-    /// How often a leader renews its lease and says how far it has come: often enough for followers
-    /// to learn of its progress before they take it for stalled.
+    /// Interval at which a leader renews its lease and publishes its progress. It is short enough for followers to
+    /// see the progress before they consider the leader stalled.
     pub fn renewal(&self) -> Millis {
         self.lease.min(self.max_wait) / 3
     }
 
-    /// How long the store may take to make a response readable that has ended.
+    /// Time within which the store has to make a finished response readable.
     pub fn patience(&self) -> Millis {
         self.max_wait / 2
     }
 
-    /// How often a follower's worker looks at the board, for progress and for news that was lost.
+    /// Interval at which a follower's worker reads the board, for progress and for messages that were lost.
     pub fn rescan(&self) -> Millis {
         RESCAN_MILLIS.min(self.max_wait / 3)
     }
 }
 
-/// How far a leader has come.
+/// Progress of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No response headers have come.
+    /// No response headers have arrived.
     Fetching,
-    /// The response is on its way into the store, and cannot be read before its end.
+    /// The response is being written to the store, and cannot be read before its end.
     Filling,
-    /// The client has gone while the response was on its way into the store, which must not go on.
+    /// The client has disconnected while the response was being written to the store. The fill must not continue.
     Aborting {
-        /// Since when.
+        /// Time at which the client disconnected.
         since: Millis,
     },
-    /// The response has ended, and the store has not said yet that it can be read.
+    /// The response has ended, and the store has not confirmed yet that it can be read.
     Storing {
-        /// Whether the store has been told that requests wait for it.
+        /// Whether the store knows that requests wait for it.
         urged: bool,
     },
 }
@@ -89,22 +89,22 @@ pub struct Leader {
     pub id: FlightId,
     /// The leading request.
     pub stream: StreamId,
-    /// The headers that it takes to the origin beside its key.
+    /// The headers that it sends to the origin beside those of its key.
     pub own_headers: OwnHeaders,
-    /// How far it has come.
+    /// Its progress.
     pub phase: Phase,
     /// When it last made progress.
     pub progress: Millis,
-    /// When the origin answered with a response that goes into the store, if it has.
+    /// Time at which the origin answered with a response that is stored, if it has answered.
     pub answered: Option<Millis>,
-    /// Until when the store will serve that unasked, if that is known.
+    /// Time until which the store serves that response without asking the origin, if it is known.
     pub fresh_until: Option<Millis>,
     /// When the lease was last renewed.
     pub renewed: Millis,
 }
 
 impl Leader {
-    /// A request that begins to lead.
+    /// A leader that has just started.
     pub fn new(id: FlightId, stream: StreamId, own_headers: OwnHeaders, now: Millis) -> Self {
         Self {
             id,
@@ -118,14 +118,14 @@ impl Leader {
         }
     }
 
-    /// The response goes into the store.
+    /// Notes that the response is written to the store.
     pub(super) fn begin_to_fill(&mut self) {
         if self.phase == Phase::Fetching {
             self.phase = Phase::Filling;
         }
     }
 
-    /// Whether the response has ended, and only the store is waited for.
+    /// Whether the response has ended, and only the store's confirmation is missing.
     pub fn is_storing(&self) -> bool {
         matches!(self.phase, Phase::Storing { .. })
     }
@@ -138,19 +138,19 @@ pub enum Role {
     Leading(Leader),
     /// Another worker's request leads.
     Following {
-        /// Its flight, as far as is known here.
+        /// Its flight, as far as this worker knows.
         leader: FlightId,
-        /// When the leader last made progress, as far as is known here.
+        /// When the leader last made progress, as far as this worker knows.
         progress: Millis,
-        /// When the board was last looked at.
+        /// When this worker last read the board.
         checked: Millis,
     },
 }
 
-/// The entry that the store is to make readable for a flight.
+/// An entry that the store is about to make readable for a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AwaitedEntry {
-    /// The response that its leader brings.
+    /// The response that the leader fetches.
     Fill,
     /// The response of a fill that ended while no request waited: a hit for the requests that wait now.
     EarlierFill,
@@ -163,7 +163,7 @@ pub enum AwaitedEntry {
 pub struct Rush {
     /// Size of the next batch.
     pub batch: usize,
-    /// When it is due.
+    /// Time at which it is due.
     pub due: Millis,
 }
 
@@ -172,14 +172,14 @@ impl Rush {
     pub const FIRST: Self = Self { batch: 1, due: 0 };
 }
 
-/// A key that is being fetched, on one worker.
+/// A flight of one key on one worker.
 #[derive(Debug)]
 pub struct LocalFlight {
     /// The target that is fetched.
     pub target: Rc<CanonicalTarget>,
     /// Its key on the board.
     pub key: FlightKey,
-    /// The rules under which it began.
+    /// The settings under which it began.
     pub policy: FlightPolicy,
     /// This worker's part in it.
     pub role: Role,
@@ -189,15 +189,16 @@ pub struct LocalFlight {
     pub awaited: bool,
     /// The entry that the store is to make readable.
     pub awaits: AwaitedEntry,
-    /// How followers leave a leader that has stalled.
+    /// Release of the followers of a stalled leader.
     pub rush: Rush,
-    /// Whether the store has already failed to take a response.
+    /// Whether the store has already not taken a response of this flight.
     pub unshared: bool,
-    /// The own headers of a leader that the origin has failed, perhaps because of them. The next failure is for all.
+    /// The own headers of a leader for which the origin failed, perhaps because of them. The next failure is shared
+    /// by all.
     failed: Option<OwnHeaders>,
-    /// The same of a leader whose response was not stored.
+    /// The own headers of a leader whose response was not stored, perhaps because of them.
     unstored: Option<OwnHeaders>,
-    /// How many requests stop waiting when a leader's response is its own the next time.
+    /// Number of requests that stop waiting when a leader's response is again for its client only.
     pub leaving: usize,
 }
 
@@ -233,7 +234,7 @@ impl LocalFlight {
         }
     }
 
-    /// The same, to be changed.
+    /// The leader, to be changed, if it is this worker's.
     pub fn leader_mut(&mut self) -> Option<&mut Leader> {
         match &mut self.role {
             Role::Leading(leader) => Some(leader),
@@ -241,7 +242,7 @@ impl LocalFlight {
         }
     }
 
-    /// The timer period in which [`Coalescer::tick`](super::Coalescer::tick) must look at it.
+    /// The timer period in which [`Coalescer::tick`](super::Coalescer::tick) must visit this flight.
     pub fn tick_period(&self) -> Millis {
         if !self.leads() || self.is_awaited() || self.is_storing() {
             TICK_MILLIS
@@ -252,7 +253,7 @@ impl LocalFlight {
         }
     }
 
-    /// The own headers of a former leader whose response may have been of that kind because of them.
+    /// Returns the own headers of a former leader that may have caused a response of that kind.
     pub fn doubted(&self, doubt: Doubt) -> Option<OwnHeaders> {
         match doubt {
             Doubt::Failed => self.failed,
@@ -260,7 +261,7 @@ impl LocalFlight {
         }
     }
 
-    /// Remembers the own headers of such a leader.
+    /// Remembers the own headers of a leader that may have caused a response of that kind.
     pub fn set_doubted(&mut self, doubt: Doubt, own_headers: OwnHeaders) {
         let doubted = match doubt {
             Doubt::Failed => &mut self.failed,
@@ -269,33 +270,34 @@ impl LocalFlight {
         *doubted = Some(own_headers);
     }
 
-    /// The place of the request that leads next on this worker.
+    /// The place of the request that becomes the next leader on this worker.
     pub fn heir(&self) -> Option<WaitingPlace> {
         self.waiters.heir([self.failed, self.unstored])
     }
 
-    /// Whether a request waits for this worker's leader, as far as is known here.
+    /// Whether a request waits for this worker's leader, as far as this worker knows.
     pub fn is_awaited(&self) -> bool {
         self.awaited || !self.waiters.is_empty()
     }
 
-    /// Whether it waits for the store only.
+    /// Whether the leader's response has ended, and only the store's confirmation is missing.
     pub fn is_storing(&self) -> bool {
         self.leader().is_some_and(Leader::is_storing)
     }
 
-    /// Whether the store would ask the origin by now for the response that this worker's leader has brought.
+    /// Whether the response that this worker's leader fetched has expired, so that the store would ask the origin
+    /// again.
     pub fn has_expired(&self, now: Millis) -> bool {
         let until = self.leader().and_then(|leader| leader.fresh_until);
         self.is_storing() && until.is_some_and(|until| until <= now)
     }
 
-    /// Whether one of this worker's requests leads.
+    /// Whether the leader is a request of this worker.
     pub fn leads(&self) -> bool {
         self.leader().is_some()
     }
 
-    /// When the leader last made progress, as far as is known here.
+    /// When the leader last made progress, as far as this worker knows.
     pub fn progress(&self) -> Millis {
         match self.role {
             Role::Leading(leader) => leader.progress,
@@ -303,12 +305,12 @@ impl LocalFlight {
         }
     }
 
-    /// Whether one of this worker's requests leads that flight.
+    /// Whether the leader of flight `flight` is a request of this worker.
     pub fn leads_as(&self, flight: FlightId) -> bool {
         self.leader().is_some_and(|leader| leader.id == flight)
     }
 
-    /// Whether it waits for that flight to end.
+    /// Whether this worker's requests wait for flight `flight` to end.
     pub fn follows(&self, flight: FlightId) -> bool {
         matches!(self.role, Role::Following { leader, .. } if leader == flight)
     }
@@ -318,7 +320,7 @@ impl LocalFlight {
         self.progress().saturating_add(self.policy.max_wait) <= now
     }
 
-    /// Whether nothing is left of it on this worker: no request of it leads, and none waits.
+    /// Whether this worker has no part in it any more: the leader is not its own, and none of its requests waits.
     pub fn is_over(&self) -> bool {
         !self.leads() && self.waiters.is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Followers: what a message about a flight means for the requests that wait for it.
+//! Followers: the effect of a message about a flight on the requests that wait for it.
 
 use super::{Coalescer, Effect, NextStep, Turn};
 use crate::coalescing::flight::Role;
@@ -10,7 +10,7 @@ use crate::workers::message::{Event, FlightMessage, FlightOutcome};
 use crate::workers::{FlightId, KeyHash, Millis};
 
 impl Coalescer {
-    /// News from another worker.
+    /// Handles a message from another worker.
     pub fn message(&mut self, message: FlightMessage, turn: &mut Turn<'_>) {
         let FlightMessage { key, flight, event } = message;
         match event {
@@ -22,7 +22,7 @@ impl Coalescer {
         }
     }
 
-    /// Requests of another worker wait for a leader of this one.
+    /// Notes that requests of another worker wait for a leader of this worker.
     fn flight_awaited(&mut self, key: KeyHash, id: FlightId, turn: &mut Turn<'_>) {
         if self.resting.is_led_as(key, id) {
             self.take_back(key, turn);
@@ -48,10 +48,10 @@ impl Coalescer {
             turn.push(Effect::Aborted { key });
         }
         match self.flights.get(&key).map(|flight| flight.role) {
-            // This worker's lease ran out, so there are two leaders; each tells its own followers.
+            // This worker's lease ran out, so there are two leaders. Each of them notifies its own followers.
             Some(Role::Leading(_)) => {}
-            // The news is late: the followers of this worker wait for another flight by now, or another worker has
-            // taken the flight over.
+            // The message is late. The followers of this worker already wait for another flight, or another worker
+            // has taken the flight over.
             Some(Role::Following { leader, .. }) if leader != flight => self.rescan(key, turn),
             Some(_) if outcome.needs_heir() => {
                 if let FlightOutcome::Own { doubt, own_headers } = outcome
@@ -76,7 +76,7 @@ impl Coalescer {
         }
     }
 
-    /// Goes on with the other keys of an entry, which have waited for the end of this flight.
+    /// Continues with the other keys of the entry that have waited for the end of this flight.
     fn lead_after(&mut self, ended: FlightId, turn: &mut Turn<'_>) {
         let successors = std::mem::take(&mut self.successors);
         let (next, others) = successors
@@ -105,7 +105,7 @@ impl Coalescer {
             }
             FlightOutcome::Kept { until } => {
                 self.hints.set(key, Hint::Fresh, *until);
-                // The claim of the worker that has asked says when to ask again.
+                // The claim of the worker that has asked the origin decides when to ask again.
                 self.hints.set_refresh(key, now);
                 self.hints.set_failing(key, true);
             }
@@ -119,8 +119,8 @@ impl Coalescer {
         }
     }
 
-    /// Waits on if a third worker leads by now; false if none does. A third leader means that the store has lost the
-    /// response, and each follower would ask the origin.
+    /// Continues to wait if a third worker is the leader by now. Returns false if there is none. A third leader means
+    /// that the store has lost the response, and without it each follower would ask the origin.
     fn follow_next(&mut self, key: KeyHash, turn: &mut Turn<'_>) -> bool {
         let (worker, now) = (self.worker, turn.now);
         let Some(flight) = self.flights.get_mut(&key) else {
@@ -138,7 +138,7 @@ impl Coalescer {
         true
     }
 
-    /// Ends the flight on this worker: all followers leave.
+    /// Ends the flight on this worker and releases all its followers.
     pub(super) fn settle(&mut self, key: KeyHash, outcome: FlightOutcome, turn: &mut Turn<'_>) {
         self.remember(key, &outcome, turn.now);
         let Some(mut flight) = self.flights.remove(&key) else {
@@ -162,7 +162,8 @@ impl Coalescer {
         let next_step = match outcome {
             FlightOutcome::Varies { .. } => NextStep::Varies,
             _ if waiter.for_others => NextStep::Unneeded,
-            // RFC 9111, 5.2.2.4: its own request has to be validated. Within one millisecond nobody knows which was first.
+            // RFC 9111, 5.2.2.4: a later request has to be validated again. Within one millisecond the order is
+            // unknown.
             FlightOutcome::Validated { at } if waiter.since >= *at => NextStep::Varies,
             FlightOutcome::Validated { .. } => NextStep::Validated,
             FlightOutcome::Stored { .. } | FlightOutcome::Kept { .. } => NextStep::Collapsed,
@@ -183,8 +184,8 @@ impl Coalescer {
         self.release_as(waiter, next_step, turn);
     }
 
-    /// The response of a flight that goes on is one of several of its URL: the requests that wait for it here go on under
-    /// the keys of their own variants.
+    /// Releases this worker's followers of a flight whose response is one of several of its URL. Each continues under
+    /// the key of its variant. The flight goes on.
     pub fn part_variants(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
@@ -204,7 +205,7 @@ impl Coalescer {
         });
     }
 
-    /// Waits on if another worker leads, else leads.
+    /// Continues to wait if another worker has the leader; otherwise one of the waiting requests becomes the leader.
     pub(super) fn rescan(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         if !self.promote(key, false, turn) {
             self.settle(key, FlightOutcome::NothingShared, turn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Handover: who leads next.
+//! Handover: the choice of the next leader.
 
 use super::{Coalescer, Effect, FlightPart, NextStep, Turn};
 use crate::coalescing::flight::{AwaitedEntry, Leader, Role, Rush};
@@ -9,8 +9,9 @@ use crate::metrics::Metric;
 use crate::workers::{FlightId, KeyHash};
 
 impl Coalescer {
-    /// Waits on where another worker leads, else makes the heir on this worker the leader. False when neither can be.
-    /// `leader_lost` says that the former leader is known to be gone, rather than not heard of.
+    /// Continues to wait if another worker has the leader; otherwise makes the heir on this worker the leader.
+    /// Returns false if neither is possible. `leader_lost` means that the former leader is known to be gone, not only
+    /// silent.
     pub(super) fn promote(&mut self, key: KeyHash, leader_lost: bool, turn: &mut Turn<'_>) -> bool {
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
@@ -21,7 +22,7 @@ impl Coalescer {
         let heir = flight.heir();
         let (role, lease, now) = (flight.role, flight.policy.lease, turn.now);
         let board_key = flight.key;
-        // Other workers know this worker's flight by its number, which the next leader takes over.
+        // Other workers know this worker's flight by its number, so the next leader keeps the number.
         let id = match role {
             Role::Leading(leader) => leader.id,
             Role::Following { .. } => self.next_flight(),
@@ -50,11 +51,11 @@ impl Coalescer {
                 return true;
             }
             (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}
-            // The board is out of use. This worker's flight is still on it, and can be renewed and ended.
+            // The board cannot be used. This worker's flight is still on it, and can be renewed and ended.
             (None, Role::Leading(_)) => {}
             // No other worker learns of this flight, but it serves this one.
             (None, Role::Following { .. }) if leader_lost => {}
-            // Another worker may lead: there is time until the next look, within `max_wait`.
+            // Another worker may have the leader. There is time until the next read of the board, within `max_wait`.
             (None, Role::Following { checked, .. }) => {
                 *checked = now;
                 return true;
@@ -81,7 +82,7 @@ impl Coalescer {
         self.parts
             .insert(waiter.stream, FlightPart { key, place: None });
         flight.rush = Rush::FIRST;
-        // This worker does not know which workers wait for a flight that it takes over.
+        // This worker does not know which workers wait for a flight that it has taken over.
         flight.awaited |= !flight.leads();
         flight.awaits = AwaitedEntry::Fill;
         let leader = Leader::new(id, waiter.stream, waiter.own_headers, now);

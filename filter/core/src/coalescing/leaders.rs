@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Leaders: how far each has come, and how its flight ends.
+//! Leaders: their progress, and the end of their flights.
 
 use super::{Coalescer, Effect, Turn};
 use crate::coalescing::flight::{Leader, LocalFlight, Phase};
 use crate::workers::message::{Doubt, Event, FlightMessage, FlightOutcome};
 use crate::workers::{KeyHash, Millis, StreamId};
 
-/// The status of followers whose leader's response broke off.
+/// Status for followers of a leader whose response broke off.
 const BAD_GATEWAY: u16 = 502;
 
 impl Coalescer {
-    /// ORIGIN has seen that the response to `stream` goes into the store.
+    /// Notes that the response to `stream` is being stored, as ORIGIN has seen.
     pub fn fill_begins(&mut self, stream: StreamId, now: Millis) {
         if let Some((_, leader)) = self.leader_of(stream) {
             leader.progress = now;
@@ -19,8 +19,8 @@ impl Coalescer {
         }
     }
 
-    /// EDGE has seen that the response to `stream` goes into the store, which will serve it unasked until then;
-    /// `None` if each use validates it.
+    /// Notes that the response to `stream` is being stored, as EDGE has seen. The store will serve it without asking
+    /// the origin until `until`; `None` means that each use validates it.
     pub fn store_fills(&mut self, stream: StreamId, until: Option<Millis>, now: Millis) {
         if let Some((_, leader)) = self.leader_of(stream) {
             leader.progress = now;
@@ -29,55 +29,57 @@ impl Coalescer {
         }
     }
 
-    /// Ends the flight that `stream` leads, if it leads one.
+    /// Ends the flight of the leader `stream`, if it is one.
     pub fn end_flight(&mut self, stream: StreamId, outcome: FlightOutcome, turn: &mut Turn<'_>) {
         if let Some(key) = self.led_by(stream) {
             self.finish(key, outcome, turn);
         }
     }
 
-    /// The response to `stream` is an error that the request itself may have caused: another request leads.
+    /// Makes another request the leader, because the response to `stream` is an error that the request itself may
+    /// have caused.
     pub fn request_failed(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         if let Some(key) = self.led_by(stream) {
             self.pass_over(key, turn);
         }
     }
 
-    /// The origin has failed `stream`, which is its own failure ([`Coalescer::is_own_failure`]): another request leads.
+    /// Makes another request the leader, because the failure of the origin for `stream` is the request's own
+    /// ([`Coalescer::meet_failure`]).
     pub fn own_failure(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         if let Some(key) = self.led_by(stream) {
             self.pass_on(key, Doubt::Failed, turn);
         }
     }
 
-    /// The origin cannot be reached for `stream`, or did not answer in time: its client gets that status.
+    /// Ends the flight of `stream` with `status`, because the origin cannot be reached or did not answer in time.
     pub fn origin_failed(&mut self, stream: StreamId, status: u16, turn: &mut Turn<'_>) {
         if let Some(key) = self.led_by(stream) {
             self.failed(key, status, turn);
         }
     }
 
-    /// The response to `stream` should have been stored and was not.
+    /// Notes that the response to `stream` should have been stored and was not.
     pub fn store_refused(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         if let Some(key) = self.led_by(stream) {
             self.not_taken(key, turn);
         }
     }
 
-    /// More of the body of the fill has come from the origin.
+    /// Notes that more of the fill's body has arrived from the origin.
     pub fn fill_progress(&mut self, stream: StreamId, now: Millis) {
         if let Some((_, leader)) = self.leader_of(stream) {
             leader.progress = now;
         }
     }
 
-    /// The origin's side of the fill has gone before its end.
+    /// Notes that the origin's side of the fill has ended too early.
     pub fn fill_broken(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
         match leader.phase {
-            // EDGE sees the error that Envoy makes of a fetch; the store has all that it needs of what has ended.
+            // In `Fetching`, EDGE sees the error that Envoy sends. In `Storing`, the store has the whole response.
             Phase::Fetching | Phase::Storing { .. } => {}
             Phase::Filling => {
                 self.hints.forget(key);
@@ -90,7 +92,7 @@ impl Coalescer {
         }
     }
 
-    /// The key of the flight that `stream` leads, if it leads one.
+    /// The key of the flight whose leader is `stream`, if there is one.
     pub(super) fn led_by(&mut self, stream: StreamId) -> Option<KeyHash> {
         self.leader_of(stream).map(|(key, _)| key)
     }
@@ -109,7 +111,8 @@ impl Coalescer {
         (leader.stream == stream).then_some((key, leader))
     }
 
-    /// Hands over though the end of an aborted fill has not been told, which must not keep the key for ever.
+    /// Hands over when the end of an aborted fill is not reported within `max_wait`. Otherwise the key would be
+    /// blocked forever.
     pub(super) fn give_up_abort(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let over = |flight: &LocalFlight| match flight.leader()?.phase {
             Phase::Aborting { since } => Some(since.saturating_add(flight.policy.max_wait)),
@@ -121,8 +124,8 @@ impl Coalescer {
         }
     }
 
-    /// The response is its leader's alone: another request leads. From the second time on, ever more requests go on by
-    /// themselves.
+    /// Makes another request the leader, because the response is for its leader only. From the second such response
+    /// on, more and more followers are released to continue alone.
     fn pass_over(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
@@ -136,7 +139,7 @@ impl Coalescer {
         self.finish(key, FlightOutcome::NothingShared, turn);
     }
 
-    /// Ends the flight that this worker leads: tells the other workers, and releases the followers of this one.
+    /// Ends a flight that this worker leads: notifies the other workers, and releases the followers on this worker.
     pub(super) fn finish(&mut self, key: KeyHash, outcome: FlightOutcome, turn: &mut Turn<'_>) {
         self.restore(key, turn.now);
         let Some(flight) = self.flights.get_mut(&key) else {
@@ -156,7 +159,7 @@ impl Coalescer {
             return;
         }
         let waiting = turn.board(|board| board.finish(board_key, leader.id));
-        // This worker is among them where another key of the entry waits for the end of this flight.
+        // This worker is among them if another key of the entry waits for the end of this flight.
         for worker in waiting.flatten().unwrap_or_default() {
             let message = FlightMessage {
                 key,

@@ -1,59 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coalescing (collapsed forwarding) as one worker does it: events in, effects out.
+//! Coalescing (collapsed forwarding) on one worker: events in, effects out.
 //!
-//! Each worker has one [`Coalescer`]. It alone owns the worker's flights, hints and waiting lists;
-//! what workers must agree on is on the [`Board`]. An event may read and change the board, and says
-//! what is to be done by [`Effect`]s, which the caller carries out after the call has returned. Every
-//! parked request leaves by exactly one `Resume` or `Fail`, or by itself: by going away
-//! ([`Coalescer::closed`]), or where the caller has an answer for it or another way
-//! ([`Coalescer::answer_waiting`]).
+//! Each worker has one [`Coalescer`]. It alone owns the worker's flights, hints and waiting lists. State on which
+//! workers must agree is on the [`Board`]. An event may read and change the board. It returns the work to do as
+//! [`Effect`]s, which the caller carries out after the call has returned. Each parked request leaves by exactly one
+//! `Resume` or `Fail`, with two exceptions: its client disconnects ([`Coalescer::closed`]), or the caller has another
+//! answer or another way for it ([`Coalescer::answer_waiting`]).
 //!
-//! How a flight goes, by [`Phase`](crate::coalescing::flight::Phase) and [`FlightOutcome`](crate::workers::message::FlightOutcome):
+//! Course of a flight, by [`Phase`](crate::coalescing::flight::Phase) and
+//! [`FlightOutcome`](crate::workers::message::FlightOutcome):
 //!
 //! ```text
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Found
-//!           ├ it cannot be stored, perhaps for the request's own headers ─────► Own
+//!           ├ it cannot be stored, perhaps due to the request's own headers ──► Own
 //!           ├ the same, for the second leader in a row ───────────────────────► HitForMiss
 //!           ├ the store has no room for it ─┬ it is too large to copy ────────► NoRoom
 //!           │                               └ its copy has been shared ───────► NothingShared
 //!           ├ the origin failed, and the store keeps what it has ─────────────► Kept
-//!           ├ its key does not have all that it varies with, and it is not
+//!           ├ its key lacks a header that it varies with, and it is not
 //!           │ stored ─────────────────────────────────────────────────────────► Varies
-//!           ├ the origin failed, perhaps for the request's own headers ───────► Own
+//!           ├ the origin failed, perhaps due to the request's own headers ────► Own
 //!           ├ the same, for the second leader in a row ───────────────────────► Failed
-//!           ├ the request may be why the origin refused it ───────────────────► NothingShared
+//!           ├ the origin refused it, perhaps due to the request itself ───────► NothingShared
 //!           ├ the client left ────────────────────────────────────────────────► NothingShared
 //!           └ it goes into the store ─► Filling
 //!
 //! Filling ─┬ it ended ─► Storing ─┬ the store has it ─────────────────────────► Stored
 //!          │                      ├ the same, and no request waited at the end ► Found
-//!          │                      ├ the same, of what each use validates ─────► Validated
+//!          │                      ├ the same, and each use validates it ──────► Validated
 //!          │                      ├ no request came while its lease lasted ───► believed to be stored
 //!          │                      ├ the store has lost it, or has no room ────► NothingShared
 //!          │                      └ the store has not taken it ───────────────► NothingShared, HitForMiss
 //!          ├ it broke ────────────────────────────────────────────────────────► Own, Failed
-//!          └ the client left ─► Aborting ─┬ it ended all the same ─► Storing
+//!          └ the client left ─► Aborting ─┬ it ended nevertheless ─► Storing
 //!                                         └ it broke, or max_wait passed ─────► NothingShared
 //! ```
 //!
-//! After `NothingShared` and `Own` another request leads: of the same worker if one waits there, else of the first
-//! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
-//! `HitForMiss` instead. A client that leaves in `Storing` changes nothing.
+//! After `NothingShared` and `Own` another request becomes the leader: one of the same worker if one waits there,
+//! else one of the first worker that receives the message. If the store has not taken a response to one worker twice,
+//! the outcome is `HitForMiss` instead. A client that disconnects in `Storing` changes nothing.
 //!
-//! Where leader after leader gets an error of its own, more and more requests stop waiting, so that those for a URL that
-//! is refused to everybody do not go to the origin one by one.
+//! If one leader after the other gets an error that is only for its client, more and more requests stop waiting.
+//! Otherwise the requests for a URL that is refused to all clients would be sent to the origin one by one.
 //!
-//! Where a response that is stored proves to be one of several of its URL, the flight goes on, and its followers leave
-//! it for those of their own variants ([`Coalescer::part_variants`]).
+//! If a stored response proves to be one of several of its URL, the flight goes on, and its followers join the
+//! flights of their variants ([`Coalescer::part_variants`]).
 //!
-//! The store says some time after the end of a response that it can be read ([`StoreNews`]). It is asked to while
-//! followers wait, on this worker or on another, which says so ([`Effect::Await`]). Without followers the fill rests: its
-//! lease stays on the board, so that the next request on any worker is a follower. Where the lease is too short for that,
-//! the store is asked a moment later.
+//! The store reports some time after the end of a response that it can be read ([`StoreNews`]). It is asked for that
+//! while followers wait, on this worker or on another that has sent a message ([`Effect::Await`]). Without followers
+//! the fill rests: its lease stays on the board, so that the next request on any worker is a follower. If the lease
+//! is too short for that, the store is asked a moment later.
 //!
-//! A store may lose a fill whose client leaves, and may take no other response to the same entry meanwhile. So a fill
-//! whose client has gone is aborted in front of the next leader ([`Effect::Abort`]). A client whose answer may be 304 may
-//! leave with it. Its request does not lead: the caller leads with a request of its own instead.
+//! A store may lose a fill whose client disconnects, and may not accept another response to the same entry meanwhile.
+//! So a fill whose client is gone is aborted before the next leader starts ([`Effect::Abort`]). A client that may get
+//! a 304 may disconnect after it. Its request is not made a leader: the caller starts another request as the
+//! leader.
 
 pub mod beside;
 pub mod flight;
@@ -93,33 +94,33 @@ pub use next_step::NextStep;
 pub use refreshes::CLAIM_MILLIS;
 pub use storing::{AwaitedFill, SMALL_BYTES, Store, StoreNews};
 
-/// A request that would take part.
+/// A request that may take part in a flight.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The request.
     pub stream: StreamId,
     /// Its key.
     pub key: FlightKey,
-    /// What it asks for.
+    /// The target that it requests.
     pub target: &'a Rc<CanonicalTarget>,
-    /// What it takes to the origin beside its key.
+    /// The headers that it sends to the origin beside those of its key.
     pub own_headers: OwnHeaders,
     /// Whether its response can fill the store.
     pub may_lead: bool,
-    /// Whether it is a fill in the background: it leads for others, or it ends.
+    /// Whether it is a background fill, which is the leader for others or ends.
     pub for_others: bool,
-    /// The rules.
+    /// The settings of its policy.
     pub policy: FlightPolicy,
 }
 
-/// What the caller has to do.
+/// Work for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Let a parked request go on.
+    /// Resume a parked request.
     Resume {
         /// The request.
         stream: StreamId,
-        /// How it goes on.
+        /// The way in which it continues.
         next_step: NextStep,
         /// How long it waited.
         waited: Millis,
@@ -128,7 +129,7 @@ pub enum Effect {
     Fail {
         /// The request.
         stream: StreamId,
-        /// The status that the leader got.
+        /// The status that the leader received.
         status: u16,
         /// How long it waited.
         waited: Millis,
@@ -140,37 +141,38 @@ pub enum Effect {
         /// The message.
         message: FlightMessage,
     },
-    /// Reset the fill that this request has caused, whose client has gone; answer with
-    /// [`Coalescer::fill_broken`] when it is gone.
+    /// Reset the fill of this request, whose client has disconnected. The caller confirms the end of the fill by
+    /// [`Coalescer::fill_broken`].
     Abort {
         /// The request.
         stream: StreamId,
     },
-    /// A fill of the key was aborted, on this worker or on another: the store may still be busy with it.
+    /// Note that a fill of the key was aborted, on this worker or on another. The store may still be busy with it.
     Aborted {
         /// The key.
         key: KeyHash,
     },
-    /// Have the store say when a response that has ended can be read, by [`Coalescer::stored`].
+    /// Have the store report by [`Coalescer::stored`] when a finished response can be read.
     Await {
         /// The key.
         key: KeyHash,
         /// The response.
         fill: AwaitedFill,
     },
-    /// The store need not say it any more.
+    /// Cancel the request for that report.
     AwaitNoMore {
         /// The key.
         key: KeyHash,
     },
-    /// The store is believed to have `target` since the newest soft purge, if there was one.
+    /// Note that the store is believed to have `target` since the newest soft purge, if there was one.
     Confirm {
         /// The key.
         key: KeyHash,
         /// The target that was fetched.
         target: Rc<CanonicalTarget>,
     },
-    /// Remember that responses for the URL of `target` vary with `names`, before anyone of this turn goes on.
+    /// Remember that responses for the URL of `target` vary with `names`. Do so before a request of this turn is
+    /// resumed.
     Learn {
         /// A target of that URL.
         target: Rc<CanonicalTarget>,
@@ -181,24 +183,24 @@ pub enum Effect {
     Count(Metric, u32),
 }
 
-/// A response that is not stored, and says something about the next one for its key.
+/// A response that is not stored, and allows a conclusion about the next response for its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotStored {
     /// The key.
     pub key: KeyHash,
-    /// What its request has taken to the origin beside that.
+    /// The headers that its request sent to the origin beside those of the key.
     pub own_headers: OwnHeaders,
-    /// Why it is not stored.
+    /// The reason why it is not stored.
     pub reason: UncacheableReason,
-    /// For how long requests for the key do not wait for each other at most, where such responses follow each other.
+    /// Longest time for which the key becomes hit-for-miss, if such responses follow each other.
     pub most: Millis,
 }
 
-/// The part that a request of this worker takes in the flight of a key.
+/// The part of one of this worker's requests in the flight of a key.
 #[derive(Clone, Copy, Debug)]
 struct FlightPart {
     key: KeyHash,
-    /// Its place among the requests that wait; `None` for the leader.
+    /// Its place in the waiting list; `None` for the leader.
     place: Option<WaitingPlace>,
 }
 
@@ -212,14 +214,15 @@ pub struct Coalescer {
     parts: NumberMap<StreamId, FlightPart>,
     hints: Hints,
     own_responses: OwnResponses,
-    /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
+    /// Flights that must end before another key of their entry gets a leader on this worker, with that key. Mostly
+    /// empty.
     successors: Vec<(FlightId, KeyHash)>,
     /// The shortest timer period that a flight has needed at the last tick or since.
     period: Millis,
 }
 
 impl Coalescer {
-    /// The coalescer of `worker`, remembering at most `hints` keys.
+    /// The coalescer of `worker`, with at most `hints` hints.
     pub fn new(worker: WorkerId, hints: usize) -> Self {
         Self {
             worker,
@@ -239,23 +242,23 @@ impl Coalescer {
         self.worker
     }
 
-    /// What is remembered of keys.
+    /// The hints about keys.
     pub fn hints(&mut self) -> &mut Hints {
         &mut self.hints
     }
 
-    /// Requests that wait now.
+    /// Number of requests that wait now.
     pub fn parked(&self) -> usize {
         let waiting = self.flights.values().map(|flight| flight.waiters.len());
         waiting.sum()
     }
 
-    /// Keys in flight, as far as this worker takes part.
+    /// Number of flights in which this worker takes part.
     pub fn flights(&self) -> usize {
         self.flights.len()
     }
 
-    /// The request of this worker that leads for `key`.
+    /// The leader for `key`, if it is a request of this worker.
     pub fn leader(&self, key: KeyHash) -> Option<Leader> {
         self.flights.get(&key)?.leader().copied()
     }
@@ -265,13 +268,13 @@ impl Coalescer {
         self.flights.get(&key).map(|flight| flight.role)
     }
 
-    /// Notes that a request waits no longer. How long it has waited, in milliseconds.
+    /// Removes a request that no longer waits. Returns its waiting time in milliseconds.
     fn dismiss(&mut self, waiter: Waiter, now: Millis) -> Millis {
         self.parts.remove(&waiter.stream);
         now.saturating_sub(waiter.since)
     }
 
-    /// Forgets the flight of `key` on this worker, if nothing is left of it.
+    /// Removes the flight of `key` from this worker, if this worker has no part in it any more.
     fn forget_if_over(&mut self, key: KeyHash) {
         if self.flights.get(&key).is_some_and(LocalFlight::is_over) {
             self.flights.remove(&key);
@@ -279,14 +282,14 @@ impl Coalescer {
     }
 }
 
-/// One event's view of the world: the shared store, the time, and the effects so far.
+/// The context of one event: the shared store, the time, and the effects so far.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The board's store.
     pub store: &'a dyn SharedStore,
     /// Monotonic time.
     pub now: Millis,
-    /// What the event leads to.
+    /// Effects of the event.
     pub effects: &'a mut Vec<Effect>,
 }
 
@@ -299,8 +302,9 @@ impl Turn<'_> {
         self.push(Effect::Count(metric, 1));
     }
 
-    /// Waits for the leader of `key`, on another worker, or on this one for another key of the entry. It is told so, again
-    /// too: it may not have heard of it, and then asks the store for nobody.
+    /// Makes this worker a follower of `leader`, which is on another worker, or on this one for another key of the
+    /// entry. Sends the leader a message each time, because an earlier one may have been lost. Without the message a
+    /// leader does not ask the store on behalf of followers.
     fn follow(
         &mut self,
         key: KeyHash,
@@ -316,7 +320,7 @@ impl Turn<'_> {
         self.tell_leader(key, leader);
     }
 
-    /// Tells a leader that requests of this worker wait for it.
+    /// Sends a leader the message that requests of this worker wait for it.
     fn tell_leader(&mut self, key: KeyHash, leader: FlightId) {
         let message = FlightMessage {
             key,
@@ -329,7 +333,7 @@ impl Turn<'_> {
         });
     }
 
-    /// Uses the board; a fault is counted and leaves the caller without an answer.
+    /// Uses the board. Counts an error, and returns `None` for it.
     fn board<R>(
         &mut self,
         operation: impl FnOnce(&mut Board<'_>) -> Result<R, SharedError>,
@@ -343,7 +347,7 @@ impl Turn<'_> {
         self.answer(result)
     }
 
-    /// What shared data has answered; a fault is counted.
+    /// Returns the answer of shared data. Counts an error, and returns `None` for it.
     fn answer<R>(&mut self, result: Result<R, SharedError>) -> Option<R> {
         match result {
             Ok(value) => Some(value),

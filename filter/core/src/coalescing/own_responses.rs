@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses that a request's own headers may have caused: failures of the origin, and responses that are not stored.
 //!
-//! One header can make an application fail, such as an `Accept-Language` that it cannot read, or set a cookie, such as a
-//! `Referer`. If the failure of a leader with such headers were shared, one client could have all others get it; if its
-//! cookie made the key hit-for-miss, one client could switch caching off. So the first such response is its leader's own,
-//! and one of the waiting requests leads with its own headers, if possible with others than those of the former leader.
-//! The second in a row counts for all: a crowd costs an origin that is down two requests. Where nobody waits, the
-//! responses for one key follow each other in [`OwnResponses`]. Where the waiting requests may not lead, as HEADs and
-//! conditional requests, a fill in the background leads for them next ([`Coalescer::lacks_heir`]).
+//! One header can make an application fail, such as an `Accept-Language` that it cannot read, or make it set a
+//! cookie, such as a `Referer`. If the failure of a leader with such headers were shared, one client could inflict it
+//! on all others. If its cookie made the key hit-for-miss, one client could switch caching off. So the first such
+//! response is for its leader only. One of the waiting requests becomes the next leader, with its own headers, if
+//! possible other ones than those of the former leader. The second such response in a row counts for all, so a crowd
+//! costs an origin that is down two requests. If no request waits, the sequence of responses for one key is tracked
+//! in [`OwnResponses`]. If none of the waiting requests may be a leader, such as HEADs and conditional requests, a
+//! background fill becomes the next leader for them ([`Coalescer::lacks_heir`]).
 
 use super::{Coalescer, NotStored, Turn};
 use crate::metrics::Metric;
@@ -15,35 +16,35 @@ use crate::workers::message::{Doubt, FlightOutcome};
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis, OwnHeaders, StreamId};
 
-/// How long a failure is remembered, unless the origin has answered otherwise since.
+/// Time for which a failure is remembered, unless the origin has answered otherwise since.
 const FAILURE_MILLIS: Millis = 10_000;
-/// How long followers without an heir may have a fill in the background lead for them. They go on in batches.
+/// Time for which followers without an heir may have a background fill as their leader. They are released in batches.
 const HEIRLESS_MILLIS: Millis = 1_000;
-/// How many keys are remembered at most. What is forgotten costs one more request.
+/// Most keys that are remembered. A forgotten key costs one more request.
 const MOST_KEYS: usize = 4_096;
 
-/// A response that was its leader's own, where none of the waiting requests may lead.
+/// A response for its leader only, while none of the waiting requests may be a leader.
 #[derive(Clone, Copy, Debug)]
 struct HeirlessResponse {
     doubt: Doubt,
     own_headers: OwnHeaders,
-    /// When it ended its flight.
+    /// Time at which it ended its flight.
     at: Millis,
-    /// Whether a fill in the background has been begun since.
+    /// Whether a background fill has begun since.
     filled: bool,
 }
 
-/// The last responses for a key that say something about the next one.
+/// The last responses for a key that allow a conclusion about the next one.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastResponses {
-    /// Until when a failure of the origin is remembered.
+    /// Time until which a failure of the origin is remembered.
     failed: Millis,
-    /// Until when a response is remembered that was not stored.
+    /// Time until which a response that was not stored is remembered.
     unstored: Millis,
     heirless: Option<HeirlessResponse>,
 }
 
-/// The keys of such responses.
+/// The keys with such responses.
 #[derive(Debug)]
 pub(super) struct OwnResponses {
     keys: RecentKeys<LastResponses>,
@@ -58,7 +59,8 @@ impl Default for OwnResponses {
 }
 
 impl OwnResponses {
-    /// Remembers a response for `key` of that kind until then. Whether another is remembered at `now`.
+    /// Remembers a response of kind `doubt` for `key` until `until`. Returns whether another one is remembered at
+    /// `now`.
     fn note(&mut self, key: KeyHash, doubt: Doubt, now: Millis, until: Millis) -> bool {
         let mut last = self.keys.peek(key).copied().unwrap_or_default();
         let known = match doubt {
@@ -70,7 +72,7 @@ impl OwnResponses {
         before > now
     }
 
-    /// Forgets the response for `key` of that kind.
+    /// Forgets the response of kind `doubt` for `key`.
     fn forget(&mut self, key: KeyHash, doubt: Doubt) {
         if let Some(last) = self.keys.peek_mut(key) {
             match doubt {
@@ -93,19 +95,20 @@ impl OwnResponses {
 }
 
 impl Coalescer {
-    /// Whether requests for `key` go on that may not lead, because the response of their leader was its own.
+    /// Whether the followers of `key` have just lost their leader, whose response was for its client only, and none
+    /// of them may be a leader.
     pub fn lacks_heir(&mut self, key: KeyHash, now: Millis) -> bool {
         self.own_responses.heirless(key, now).is_some()
     }
 
-    /// Lets one fill in the background begin for these requests, which may have waited for one before. False if one has
-    /// begun.
+    /// Allows one background fill for these requests, also if they have waited for one before. Returns false if one
+    /// has begun already.
     pub fn take_heirless_fill(&mut self, key: KeyHash, now: Millis) -> bool {
         let response = self.own_responses.heirless(key, now);
         response.is_some_and(|response| !std::mem::replace(&mut response.filled, true))
     }
 
-    /// Remembers a flight of `key` that ends so while requests wait for it that may not lead.
+    /// Remembers the flight of `key` if it ends with `Own` while requests wait for it that may not be leaders.
     pub(super) fn note_heirless(&mut self, key: KeyHash, outcome: &FlightOutcome, now: Millis) {
         if let FlightOutcome::Own { doubt, own_headers } = *outcome {
             let response = HeirlessResponse {
@@ -118,8 +121,8 @@ impl Coalescer {
         }
     }
 
-    /// Goes on with such a flight in the one that a fill in the background leads: the next response of that kind counts
-    /// for all.
+    /// Carries the doubt of such a flight over to the flight of its background fill: the next response of that kind
+    /// counts for all.
     pub(super) fn inherit(&mut self, key: KeyHash, now: Millis) {
         let former = self.own_responses.heirless(key, now);
         if let Some((former, flight)) = former.zip(self.flights.get_mut(&key)) {
@@ -127,8 +130,8 @@ impl Coalescer {
         }
     }
 
-    /// Remembers a failure of the origin that `stream` has met for `key`. True if the failure is its own: the request has
-    /// own headers, and the failure is the first in a row.
+    /// Remembers a failure of the origin for `stream` and `key`. Returns true if the failure is the request's own:
+    /// the request has own headers, and the failure is the first in a row.
     pub fn meet_failure(
         &mut self,
         key: KeyHash,
@@ -141,8 +144,8 @@ impl Coalescer {
         self.is_first(Doubt::Failed, stream, before) && !own_headers.is_none()
     }
 
-    /// Whether the response to `stream` is the first of its kind in a row; `before` says that one for its key is
-    /// remembered, which counts where nobody waits.
+    /// Whether the response to `stream` is the first of its kind in a row. `before` is whether one is remembered for
+    /// its key; it counts if no request waits.
     fn is_first(&mut self, doubt: Doubt, stream: StreamId, before: bool) -> bool {
         let led = self.led_by(stream);
         match led.and_then(|led| self.flights.get(&led)) {
@@ -152,12 +155,13 @@ impl Coalescer {
         }
     }
 
-    /// The origin has answered a request for `key`, and did not fail.
+    /// Forgets a failure, because the origin has answered a request for `key` and did not fail.
     pub fn origin_is_well(&mut self, key: KeyHash) {
         self.own_responses.forget(key, Doubt::Failed);
     }
 
-    /// The origin has failed the leader of `key`, whose followers get that `status`, unless the failure is its own.
+    /// Ends the flight of `key` with `status` for the followers, because the origin failed for the leader. If the
+    /// failure is the leader's own, another request becomes the leader.
     pub(super) fn failed(&mut self, key: KeyHash, status: u16, turn: &mut Turn<'_>) {
         let Some(leader) = self.leader(key) else {
             return;
@@ -169,8 +173,8 @@ impl Coalescer {
         }
     }
 
-    /// ORIGIN has seen a response to `stream` that is not stored. Requests for its key do not wait for each other for a
-    /// while, unless that may be the doing of its own headers.
+    /// Handles a response to `stream` that is not stored, as ORIGIN has seen. The key becomes hit-for-miss for some
+    /// time, unless the request's own headers may be the reason.
     pub fn response_is_not_stored(
         &mut self,
         stream: StreamId,
@@ -201,13 +205,13 @@ impl Coalescer {
         }
     }
 
-    /// The response for `key` goes into the store, so that the key is not hit-for-miss any more.
+    /// Ends the hit-for-miss of `key`, because a response for it is being stored.
     pub fn response_is_stored(&mut self, key: KeyHash) {
         self.own_responses.forget(key, Doubt::NotStored);
         self.hints.end_mark(key);
     }
 
-    /// The response of the leader of `key` is its own: another request leads.
+    /// Makes another request the leader of `key`, because the response of the present leader is for its client only.
     pub(super) fn pass_on(&mut self, key: KeyHash, doubt: Doubt, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;

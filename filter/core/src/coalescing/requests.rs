@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests: how one is admitted, and what happens when it goes away.
+//! Requests: their admission, and their end.
 
 use std::rc::Rc;
 
@@ -13,9 +13,10 @@ use crate::workers::message::FlightOutcome;
 use crate::workers::{FlightId, KeyHash, Millis, StreamId};
 
 impl Coalescer {
-    /// How a request goes on that neither leads nor waits; `None` if nothing is remembered of its key.
+    /// Returns the next step of a request whose key has a hint. Returns `None` for a key without a hint, whose
+    /// request must be a leader or a follower.
     pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<NextStep> {
-        // A hit from before may be on its way to its client still, and has made a hint.
+        // An earlier hit may still be on its way to its client, and may have set a hint.
         let flight = self.flights.get(&key);
         if flight.is_some_and(|flight| flight.awaits == AwaitedEntry::Returning) {
             return None;
@@ -26,13 +27,13 @@ impl Coalescer {
         })
     }
 
-    /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.
+    /// Whether a request for `key` needs no lookup: the key has a hint, or is in flight on this worker.
     pub fn knows(&mut self, key: KeyHash, now: Millis) -> bool {
         let in_flight = self.flights.contains_key(&key) || self.resting.contains(key);
         in_flight || self.hints.get(key, now).is_some()
     }
 
-    /// A request has come. How it goes on, or `None` if it waits.
+    /// Admits a new request. Returns its next step, or `None` if it waits.
     pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<NextStep> {
         if let Some(remembered) = self.remembered(request.key.key, turn.now) {
             return Some(self.check_mark(request, remembered, turn));
@@ -80,7 +81,7 @@ impl Coalescer {
         }
     }
 
-    /// Lets a request for a key that is hit-for-miss lead now and then, for which nobody waits. Else it goes on as is
+    /// Makes a request for a hit-for-miss key a leader now and then, without followers. Otherwise returns
     /// `remembered`.
     fn check_mark(
         &mut self,
@@ -104,8 +105,8 @@ impl Coalescer {
         remembered
     }
 
-    /// A request for a key that was believed fresh has reached the origin: the hint was wrong, and the requests that come
-    /// now should wait for this one.
+    /// Notes that a request for a key with the hint "fresh" has reached the origin. The hint was wrong, so the
+    /// requests that arrive from now on should wait for this one.
     pub fn unexpected_miss(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         turn.count(Metric::UnexpectedMisses);
         self.hints.forget(request.key.key);
@@ -119,8 +120,8 @@ impl Coalescer {
         }
     }
 
-    /// The store does not have an object that it served a moment ago, and is about to serve it again: the requests that
-    /// come now wait for that.
+    /// Has new requests wait for an object that the store served a moment ago, does not have now, and is about to
+    /// serve again.
     pub fn await_return(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         let key = request.key.key;
         self.hints.expire(key);
@@ -172,7 +173,7 @@ impl Coalescer {
             .insert(request.stream, FlightPart { key, place: None });
     }
 
-    /// Notes that `next` is led after a flight of `key`, if that is another key.
+    /// Notes that `next` gets its leader after a flight of `key`, if the keys differ.
     pub(super) fn add_successor(&mut self, key: KeyHash, flight: FlightId, next: KeyHash) {
         if key == next {
             return;
@@ -215,18 +216,18 @@ impl Coalescer {
         None
     }
 
-    /// Whether a request leads or waits. [`Coalescer::closed`] has nothing to do for any other.
+    /// Whether a request is a leader or waits. [`Coalescer::closed`] has nothing to do for any other.
     pub fn takes_part(&self, stream: StreamId) -> bool {
         self.parts.contains_key(&stream)
     }
 
-    /// The client of `stream` has gone, or its response has been sent.
+    /// Handles the end of `stream`: its client has disconnected, or its response has been sent.
     pub fn closed(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         let Some(&FlightPart { key, place }) = self.parts.get(&stream) else {
             return;
         };
         let Some(flight) = self.flights.get_mut(&key) else {
-            // Its fill rests, and needs no client.
+            // Its fill rests, and does not need a client.
             self.parts.remove(&stream);
             return;
         };
@@ -241,15 +242,15 @@ impl Coalescer {
                     turn.push(Effect::Abort { stream });
                 }
                 Phase::Fetching => self.finish(key, FlightOutcome::NothingShared, turn),
-                // The store has all that it needs, or the end of the fill is still to come.
+                // The store has the whole response, or the end of the fill is still to be reported.
                 Phase::Storing { .. } | Phase::Aborting { .. } => {}
             }
         }
     }
 
-    /// Takes those requests of this worker off the waiting list to which `answer` gives an answer: the headers of the
-    /// response that they wait for are enough, or they need not wait for it. Each comes back with the milliseconds that
-    /// it has waited and its answer.
+    /// Takes those requests of this worker off the waiting list for which `answer` returns an answer: the headers of
+    /// the response suffice for them, or they need not wait for it. Returns each with its waiting time in
+    /// milliseconds and its answer.
     pub fn answer_waiting<T>(
         &mut self,
         key: KeyHash,

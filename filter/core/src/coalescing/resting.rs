@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fills that have ended while no request waited for them: the store is not asked for them until one does.
+//! Fills that have ended while no request waited for them. The store is not asked for them until a request waits.
 //!
-//! Most objects are not asked for twice within seconds, and to ask the store costs about as much as a hit. So such a
-//! fill keeps its lease on the board, and its worker remembers it here. The first request for the key, on whichever
-//! worker, is the first that waits: then the store is asked as for any other fill. When the lease ends the store has had
-//! the time that it may take, and is believed to have the response.
+//! Most objects are not requested twice within seconds, and asking the store costs about as much as a hit. So such a
+//! fill keeps its lease on the board, and its worker remembers it here. The first request for the key, on any worker,
+//! is the first follower. Then the store is asked, as for any other fill. When the lease ends, the store has had its
+//! allowed time, and is believed to have the response.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::workers::{FlightId, KeyHash, Millis, NumberMap};
 #[derive(Debug)]
 struct EndedFill {
     flight: LocalFlight,
-    /// When its lease ends.
+    /// Time at which its lease ends.
     end: Millis,
 }
 
@@ -25,7 +25,7 @@ struct EndedFill {
 #[derive(Debug, Default)]
 pub(super) struct RestingFills {
     fills: NumberMap<KeyHash, EndedFill>,
-    /// When the lease of each ends, in the order in which they came. Those that were taken back stay here until then.
+    /// The end of each lease, in the order of arrival. Fills that were taken back stay here until then.
     ends: VecDeque<(Millis, KeyHash)>,
 }
 
@@ -40,17 +40,17 @@ impl RestingFills {
         self.fills.is_empty()
     }
 
-    /// Whether that of `key` is among them.
+    /// Whether the fill of `key` rests.
     pub fn contains(&self, key: KeyHash) -> bool {
         self.fills.contains_key(&key)
     }
 
-    /// That of `key`.
+    /// The flight of the resting fill of `key`.
     pub fn get_mut(&mut self, key: KeyHash) -> Option<&mut LocalFlight> {
         self.fills.get_mut(&key).map(|fill| &mut fill.flight)
     }
 
-    /// Whether flight `id` of `key` is among them.
+    /// Whether flight `id` of `key` rests.
     pub fn is_led_as(&self, key: KeyHash, id: FlightId) -> bool {
         let fill = self.fills.get(&key);
         fill.is_some_and(|fill| fill.flight.leads_as(id))
@@ -65,7 +65,7 @@ impl RestingFills {
         self.fills.remove(&key).map(|fill| fill.flight)
     }
 
-    /// Takes the next whose lease has ended.
+    /// Removes the next fill whose lease has ended.
     fn next_ended(&mut self, now: Millis) -> Option<(KeyHash, LocalFlight)> {
         while let Some((end, key)) = self.ends.front().copied()
             && end <= now
@@ -80,13 +80,13 @@ impl RestingFills {
 }
 
 impl Coalescer {
-    /// Ended fills of this worker for which the store has not been asked.
+    /// Number of ended fills of this worker for which the store has not been asked.
     pub fn resting(&self) -> usize {
         self.resting.len()
     }
 
-    /// Lets a fill rest that has ended, for which no request waits. False if the store is to be asked: the lease does
-    /// not last for as long as the store may take, or something else is remembered of the key.
+    /// Lets an ended fill rest for which no request waits. Returns false if the store has to be asked, because the
+    /// lease is shorter than the store's allowed time, or because the key has a hint.
     pub(super) fn rest(&mut self, key: KeyHash, turn: &mut Turn<'_>) -> bool {
         let now = turn.now;
         let (fills, remembered) = (self.resting.len(), self.hints.get(key, now));
@@ -102,7 +102,7 @@ impl Coalescer {
         };
         let (id, needed) = (leader.id, now + policy.patience());
         let mut end = leader.renewed + policy.lease;
-        // A lease that is much longer would have others wait for a worker that has died.
+        // With a much longer lease, other workers would wait for a worker that has died.
         if end < needed || end > needed + policy.patience() {
             let renewed = turn.board(|board| board.renew(board_key, id, needed, now));
             if renewed != Some(true) {
@@ -117,8 +117,8 @@ impl Coalescer {
         true
     }
 
-    /// Takes the fill of `key` back among the flights, if it rests: a request has come that waits for it. If the
-    /// response has expired meanwhile, that request leads.
+    /// Takes the fill of `key` back among the flights, if it rests, because a new request waits for it. If the
+    /// response has expired meanwhile, that request becomes the leader.
     pub(super) fn take_back(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         self.restore(key, turn.now);
         self.pass_on_expired(key, turn);
@@ -137,7 +137,7 @@ impl Coalescer {
         self.hasten(key);
     }
 
-    /// Believes the fills to be stored for which no request has come while their leases lasted.
+    /// Sets the hint "fresh" for fills whose leases have ended without a request: they are believed to be stored.
     pub(super) fn end_resting(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now;
         while let Some((key, flight)) = self.resting.next_ended(now) {

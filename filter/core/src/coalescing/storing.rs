@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses that have ended, until the store says that they can be read.
+//! Responses that have ended, until the store reports that they can be read.
 
 use std::rc::Rc;
 
@@ -11,64 +11,66 @@ use crate::metrics::Metric;
 use crate::workers::message::FlightOutcome;
 use crate::workers::{KeyHash, Millis, StreamId};
 
-/// A response that the store is to make readable.
+/// A response that the store is about to make readable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedFill {
     /// The target that was fetched.
     pub target: Rc<CanonicalTarget>,
-    /// The request that has caused the fill.
+    /// The request that caused the fill.
     pub stream: StreamId,
-    /// When the origin answered, if it has.
+    /// Time at which the origin answered, if it has.
     pub answered: Option<Millis>,
-    /// Whether the object was served a moment ago, and no request fetches it.
+    /// Whether the store served the object a moment ago, so that no request fetches it.
     pub is_returning: bool,
-    /// Whether requests wait, so that the store is to look at once.
+    /// Whether requests wait, so that the store has to be asked at once.
     pub urgent: bool,
-    /// How long the store may take.
+    /// Time within which the store has to make it readable.
     pub patience: Millis,
 }
 
-/// Objects of at most so many bytes are small: a call of the filter's own can bring them.
+/// Largest size of a small object. Only a small object can be fetched by a call of the filter.
 pub const SMALL_BYTES: u64 = 1 << 20;
 
-/// The store's word on such a response.
+/// The store's report about such a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreNews {
     /// The store serves the response of the flight, or a newer one.
     Readable {
-        /// Until when it is fresh.
+        /// Time until which it is fresh.
         until: Millis,
-        /// Whether a call can bring it.
+        /// Whether a call can fetch it.
         small: bool,
     },
     /// The store has the response of the flight or a newer one, and each use validates it.
     Validated,
-    /// The store does not have it, which says nothing of the next response.
+    /// The store does not have it. This allows no conclusion about the next response.
     Lost,
     /// The store has not taken a response that it should have taken.
     NotTaken,
 }
 
-/// A store, as the flights of one worker know it. It says some time after the end of a response what it has of it.
+/// A store, as the flights of one worker see it. It reports some time after the end of a response whether it has the
+/// response.
 pub trait Store {
-    /// Waits for a response that has ended, or looks at once for one that is waited for, if that is urgent now.
+    /// Has the store report about a response that has ended. If `fill` is urgent, the store is asked at once, also if
+    /// it is awaited already.
     fn await_fill(&mut self, key: KeyHash, fill: AwaitedFill, now: Millis);
 
-    /// Ends the wait for `key`.
+    /// Cancels the report for `key`.
     fn await_no_more(&mut self, key: KeyHash);
 
     /// Notes that a fill of `key` was aborted.
     fn note_abort(&mut self, key: KeyHash, now: Millis);
 
-    /// Takes what is known at `now` of the responses that are waited for. The wait for each of them is over.
+    /// Takes the reports that are available at `now`. Each of them ends the wait for its response.
     fn take_news(&mut self, now: Millis) -> Vec<(KeyHash, StoreNews)>;
 
-    /// The timer period in which [`Store::take_news`] is wanted, in milliseconds.
+    /// The timer period in which [`Store::take_news`] must be called, in milliseconds.
     fn tick_period(&self) -> Option<Millis>;
 }
 
 impl LocalFlight {
-    /// Waits for the store, which is about to serve the object again, in the place of a response.
+    /// Waits for the store to serve the object again, instead of a response from the origin.
     pub(super) fn await_return(&mut self) {
         self.awaits = AwaitedEntry::Returning;
         if let Some(leader) = self.leader_mut() {
@@ -76,7 +78,7 @@ impl LocalFlight {
         }
     }
 
-    /// The response that its leader waits for the store with.
+    /// The response with which the leader waits for the store.
     fn awaited_fill(&self, urgent: bool) -> Option<AwaitedFill> {
         let leader = self.leader()?;
         Some(AwaitedFill {
@@ -91,8 +93,8 @@ impl LocalFlight {
 }
 
 impl Turn<'_> {
-    /// Has the store say when the response can be read that the leader of `flight` has brought. It looks at once if requests
-    /// wait.
+    /// Has the store report when the response of the flight's leader can be read. The store is asked at once if
+    /// requests wait.
     pub(super) fn await_store(&mut self, key: KeyHash, flight: &mut LocalFlight, urgent: bool) {
         let Some(fill) = flight.awaited_fill(urgent) else {
             return;
@@ -103,7 +105,7 @@ impl Turn<'_> {
         self.push(Effect::Await { key, fill });
     }
 
-    /// Has the store look at once, as a request waits for a leader of this worker, if the response has ended.
+    /// Has the store asked at once, because a request waits for a leader of this worker, if the response has ended.
     pub(super) fn urge_store(&mut self, key: KeyHash, flight: &mut LocalFlight) {
         let phase = flight.leader().map(|leader| leader.phase);
         if phase == Some(Phase::Storing { urged: false }) {
@@ -113,7 +115,7 @@ impl Turn<'_> {
 }
 
 impl Coalescer {
-    /// The response of the fill has come to its end.
+    /// Handles the end of the fill's response.
     pub fn fill_ended(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         let now = turn.now;
         let Some((key, leader)) = self.leader_of(stream) else {
@@ -134,7 +136,7 @@ impl Coalescer {
         self.hasten(key);
     }
 
-    /// The store has said what it has of the response for `key`.
+    /// Handles the store's report about the response for `key`.
     pub fn stored(&mut self, key: KeyHash, news: StoreNews, turn: &mut Turn<'_>) {
         let flight = self.flights.get_mut(&key);
         let Some(flight) = flight.filter(|flight| flight.is_storing()) else {
@@ -162,8 +164,8 @@ impl Coalescer {
         self.finish(key, outcome, turn);
     }
 
-    /// The store has not taken a response that it should have taken: another request tries once more. After the second
-    /// time the key is hit-for-miss.
+    /// Makes another request the leader, because the store has not taken a response that it should have taken. After
+    /// the second time the key is hit-for-miss.
     pub(super) fn not_taken(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
@@ -180,7 +182,8 @@ impl Coalescer {
         self.finish(key, outcome, turn);
     }
 
-    /// Has another request lead if the response has expired that the store was to make readable: it will not say so.
+    /// Makes another request the leader if the response that the store was to make readable has expired, because the
+    /// store will not report it.
     pub(super) fn pass_on_expired(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let flight = self.flights.get(&key);
         if flight.is_some_and(|flight| flight.has_expired(turn.now)) {
@@ -188,7 +191,7 @@ impl Coalescer {
         }
     }
 
-    /// Whether the response for `key` has come to this worker whole, and the store is busy with it.
+    /// Whether the whole response for `key` has arrived on this worker, and the store is still writing it.
     pub fn is_storing(&self, key: KeyHash) -> bool {
         let flight = self.flights.get(&key);
         flight.is_some_and(LocalFlight::is_storing) || self.resting.contains(key)

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Time: leases are renewed, lost news is looked for, stalled leaders are left.
+//! The timer: renews leases, looks for lost messages, and releases the followers of stalled leaders.
 
 use super::{Coalescer, NextStep, Turn};
 use crate::coalescing::flight::{LONGEST_TICK_MILLIS, Leader, LocalFlight, Role, Rush};
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
 
-/// Time between the batches that leave a stalled leader.
+/// Time between the batches of followers that leave a stalled leader.
 const RUSH_MILLIS: Millis = 100;
 
 impl Coalescer {
-    /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits, leads or rests.
+    /// Period after which the next [`Coalescer::tick`] is due; `None` while this worker has no flight and no resting
+    /// fill.
     pub fn tick_period(&self) -> Option<Millis> {
         if !self.flights.is_empty() {
             Some(self.period)
@@ -21,13 +22,13 @@ impl Coalescer {
         }
     }
 
-    /// Takes note that the flight of `key` needs the timer, maybe more often than before.
+    /// Shortens the timer period to the need of the flight of `key`.
     pub(super) fn hasten(&mut self, key: KeyHash) {
         let needed = self.flights.get(&key).map(LocalFlight::tick_period);
         self.period = needed.map_or(self.period, |needed| needed.min(self.period));
     }
 
-    /// Time has passed: leases are renewed, lost news is looked for, stalled leaders are left.
+    /// Renews leases, looks for lost messages, and releases followers of stalled leaders.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
         for key in keys {
@@ -53,7 +54,7 @@ impl Coalescer {
         self.period = needed.min().unwrap_or(LONGEST_TICK_MILLIS);
     }
 
-    /// Looks at the board for every key that another worker leads, as after the loss of a queue.
+    /// Reads the board for every key that another worker leads, for example after a queue was lost.
     pub fn rescan_all(&mut self, turn: &mut Turn<'_>) {
         let follows = |(key, flight): (&KeyHash, &LocalFlight)| (!flight.leads()).then_some(*key);
         let keys: Vec<KeyHash> = self.flights.iter().filter_map(follows).collect();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requests of one worker that wait for one flight, in the order in which they came.
+//! The requests of one worker that wait for one flight, in order of arrival.
 
 use std::collections::VecDeque;
 
 use crate::workers::{Millis, OwnHeaders, StreamId};
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiter {
     /// The request.
     pub stream: StreamId,
     /// When it began to wait.
     pub since: Millis,
-    /// The headers that it takes to the origin beside its key.
+    /// The headers that it sends to the origin beside those of its key.
     pub own_headers: OwnHeaders,
-    /// Whether its response can fill the store, so that it may lead.
+    /// Whether its response can fill the store, so that it may be the leader.
     pub may_lead: bool,
-    /// Whether it is there to lead for others, and for nothing else.
+    /// Whether it only exists to be the leader for others.
     pub for_others: bool,
 }
 
@@ -43,7 +43,7 @@ impl WaitingList {
         self.waiters.is_empty()
     }
 
-    /// Adds a request at the end. Gives its place.
+    /// Adds a request at the end. Returns its place.
     pub fn push(&mut self, waiter: Waiter) -> WaitingPlace {
         self.last += 1;
         let place = WaitingPlace(self.last);
@@ -51,7 +51,7 @@ impl WaitingList {
         place
     }
 
-    /// Takes the request at that place.
+    /// Removes the request at `place`.
     pub fn take(&mut self, place: WaitingPlace) -> Option<Waiter> {
         let at = self
             .waiters
@@ -59,19 +59,19 @@ impl WaitingList {
         self.waiters.remove(at.ok()?).map(|(_, waiter)| waiter)
     }
 
-    /// Takes the request that has waited longest.
+    /// Removes the request that has waited longest.
     pub fn take_first(&mut self) -> Option<Waiter> {
         self.waiters.pop_front().map(|(_, waiter)| waiter)
     }
 
-    /// Takes all requests, in their order.
+    /// Removes all requests, in their order.
     pub fn take_all(&mut self) -> impl Iterator<Item = Waiter> + use<> {
         std::mem::take(&mut self.waiters)
             .into_iter()
             .map(|(_, waiter)| waiter)
     }
 
-    /// Takes the requests that `leaves` is true of, which is asked of all in their order.
+    /// Removes the requests for which `leaves` is true. Calls it for each request, in their order.
     pub fn take_if(&mut self, mut leaves: impl FnMut(&Waiter) -> bool) -> Vec<Waiter> {
         let mut left = Vec::new();
         self.waiters.retain(|(_, waiter)| {
@@ -84,8 +84,8 @@ impl WaitingList {
         left
     }
 
-    /// The place of the request that leads next: the first that may lead. A request whose own headers are not among the
-    /// `doubted` ones comes in front of one with such headers.
+    /// The place of the next leader: the first request that may be one. Requests whose own headers are not among
+    /// `doubted` are preferred.
     pub fn heir(&self, doubted: [Option<OwnHeaders>; 2]) -> Option<WaitingPlace> {
         let leads = |(_, waiter): &&(WaitingPlace, Waiter)| waiter.may_lead;
         let differs = |waiter: &Waiter| !doubted.contains(&Some(waiter.own_headers));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! For how long a response may be served (RFC 9111, 4.2).
+//! The time for which a response may be served (RFC 9111, 4.2).
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::http::syntax::date;
 use crate::http::syntax::field_value::FieldValue;
 use crate::policy::{CachePolicy, Origin, Policy, Rule, Ttl};
 
-/// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without a word of its own leaves that as
-/// it is.
+/// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without directives does not change
+/// this for the stored response.
 pub(super) fn is_validated_at_each_use(
     policy: &Policy,
     rule: &Rule,
@@ -26,7 +26,7 @@ pub(super) fn is_validated_at_each_use(
     control.no_cache || before.is_some_and(|stored| stored.lifetime.must_be_validated())
 }
 
-/// The lifetime of a response that each use validates, for which it has to have a validator.
+/// The lifetime of a response that each use validates. It has to have a validator for that.
 pub(super) fn never_fresh(
     rule: &Rule,
     status: u16,
@@ -41,8 +41,9 @@ pub(super) fn never_fresh(
     }
 }
 
-/// The stored lifetime, which a 304 without a word of its own leaves as it is (RFC 9111, 3.2 and 4.3.4): what the origin
-/// has said, whatever the policy says of silent responses, and a guess where the policy says nothing.
+/// The stored lifetime, which a 304 without directives does not change (RFC 9111, 3.2 and 4.3.4). If it is the
+/// origin's, it is kept whatever the policy says about responses without directives. If it is heuristic, it is kept
+/// unless the policy sets a time.
 pub(super) fn inherited(
     policy: &Policy,
     rule: &Rule,
@@ -58,13 +59,13 @@ pub(super) fn inherited(
     (holds && silent).then_some(stored.lifetime)
 }
 
-/// Whether the origin has said something of caching with the response, or with the stored one that it freshens.
+/// Whether the origin sent directives about caching with the response, or with the stored one that it freshens.
 pub(super) fn is_said(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>) -> bool {
     let stored = facts.freshens.is_some_and(|stored| stored.is_said);
     stored || (rule.honor_cache_control && !facts.is_silent(policy))
 }
 
-/// RFC 9111, 4.2.1, with heuristics or the policy's time where the origin does not say.
+/// The freshness lifetime (RFC 9111, 4.2.1). Without one of the origin's it is heuristic, or the policy's.
 pub(super) fn ttl(
     policy: &Policy,
     rule: &Rule,
@@ -81,7 +82,7 @@ pub(super) fn ttl(
         (lifetime, _) => lifetime,
     };
     match (lifetime, table) {
-        // An origin that gives a year to all that it sends does not mean its errors.
+        // An origin that gives a year to all its responses does not mean its errors.
         (Some(seconds), Ttl::Fixed(most)) if is_server_error(facts.status) => {
             Ok(seconds.min(most.as_secs()))
         }
@@ -94,14 +95,16 @@ pub(super) fn ttl(
     }
 }
 
-/// Whether a response with that status is kept for the policy's time where the origin does not say for how long. What an
-/// HTTP origin answers is, by RFC 9110, or as the policy names the status; a bucket has no other way to answer.
+/// Whether a response with that status is kept for the policy's time if the origin sends no lifetime. A response of
+/// an HTTP origin is kept if RFC 9110 allows it, or if the policy names the status. A response of a bucket always is,
+/// because a bucket cannot answer in another way.
 fn may_be_silent(policy: &Policy, rule: &Rule, code: u16) -> bool {
     let bucket = matches!(policy.origin, Origin::Bucket(_));
     bucket || status::is_heuristically_cacheable(code) || rule.ttl.names(code)
 }
 
-/// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock, in seconds.
+/// The heuristic lifetime in seconds: a part of the time since the object was last changed (RFC 9111, 4.2.2), by the
+/// origin's clock.
 fn heuristic(
     policy: &CachePolicy,
     facts: &ResponseFacts<'_>,
@@ -118,11 +121,11 @@ fn heuristic(
     Some(part.min(policy.heuristic_max.as_secs()))
 }
 
-/// For how long a response may be served: besides `ttl`, stale while it is refreshed, and while the origin fails.
+/// The times for which a response may be served: `ttl`, and stale while it is refreshed or while the origin fails.
 ///
-/// The origin's word comes before the policy's, and none of them counts where staleness is forbidden.
-/// A 5xx is never stale, as what takes the place of an error must not be one; nor is a 4xx while it is
-/// refreshed unless the origin says so, as an object that has just been made should be seen.
+/// The origin's directives take precedence over the policy. None of them counts if staleness is forbidden. A 5xx is
+/// never served stale, because a stale response replaces errors and must not be one. A 4xx is not served stale while
+/// it is refreshed, unless the origin allows it, because an object that has just been created should be seen.
 pub(super) fn lifetime(ttl: u64, rule: &Rule, status: u16, control: &CacheControl) -> Lifetime {
     if forbids_stale(status, control) {
         return Lifetime {
@@ -147,8 +150,8 @@ pub(super) fn forbids_stale(status: u16, control: &CacheControl) -> bool {
     control.forbids_stale() || is_server_error(status)
 }
 
-/// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong
-/// (RFC 9111, 4.2.1). What is no date, `0` above all, lies in the past (5.3).
+/// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong (RFC 9111, 4.2.1). An
+/// invalid date, above all `0`, is in the past (5.3).
 fn until(expires: &str, date: Option<FieldValue<'_>>, now_unix: i64) -> u64 {
     let Some(expires) = date::parse_at(expires, now_unix) else {
         return 0;
@@ -159,7 +162,7 @@ fn until(expires: &str, date: Option<FieldValue<'_>>, now_unix: i64) -> u64 {
     u64::try_from(expires.saturating_sub(date)).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
 }
 
-/// RFC 9111, 5.1: of a list the first member counts, and what is no number is ignored.
+/// The value of `Age` (RFC 9111, 5.1): the first member of a list counts, and an invalid number is ignored.
 pub(super) fn age(header: Option<FieldValue<'_>>) -> u64 {
     header
         .and_then(|value| value.bytes().split(|byte| *byte == b',').next())

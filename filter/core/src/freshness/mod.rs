@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a response is stored, and for how long.
+//! Decides whether a response is stored, and for how long.
 
 mod lifetime;
 mod origin_directives;
@@ -21,18 +21,19 @@ pub use reason::UncacheableReason;
 pub use stream::is_stream;
 pub use verdict::{Freshened, Lifetime, Storage, Verdict};
 
-/// What Envoy's cache filters store; any other status is stored in disguise.
+/// The statuses that Envoy's cache filters store. A response with another status is stored under one of these.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
 
-/// What of a response decides about it. A 304 that freshens a stored response stands for a 200.
+/// The facts of a response that decide whether and how long it is stored. A 304 that freshens a stored response
+/// stands for a 200.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseFacts<'a> {
     /// `:status`.
     pub status: u16,
     /// `Cache-Control`, its lines joined by commas.
     pub cache_control: Option<FieldValue<'a>>,
-    /// The fields of the policy's `targeted_fields` that it has: names, in lower case, and values,
-    /// their lines joined by commas.
+    /// The fields of the policy's `targeted_fields` that it has: names in lower case, and values, with their lines
+    /// joined by commas.
     pub targeted: &'a [(&'a str, FieldValue<'a>)],
     /// `Expires`.
     pub expires: Option<FieldValue<'a>>,
@@ -42,28 +43,28 @@ pub struct ResponseFacts<'a> {
     pub last_modified: Option<FieldValue<'a>>,
     /// `Age`.
     pub age: Option<FieldValue<'a>>,
-    /// The members of `Vary` that the key does not have, with commas between them.
+    /// The members of `Vary` that the key lacks, with commas between them.
     pub vary: Option<FieldValue<'a>>,
-    /// A surrogate key or cache group is no text, so that no purge would find the response by it.
+    /// Whether a surrogate key or a cache group is not text, so that no purge would find the response by it.
     pub has_unreadable_key: bool,
-    /// It has the media type of a stream, and no length ([`is_stream`]).
+    /// Whether it has the media type of a stream, and no length ([`is_stream`]).
     pub is_stream: bool,
-    /// There is a `Set-Cookie`.
+    /// Whether there is a `Set-Cookie`.
     pub has_set_cookie: bool,
-    /// The request took its client's `Cookie` to the origin.
+    /// Whether the request sent its client's `Cookie` to the origin.
     pub answers_cookie: bool,
-    /// There is an `ETag` or a `Last-Modified` that can be read.
+    /// Whether there is an `ETag` or a `Last-Modified` that can be read.
     pub has_validator: bool,
     /// `Content-Length`.
     pub content_length: Option<u64>,
     /// The stored response that it freshens.
     pub freshens: Option<Freshened>,
-    /// The request had an `Authorization` that the origin has seen.
+    /// Whether the request had an `Authorization` that the origin has seen.
     pub authenticated: bool,
 }
 
 impl ResponseFacts<'_> {
-    /// Whether the origin says nothing of caching.
+    /// Whether the response has no directives about caching.
     fn is_silent(&self, policy: &Policy) -> bool {
         let targeted = || targeted::directives(&policy.cache.targeted_fields, self.targeted);
         self.cache_control.is_none()
@@ -72,7 +73,7 @@ impl ResponseFacts<'_> {
     }
 }
 
-/// Whether a response that came at `now_unix` is stored, and for how long; `rule` is that of its path.
+/// Decides whether a response that arrived at `now_unix` is stored, and for how long; `rule` is the one of its path.
 pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdict {
     if is_request_error(policy, facts.status) {
         return Verdict::RequestError;
@@ -90,20 +91,21 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
         Err(UncacheableReason::NoLifetime) if may_be_shared_once(policy, facts.status) => {
             Verdict::ShareOnce
         }
-        // Of other requests for the URL it says nothing.
+        // It allows no conclusion about other requests for the URL.
         Err(reason @ UncacheableReason::Cookie) => Verdict::Passing(reason),
         Err(reason) if lasts => Verdict::Uncacheable(reason),
         Err(reason) => Verdict::Passing(reason),
     }
 }
 
-/// Whether those who wait may share a response of which the origin says nothing. Where cookies are ignored, one of them may
-/// have a cookie by which its own response would be another.
+/// Whether the waiting requests may share a response without directives about caching. If cookies are ignored, one of
+/// these requests may have a cookie with which its response would be another.
 fn may_be_shared_once(policy: &Policy, status: u16) -> bool {
     status::is_heuristically_cacheable(status) && policy.request.cookies != Cookies::Ignore
 }
 
-/// The verdict on a response to a request with `Authorization` (RFC 9111, 3.5). An error may be about the credentials.
+/// The verdict on a response to a request with `Authorization` (RFC 9111, 3.5). An error may be caused by the
+/// credentials.
 fn judge_authenticated(
     policy: &Policy,
     rule: &Rule,
@@ -117,8 +119,8 @@ fn judge_authenticated(
     }
 }
 
-/// Whether a status is an error that the request itself may have caused. A bucket sees nothing of a request but the key
-/// and the edge's signature.
+/// Whether a status is an error that the request itself may have caused. A bucket gets nothing of a request except
+/// the key and the edge's signature.
 pub const fn is_request_error(policy: &Policy, status: u16) -> bool {
     status::is_request_error(status) && matches!(policy.origin, Origin::Http(_))
 }
@@ -129,7 +131,7 @@ fn storage(
     facts: &ResponseFacts<'_>,
     now_unix: i64,
 ) -> Result<Storage, UncacheableReason> {
-    // RFC 9111, 3: final, and understood. Envoy's caches know no partial responses (3.3).
+    // RFC 9111, 3: final, and understood. Envoy's caches do not know partial responses (3.3).
     if !matches!(facts.status, 200..=599) || matches!(facts.status, 206 | 304) {
         return Err(UncacheableReason::Status);
     }
@@ -142,7 +144,7 @@ fn storage(
     }
     let may_ask = matches!(facts.status, 200 | 203) && facts.has_validator;
     let each_use = is_validated_at_each_use(policy, rule, facts, &said.control);
-    // Before its lifetime, since a response that is only shared must be that of all who wait for it as well.
+    // Checked ahead of the lifetime, because a response that is only shared must suit all waiting requests as well.
     refuse_varying(&policy.response.ignore_vary, facts.vary)?;
     if facts.has_unreadable_key {
         return Err(UncacheableReason::UnreadableHeader);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The directives of the origin about caching, and whether it forbids to store a response (RFC 9111, 3).
+//! The origin's directives about caching, and the responses that it forbids to store (RFC 9111, 3).
 
 use super::ResponseFacts;
 use super::UncacheableReason;
@@ -8,18 +8,18 @@ use crate::http::caching::targeted;
 use crate::http::syntax::field_value::{FieldValue, NotText};
 use crate::policy::{Policy, Rule, SetCookie};
 
-/// The directives of the origin about caching, in the field that counts.
+/// The origin's directives about caching, from the field that takes precedence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OriginDirectives<'a> {
     pub control: CacheControl,
     pub expires: Option<FieldValue<'a>>,
 }
 
-/// A targeted field comes before `Cache-Control` and `Expires`, which then say nothing (RFC 9213, 2.2).
-/// A policy that knows better than the origin reads none of them.
+/// Reads the origin's directives. A targeted field takes precedence over `Cache-Control` and `Expires`, which then do
+/// not count (RFC 9213, 2.2). A policy that overrides the origin reads none of them.
 ///
 /// # Errors
-/// The field that counts is no text. It may forbid to store the response.
+/// The field that takes precedence is not text. It may forbid to store the response.
 pub(super) fn said<'a>(
     policy: &Policy,
     rule: &Rule,
@@ -48,8 +48,8 @@ impl From<NotText> for UncacheableReason {
     }
 }
 
-/// Whether a response that is not stored is not for one client only, so that caches behind the edge
-/// may be told to keep it.
+/// Whether a response that is not stored here is nevertheless for more than one client, so that caches behind the
+/// edge may keep it.
 pub fn may_be_kept_downstream(
     rule: &Rule,
     cache_control: FieldValue<'_>,
@@ -63,7 +63,7 @@ pub fn may_be_kept_downstream(
     !has_set_cookie && !for_one
 }
 
-/// Whether cookies make the response one client's.
+/// Refuses a response that cookies make specific to one client.
 pub(super) fn refuse_cookies(
     policy: &Policy,
     facts: &ResponseFacts<'_>,
@@ -84,7 +84,7 @@ pub(super) fn refuse_cookies(
     Ok(())
 }
 
-/// RFC 9111, 3.
+/// Refuses a response whose directives forbid to store it (RFC 9111, 3).
 pub(super) fn refuse_forbidden(
     control: &CacheControl,
     status: u16,
@@ -102,8 +102,8 @@ pub(super) fn refuse_forbidden(
     Ok(())
 }
 
-/// Statuses whose rules for caches this one follows: the final ones of RFC 9110, 15 but for 206 and
-/// 304, those of RFC 6585, and 451.
+/// Statuses whose caching rules this cache follows: the final ones of RFC 9110, 15 except 206 and 304, those of RFC
+/// 6585, and 451.
 const fn is_understood(status: u16) -> bool {
     matches!(
         status,
@@ -112,7 +112,7 @@ const fn is_understood(status: u16) -> bool {
     )
 }
 
-/// RFC 9111, 4.1: a response that depends on a request header that matters.
+/// Refuses a response that depends on a request header that is not ignored (RFC 9111, 4.1).
 pub(super) fn refuse_varying(
     ignored: &[String],
     vary: Option<FieldValue<'_>>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reasons for which a response is not stored, in one table: `Cache-Status`, the access log, the counters and the
-//! documents take them from here.
+//! The reasons why a response is not stored, in one table: the source of `Cache-Status`, the access log, the counters
+//! and the documents.
 
-/// Gives the table of reasons to a macro, behind what that has of its own. A row has the reason, its counter, its token,
-/// the counter's name, what is true of the response, and what helps.
+/// Passes the table of reasons to a macro, behind the macro's own tokens. A row has the reason, its counter, its
+/// token, the counter's name, the condition of the response, and the remedy.
 macro_rules! with_reasons {
     ($callback:ident! { $($own:tt)* }) => {
         $callback! {
@@ -11,24 +11,24 @@ macro_rules! with_reasons {
             {
                 Status, UncacheableStatus, "status", "sluice_uncacheable_status", "Its status is not that of a whole final response: 1xx, 206 or 304.", "The origin: it answers 206 to a request without a range, or 304 to one without a condition.";
                 SetCookie, UncacheableSetCookie, "set-cookie", "sluice_uncacheable_set_cookie", "It has `Set-Cookie`, so it is for one client.", "Let the origin set cookies on fewer responses; else `cache.set_cookie`: `strip`, or `store` with `public` or `s-maxage` of the origin.";
-                Cookie, UncacheableCookie, "cookie", "sluice_uncacheable_cookie", "The origin has seen the client's `Cookie`, and does not say that the response is for all.", "Send `public` or `s-maxage` with what all clients share; or `request.cookies: strip`, if cookies make no difference.";
+                Cookie, UncacheableCookie, "cookie", "sluice_uncacheable_cookie", "The origin has seen the client's `Cookie`, and does not say that the response is for all clients.", "Send `public` or `s-maxage` with responses that all clients share; or `request.cookies: strip`, if cookies make no difference.";
                 NotUnderstood, UncacheableNotUnderstood, "must-understand", "sluice_uncacheable_must_understand", "It has `Cache-Control: must-understand`, and a status whose rules the edge does not know.", "Remove `must-understand`, or answer with a status of RFC 9110.";
                 NoStore, UncacheableNoStore, "no-store", "sluice_uncacheable_no_store", "It has `Cache-Control: no-store`.", "Change the origin's `Cache-Control`; else `cache.honor_cache_control: false` in a rule for these paths.";
                 NoCache, UncacheableNoCache, "no-cache", "sluice_uncacheable_no_cache", "It has `Cache-Control: no-cache`, and neither `ETag` nor `Last-Modified` to validate it with.", "Have the origin send a validator, or `max-age`.";
                 Private, UncacheablePrivate, "private", "sluice_uncacheable_private", "It has `Cache-Control: private`.", "Change the origin's `Cache-Control`; else `cache.honor_cache_control: false` in a rule for these paths.";
-                Vary, UncacheableVary, "vary", "sluice_uncacheable_vary", "Its `Vary` is `*`, or names a header of `vary.forbid`, more than `vary.max_headers` headers, or one whose value is longer than `vary.max_value_bytes`; or the bucket's names one that is not in `response.ignore_vary`; or it is the first response of a URL that varies, and larger than 1 MiB.", "Let `Vary` name what the response depends on and no more; `response.ignore_vary` for a header that makes no difference.";
+                Vary, UncacheableVary, "vary", "sluice_uncacheable_vary", "Its `Vary` is `*`, or names a header of `vary.forbid`, more than `vary.max_headers` headers, or one whose value is longer than `vary.max_value_bytes`; or the bucket's names one that is not in `response.ignore_vary`; or it is the first response of a URL that varies, and larger than 1 MiB.", "Let `Vary` name only headers that the response depends on; `response.ignore_vary` for a header that makes no difference.";
                 TooLarge, UncacheableTooLarge, "too-large", "sluice_uncacheable_too_large", "It is larger than `CACHE_MAX_OBJECT_BYTES`.", "Raise `CACHE_MAX_OBJECT_BYTES`.";
                 NoTtl, UncacheableNoTtl, "no-ttl", "sluice_uncacheable_no_ttl", "`cache.ttl` has 0 for its status, whatever the origin says.", "Give the status a time in `cache.ttl`.";
-                NoLifetime, UncacheableNoLifetime, "no-lifetime", "sluice_uncacheable_no_lifetime", "The origin does not say for how long it is fresh, nor when it was last changed, and the policy has no time for its status.", "Have the origin send `Cache-Control`; else name the status in `cache.ttl`, or take `POLICY=microcache`.";
-                Stale, UncacheableStale, "stale", "sluice_uncacheable_stale", "It has come with no time left: `max-age=0`, an `Expires` in the past, or an `Age` above its lifetime.", "Look at the origin's clock and at a cache in front of it; send a longer `max-age`, or `s-maxage` for the edge alone.";
-                ServerError, UncacheableServerError, "server-error", "sluice_uncacheable_server_error", "It is an error of the origin (5xx), or one that no cache stores. Those who wait for it get the same status.", "Look at the origin; `cache.ttl` may name the status.";
+                NoLifetime, UncacheableNoLifetime, "no-lifetime", "sluice_uncacheable_no_lifetime", "The origin sends neither a lifetime nor `Last-Modified`, and the policy has no time for its status.", "Have the origin send `Cache-Control`; else name the status in `cache.ttl`, or take `POLICY=microcache`.";
+                Stale, UncacheableStale, "stale", "sluice_uncacheable_stale", "It arrived without any time left: `max-age=0`, an `Expires` in the past, or an `Age` above its lifetime.", "Look at the origin's clock and at a cache in front of it; send a longer `max-age`, or `s-maxage` for the edge alone.";
+                ServerError, UncacheableServerError, "server-error", "sluice_uncacheable_server_error", "It is an error of the origin (5xx), or one that no cache stores. The requests that wait for it get the same status.", "Look at the origin; `cache.ttl` may name the status.";
                 RequestError, UncacheableRequestError, "request-error", "sluice_uncacheable_request_error", "It is an error that the request itself may have caused (HTTP origin: 400, 401, 403, 405, 429 and others). The next request asks again.", "Look at the request and at the origin's log.";
-                Stream, UncacheableStream, "stream", "sluice_uncacheable_stream", "It streams by its media type (`text/event-stream`, `application/x-ndjson`, `multipart/x-mixed-replace` and their like), and the origin says neither its length nor for how long it is fresh.", "Nothing, if it is a stream; else have the origin send `Cache-Control` or `Content-Length`.";
-                UnreadableHeader, UncacheableUnreadableHeader, "unreadable-header", "sluice_uncacheable_unreadable_header", "A header that decides about it is no text (UTF-8): `Cache-Control` or a field in its place, `Expires`, `Vary`, or one with its surrogate keys.", "Have the origin send these headers as text.";
-                Authorization, UncacheableAuthorization, "authorization", "sluice_uncacheable_authorization", "The origin has seen the client's `Authorization`, and does not say that the response is for all.", "Send `public`, `s-maxage` or `must-revalidate` with what all clients share; or `request.authorization: strip`.";
-                RequestHeaders, UncacheableRequestHeaders, "request-headers", "sluice_uncacheable_request_headers", "The request has headers that may be why the origin has answered so: more beside its key than `limits.lead_header_bytes`, or one that asks for another form of the page (`RSC`, …) and that `Vary` does not name.", "Have the origin name in `Vary` what it obeys; raise `limits.lead_header_bytes` if clients send so much.";
+                Stream, UncacheableStream, "stream", "sluice_uncacheable_stream", "It streams by its media type (`text/event-stream`, `application/x-ndjson`, `multipart/x-mixed-replace` and their like), and has neither a length nor a lifetime.", "Nothing, if it is a stream; else have the origin send `Cache-Control` or `Content-Length`.";
+                UnreadableHeader, UncacheableUnreadableHeader, "unreadable-header", "sluice_uncacheable_unreadable_header", "A header that decides about it is not text (UTF-8): `Cache-Control` or a field in its place, `Expires`, `Vary`, or one with its surrogate keys.", "Have the origin send these headers as text.";
+                Authorization, UncacheableAuthorization, "authorization", "sluice_uncacheable_authorization", "The origin has seen the client's `Authorization`, and does not say that the response is for all clients.", "Send `public`, `s-maxage` or `must-revalidate` with responses that all clients share; or `request.authorization: strip`.";
+                RequestHeaders, UncacheableRequestHeaders, "request-headers", "sluice_uncacheable_request_headers", "The request has headers that may have caused this response: more beside its key than `limits.lead_header_bytes`, or one that asks for another form of the page (`RSC`, …) and that `Vary` does not name.", "Have the origin name these headers in `Vary`; raise `limits.lead_header_bytes` if clients send so much.";
                 Purged, UncacheablePurged, "purged", "sluice_uncacheable_purged", "One of its surrogate keys or cache groups was purged while it was on its way, so it may be older than the purge.", "Nothing: the next response is stored.";
-                NotTaken, UncacheableNotTaken, "not-taken", "sluice_uncacheable_not_taken", "Envoy's cache has twice not taken it, as its folder or its disk does not work, or an older fill was under way.", "Look at the cache's folder: its owner, its space, the kernel's log.";
+                NotTaken, UncacheableNotTaken, "not-taken", "sluice_uncacheable_not_taken", "Envoy's cache has not taken it twice, because its folder or its disk does not work, or because an older fill was under way.", "Look at the cache's folder: its owner, its space, the kernel's log.";
                 KeyMismatch, UncacheableKeyMismatch, "key-mismatch", "sluice_uncacheable_key_mismatch", "The store has the response of another key in its place, or headers of another response.", "Nothing; report it if it goes on.";
                 ResponseHeaders, UncacheableResponseHeaders, "response-headers", "sluice_uncacheable_response_headers", "Its headers have more than 200 lines or 96 KiB. The client gets 502.", "Have the origin send fewer headers ([the bounds](limits.md#headers)).";
             }
@@ -40,7 +40,7 @@ pub(crate) use with_reasons;
 
 macro_rules! reasons {
     ({} { $($reason:ident, $counter:ident, $token:literal, $name:literal, $meaning:literal, $remedy:literal;)* }) => {
-        /// A reason for which a response is not stored.
+        /// A reason why a response is not stored.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum UncacheableReason {
@@ -56,18 +56,18 @@ macro_rules! reasons {
                 match self { $(Self::$reason => $token,)* }
             }
 
-            /// A token for the `Cache-Status` of a request that goes around the store, because an earlier response for
-            /// its key was not stored for this reason.
+            /// A token for the `Cache-Status` of a request that is sent around the store, because an earlier response
+            /// for its key was not stored for this reason.
             pub const fn hit_for_miss(self) -> &'static str {
                 match self { $(Self::$reason => concat!("hit-for-miss:", $token),)* }
             }
 
-            /// Says in one sentence or two, for the documents, when it applies.
+            /// The condition in one or two sentences, for the documents.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$reason => $meaning,)* }
             }
 
-            /// Says in one sentence or two, for the documents, how such responses come to be stored.
+            /// The remedy in one or two sentences, for the documents: how such responses can be stored.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$reason => $remedy,)* }
             }
@@ -77,7 +77,7 @@ macro_rules! reasons {
                 self as u8
             }
 
-            /// Reads what [`UncacheableReason::code`] gives; `None` for any other number.
+            /// Reads a number from [`UncacheableReason::code`]; `None` for any other number.
             pub fn of_code(code: u8) -> Option<Self> {
                 Self::ALL.get(usize::from(code)).copied()
             }

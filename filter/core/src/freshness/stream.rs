@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses that stream: nobody can say when they end, so that no client may wait for that.
+//! Responses that stream: their end is unknown, so no client may wait for it.
 
-/// Media types of responses whose parts are used as they come.
+/// Media types of responses whose parts are used as soon as they arrive.
 const STREAMED: [&str; 8] = [
     "application/json-seq",
     "application/jsonl",
@@ -13,7 +13,7 @@ const STREAMED: [&str; 8] = [
     "text/event-stream",
 ];
 
-/// Whether a response of an HTTP origin streams: it has one of these media types, and no length.
+/// Whether a response of an HTTP origin streams: it has one of these media types and no length.
 pub fn is_stream(content_type: Option<&str>, has_length: bool) -> bool {
     let media_type = content_type.and_then(|value| value.split(';').next());
     let media_type = media_type.unwrap_or_default().trim();

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of a response.
+//! The verdict on a response: whether it is stored, shared or only passed on.
 
 use super::UncacheableReason;
 use super::is_server_error;
 
-/// For how long the headers that a HEAD has brought answer others. Nothing brings them up to date when the
-/// object itself is fetched and stored under its own key, so the two differ for no longer than that. In seconds.
+/// Time in seconds for which the headers of a response to HEAD answer other requests. These headers are not updated
+/// when the object itself is fetched and stored under its own key, so the two can differ for this time.
 const HEADERS_TTL: u64 = 5;
 
-/// What becomes of a response.
+/// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes into the store.
+    /// Stored.
     Store(Storage),
-    /// It would go into the store, which has no room for anything now.
+    /// Storable, but the store has no room for anything now.
     NoRoom(Storage),
-    /// An error that is not stored: the followers get the same status instead of asking again.
+    /// An error that is not stored. The followers get the same status instead of asking again.
     Share(u16),
-    /// It is not stored, as nobody says for how long it is fresh. Those who wait for it already get it too.
+    /// Not stored, because no lifetime is known. The requests that wait for it already get it too.
     ShareOnce,
-    /// An error that the request itself may have caused: it says nothing about the next request for the URL.
+    /// An error that the request itself may have caused. It allows no conclusion about the next request for the URL.
     RequestError,
-    /// The origin has seen credentials, and does not say that others may have the response (RFC 9111, 3.5): it says nothing
-    /// about the next request for the URL.
+    /// Not stored, because the origin has seen credentials and does not allow other clients to have the response (RFC
+    /// 9111, 3.5). It allows no conclusion about the next request for the URL.
     ForCredentials,
-    /// It is for the one who asked.
+    /// Not storable. The key becomes hit-for-miss.
     Uncacheable(UncacheableReason),
-    /// The same, and its status says nothing about the next response: a URL that redirects one client for the moment
-    /// may have a page for others.
+    /// Not storable, but the next response may be, so the key does not become hit-for-miss. An example is a temporary
+    /// redirect: a URL that redirects one client may have a page for others.
     Passing(UncacheableReason),
 }
 
 impl Verdict {
-    /// The reason for which the response is not stored; `None` for one that is stored, or would be if there was room.
+    /// The reason why the response is not stored; `None` for one that is stored, or would be if there was room.
     pub const fn reason(&self) -> Option<UncacheableReason> {
         match self {
             Self::Store(_) | Self::NoRoom(_) => None,
@@ -44,8 +44,8 @@ impl Verdict {
         }
     }
 
-    /// The verdict on a response of that status where the store has no room. An error is shared as one that is never
-    /// stored, so that an origin in trouble is not asked by all who wait.
+    /// Returns the verdict on a response with that status if the store has no room. An error is shared as one that is
+    /// never stored. Otherwise all waiting requests would ask an origin in trouble.
     #[must_use]
     pub fn without_room(self, status: u16) -> Self {
         match self {
@@ -56,14 +56,14 @@ impl Verdict {
     }
 }
 
-/// For how long a response may be served, in seconds.
+/// The times for which a response may be served, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifetime {
     /// Freshness lifetime (RFC 9111, 4.2.1).
     pub ttl: u64,
-    /// After that, while it is refreshed (RFC 5861, 3).
+    /// Time after `ttl` in which it is served stale while it is refreshed (RFC 5861, 3).
     pub stale_while_revalidate: u64,
-    /// After that, while the origin fails (RFC 5861, 4).
+    /// Time after `ttl` in which it is served stale while the origin fails (RFC 5861, 4).
     pub stale_if_error: u64,
 }
 
@@ -84,43 +84,45 @@ impl Lifetime {
         self.ttl == 0
     }
 
-    /// Seconds of freshness left at that age; not positive once it is stale.
+    /// Seconds of freshness left at `age`; not positive if the response is stale.
     pub fn fresh_for(&self, age: u64) -> i64 {
         let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
         signed(self.ttl).saturating_sub(signed(age))
     }
 }
 
-/// The stored response that a 304 freshens, as far as its freshness goes.
+/// The freshness of the stored response that a 304 freshens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshened {
-    /// For how long it may be served.
+    /// The times for which it may be served.
     pub lifetime: Lifetime,
-    /// Whether the origin has said something of caching with it. Else its lifetime is the policy's, or a guess.
+    /// Whether the origin sent directives about caching with it. Otherwise its lifetime is the policy's, or
+    /// heuristic.
     pub is_said: bool,
 }
 
-/// How a response is stored.
+/// The way in which a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
-    /// For how long it may be served; it is fresh for longer than `age`, unless it is validated at each use.
+    /// The times for which it may be served. It is fresh for longer than `age`, unless it is validated at each use.
     pub lifetime: Lifetime,
-    /// How old the response was when it came, in seconds.
+    /// Age of the response when it arrived, in seconds.
     pub age: u64,
-    /// It must not be served stale for a client's sake either (RFC 9111, 4.2.4).
+    /// Whether it must not be served stale even if a client accepts that (RFC 9111, 4.2.4).
     pub forbids_stale: bool,
-    /// Envoy's cache filters do not store the status.
+    /// Whether its status is replaced in the store, because Envoy's cache filters do not store it.
     pub disguise: bool,
-    /// Whether the origin may be asked whether it has changed: of a 200 or 203 with a validator.
+    /// Whether it may be revalidated with the origin: it is a 200 or 203 with a validator.
     pub may_ask: bool,
-    /// Whether the origin has said something of caching with it, which a 304 without a word of its own leaves as it is.
+    /// Whether the origin sent directives about caching with it. A 304 without directives does not change this.
     pub is_said: bool,
-    /// Whether it may be reused for requests with `Authorization`, and where it is the response to one (RFC 9111, 3.5).
+    /// Whether it may be reused for requests with `Authorization`, and stored if it is the response to one (RFC 9111,
+    /// 3.5).
     pub allows_authenticated: bool,
 }
 
 impl Storage {
-    /// How the headers alone are stored: for a moment, and never served stale.
+    /// The way in which headers alone are stored: for a moment, and never served stale.
     #[must_use]
     pub fn for_headers(self) -> Self {
         Self {

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bodies of hot copies, for workers that share memory: copies of one object have one body among them.
+//! The bodies of hot copies, for workers that share memory: equal copies of one object share one body.
 //!
-//! Each worker has copies of its own, with what it knows of their freshness and of purges, so that a hit asks nobody. Only
-//! what is equal to the last byte is shared, when a copy is kept.
+//! Each worker has its own copies, with its own facts about freshness and purges, so that a hit does not need another
+//! worker. Only bodies that are equal to the last byte are shared, at the time when a copy is stored.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::workers::{KeyHash, NumberMap};
 
-/// So many that two workers rarely meet.
+/// So many that two workers rarely use the same.
 const SHARDS: usize = 16;
-/// How many bodies a shard has at least before those are sought that nobody keeps any more.
+/// Smallest number of bodies of a shard at which unused ones are removed.
 const FEW: usize = 64;
 
-/// The bodies of one shard, as long as a worker keeps them.
+/// The bodies of one shard, as long as a worker uses them.
 #[derive(Debug, Default)]
 struct BodyShard {
     bodies: NumberMap<KeyHash, Weak<[u8]>>,
-    /// At how many bodies those without a keeper are removed.
+    /// Number of bodies at which unused ones are removed.
     most: usize,
 }
 
-/// The bodies that workers keep.
+/// The bodies that workers use.
 #[derive(Debug, Default)]
 pub struct SharedBodies {
     shards: [Mutex<BodyShard>; SHARDS],
 }
 
 impl SharedBodies {
-    /// The body that is kept under `key` already, if it is equal to `body`; else `body`, which is the one that others get
-    /// from now on.
+    /// Returns the body that is already known under `key`, if it is equal to `body`. Otherwise returns `body`, which
+    /// other workers share from now on.
     pub fn share(&self, key: KeyHash, body: Arc<[u8]>) -> Arc<[u8]> {
         let shard = usize::try_from(key.0 % SHARDS as u64).ok();
         let Some(shard) = shard.and_then(|shard| self.shards.get(shard)) else {
             return body;
         };
-        // A panic while it was locked leaves nothing that is wrong: bodies are compared.
+        // A panic under the lock leaves no wrong state, because bodies are compared.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shard.bodies.get(&key).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| *known == body) {
@@ -46,7 +46,7 @@ impl SharedBodies {
         body
     }
 
-    /// How many bodies are known, those aside that nobody keeps any more.
+    /// Number of bodies in use.
     pub fn len(&self) -> usize {
         let shards = self.shards.iter();
         let shards = shards.map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
@@ -56,14 +56,14 @@ impl SharedBodies {
             .sum()
     }
 
-    /// Whether nobody keeps any.
+    /// Whether no body is in use.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl BodyShard {
-    /// Removes the bodies that nobody keeps any more, once there are twice as many as were kept last.
+    /// Removes unused bodies, once there are twice as many bodies as were in use the last time.
     fn clear(&mut self) {
         if self.bodies.len() <= self.most.max(FEW) {
             return;

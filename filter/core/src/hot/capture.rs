@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A copy in the making, while the response passes to its client.
+//! A copy that is being made while the response passes to its client.
 
 use super::copy::HotCopy;
 
-/// A response whose headers have passed.
+/// A response whose headers have passed, and whose body is being copied.
 #[derive(Debug)]
 pub struct Capture {
     copy: HotCopy,
-    /// What has come of its body.
+    /// The part of its body that has arrived.
     body: Vec<u8>,
     length: usize,
     /// Whether the body may be shorter.
     at_most: bool,
-    /// Too much has come.
+    /// Whether more has arrived than expected.
     broken: bool,
 }
 
 impl Capture {
-    /// The beginning of `copy`, whose body of `length` bytes is to come.
+    /// A capture of `copy`, whose body of `length` bytes is still to arrive.
     pub fn new(copy: HotCopy, length: usize) -> Self {
         Self {
             copy,
@@ -28,7 +28,7 @@ impl Capture {
         }
     }
 
-    /// The beginning of `copy`, whose body is to come, and is worth a copy up to `most` bytes.
+    /// A capture of `copy`, whose body of unknown length is worth a copy up to `most` bytes.
     pub fn at_most(copy: HotCopy, most: usize) -> Self {
         Self {
             at_most: true,
@@ -36,24 +36,24 @@ impl Capture {
         }
     }
 
-    /// Whether too much has come.
+    /// Whether more has arrived than expected.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// How many bytes the body has, or has at most.
+    /// Length of the body in bytes, or its upper limit.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Takes the next bytes of the body, unless they are more than there should be.
+    /// Adds the next bytes of the body, unless they exceed the length.
     pub fn take(&mut self, bytes: Vec<u8>) {
         let body = &mut self.body;
         self.broken |= bytes.len() > self.length.saturating_sub(body.len());
         if self.broken {
             *body = Vec::new();
         } else if body.is_empty() {
-            // As a rule these are all, and need not be copied again.
+            // Usually the whole body, which then is not copied again.
             *body = bytes;
         } else {
             if !self.at_most {
@@ -63,7 +63,7 @@ impl Capture {
         }
     }
 
-    /// The copy, if all of the body has come.
+    /// Returns the copy, if the whole body has arrived.
     pub fn finish(mut self) -> Option<HotCopy> {
         let whole = self.at_most || self.body.len() == self.length;
         self.copy.body = self.body.into();

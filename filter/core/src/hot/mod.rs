@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hot tier: small objects that are asked for often, in a worker's own memory, before Envoy's cache.
+//! The hot tier: small objects with frequent requests, in a worker's own memory, in front of Envoy's cache.
 //!
-//! What is here is a [`HotCopy`] of a response that the store has just served as a fresh hit, as its client got it.
-//! It is asked for under the key of the store, purges included, and stands for what is stored only as long as a
-//! [`StoreCheck`] says; whatever is not so goes to the store. So a copy is never the only one, and losing it costs
-//! nothing but time. Where the store has no room, a copy of what passes takes its place, for as long. Sites share the
-//! memory by their weights, so that none flushes the copies of another.
+//! A [`HotCopy`] is a copy of a response that the store has just served as a fresh hit, as its client got it. It is
+//! looked up under the key of the store, purges included. It stands for the stored response only as long as its
+//! [`StoreCheck`] allows; any other request is sent to the store. So a copy is never the only one, and its loss only
+//! costs time. If the store has no room, a copy of a passing response takes its place, for the same time. Sites share
+//! the memory by their weights, so that no site flushes the copies of another.
 
 mod bodies;
 mod capture;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How sites share a worker's room for copies.
 //!
-//! What one site leaves of the room is lent to the others. A site that needs more takes from one that loses no copy by
-//! that. If there is none, it takes from the site that is furthest above its share, as long as that is still above the
-//! taker then. Else its own copies go. So a site within its share loses no copy that could be served (weighted max-min
-//! fairness). The memory for keys without a copy is shared in the same way.
+//! Unused room of a site is lent to the others. A site that needs more room takes it from a site that loses no copy
+//! by that. If there is none, it takes room from the site that is furthest above its share, as long as that site is
+//! then still above the taker. Otherwise it evicts its own copies. So a site within its share loses no copy that
+//! could be served (weighted max-min fairness). The memory for keys without a copy is shared in the same way.
 
 use super::copy::HotCopy;
 use super::store_check::REREAD_MILLIS;
@@ -12,10 +12,11 @@ use super::table::CopyTable;
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
-/// A site takes at least this part of its share at once, so that room does not change hands with each copy.
+/// Divisor of a site's share that gives the smallest part of room to take at once, so that room does not change
+/// owners with each copy.
 const PART: u64 = 16;
 
-/// The number of a site: its place among all sites.
+/// The number of a site: its index among all sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteNumber(pub u16);
 
@@ -24,36 +25,36 @@ pub struct SiteNumber(pub u16);
 pub struct SiteTables {
     sites: Vec<Site>,
     room: u64,
-    /// The room that no site has.
+    /// The room that does not belong to a site.
     free: u64,
-    /// For how many keys there is memory.
+    /// Number of keys for which there is memory.
     keys: usize,
-    /// The weights of the active sites together.
+    /// Sum of the weights of the active sites.
     active_shares: u64,
     len: usize,
     bytes: u64,
-    /// When the copy was seen that was taken last.
+    /// Time at which the newest inserted copy was seen in the store.
     newest: Millis,
 }
 
-/// What one site has.
+/// The state of one site.
 #[derive(Debug, Default)]
 struct Site {
-    /// Its weight; 0: there is no such site.
+    /// Its weight; 0 if the site does not exist.
     share: u32,
-    /// Whether it has used its share lately.
+    /// Whether it has used its share a short time ago.
     active: bool,
     table: Option<CopyTable>,
-    /// When its newest copy was seen.
+    /// Time at which its newest copy was seen in the store.
     newest: Millis,
-    /// The keys that were asked for lately and have no copy.
+    /// The keys without a copy that were requested a short time ago.
     asked: RecentKeys<()>,
-    /// When it was asked last for a key that has no copy.
+    /// Time of the last request for a key without a copy.
     last_asked: Millis,
 }
 
 impl SiteTables {
-    /// No copies yet, of one site, for which there are `room` bytes and the memory for `keys`.
+    /// Empty tables for one site, with `room` bytes for copies and memory for `keys` keys.
     pub fn new(keys: usize, room: u64) -> Self {
         let mut tables = Self {
             room,
@@ -65,7 +66,7 @@ impl SiteTables {
         tables
     }
 
-    /// Replaces the weights of the sites. What a site without a weight has goes.
+    /// Replaces the weights of the sites. Removes the copies of sites without a weight.
     pub fn set_shares(&mut self, shares: &[u32]) {
         for number in 0..self.sites.len() {
             if shares.get(number).is_none_or(|share| *share == 0) {
@@ -87,12 +88,12 @@ impl SiteTables {
         self.sites.get(usize::from(site.0))?.table.as_ref()
     }
 
-    /// Whether a site has a copy under `key`. This is no use of it.
+    /// Whether a site has a copy under `key`. This does not count as a use of the copy.
     pub fn holds(&self, site: SiteNumber, key: KeyHash) -> bool {
         self.of(site).is_some_and(|table| table.holds(key))
     }
 
-    /// Whether a site can take `bytes` more for which no copy goes.
+    /// Whether a site can take `bytes` more without evicting a copy.
     pub fn has_room(&self, site: SiteNumber, bytes: u64) -> bool {
         let Some(site) = self.sites.get(usize::from(site.0)) else {
             return false;
@@ -102,7 +103,7 @@ impl SiteTables {
         site.share > 0 && (own || lent)
     }
 
-    /// Whether `key` was asked for before. It has been, from now on.
+    /// Whether `key` was requested before. Notes this request.
     pub fn was_asked_for(&mut self, site: SiteNumber, key: KeyHash) -> bool {
         let number = usize::from(site.0);
         self.open(number);
@@ -119,7 +120,7 @@ impl SiteTables {
         known
     }
 
-    /// Takes a copy in the place of the one that there is.
+    /// Inserts a copy, and replaces an existing copy of the key.
     pub fn insert(&mut self, site: SiteNumber, key: KeyHash, copy: HotCopy) {
         let number = usize::from(site.0);
         self.newest = copy.sighting.seen;
@@ -133,7 +134,7 @@ impl SiteTables {
         self.change(number, |table| table.insert(key, copy));
     }
 
-    /// Forgets a site's `key`.
+    /// Removes the copy of a site under `key`.
     pub fn remove(&mut self, site: SiteNumber, key: KeyHash) {
         self.change(usize::from(site.0), |table| table.remove(key));
     }
@@ -143,18 +144,18 @@ impl SiteTables {
         self.len
     }
 
-    /// What they take of the memory.
+    /// Size of the copies in memory, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gets a site the room for one more copy of `bytes`, or as much as it may have.
+    /// Obtains the room for one more copy of `bytes` bytes for a site, or as much as the site may have.
     fn make_room(&mut self, taker: usize, bytes: u64) {
         let Some(site) = self.sites.get(taker).filter(|site| site.share > 0) else {
             return;
         };
         let (used, room) = (site.bytes() + bytes, site.room());
-        // A table takes no copy that nearly fills it.
+        // A table does not accept a copy that nearly fills it.
         let needed = used.max(bytes + bytes / PART);
         if room >= needed {
             return;
@@ -172,7 +173,7 @@ impl SiteTables {
         self.grow(taker, gained);
     }
 
-    /// The site that should give `part` bytes of its room to the `taker`, which would then use `used` bytes.
+    /// The site that should give `part` bytes of its room to the `taker`, whose use would then be `used` bytes.
     fn giver(&self, taker: usize, used: u64, part: u64) -> Option<usize> {
         let used = load(used, self.sites.get(taker)?.share);
         let others = self.sites.iter().enumerate();
@@ -182,7 +183,7 @@ impl SiteTables {
         (most >= used).then_some(giver)
     }
 
-    /// Takes up to `part` bytes of its room from a site. Gives how many.
+    /// Takes at most `part` bytes of room from a site. Returns the number of bytes.
     fn take(&mut self, giver: usize, part: u64) -> u64 {
         let mut taken = 0;
         self.change(giver, |table| {
@@ -192,7 +193,7 @@ impl SiteTables {
         taken
     }
 
-    /// Gives a site so much more room.
+    /// Adds `room` bytes to the room of a site.
     fn grow(&mut self, taker: usize, room: u64) {
         let keys = self.keys as u64 * room / self.room.max(1);
         let Some(site) = self.sites.get_mut(taker).filter(|_| room > 0) else {
@@ -204,13 +205,13 @@ impl SiteTables {
         }
     }
 
-    /// What a site may have of `whole` when all active sites need more.
+    /// The share of a site in `whole` while all active sites need more.
     fn share_of(&self, number: usize, whole: u64) -> u64 {
         let share = self.sites.get(number).map_or(0, |site| site.share);
         whole.saturating_mul(u64::from(share)) / self.active_shares.max(1)
     }
 
-    /// Notes that a site uses its share.
+    /// Marks a site as active.
     fn open(&mut self, number: usize) {
         if let Some(site) = self.sites.get_mut(number)
             && !site.active
@@ -220,8 +221,8 @@ impl SiteTables {
         }
     }
 
-    /// Removes the copies of all sites but the `taker` that are too old to be served, and what is known of the keys that
-    /// nobody has asked for as long.
+    /// Removes the copies of all sites except the `taker` that are too old to be served, and the keys without a copy
+    /// that were not requested for the same time.
     fn close_idle(&mut self, taker: usize) {
         let idle = self.newest.saturating_sub(REREAD_MILLIS);
         for number in (0..self.sites.len()).filter(|number| *number != taker) {
@@ -278,8 +279,8 @@ impl Site {
         self.table.as_ref().map_or(0, CopyTable::room)
     }
 
-    /// How far above its share the site would be without `part` bytes of its room. A site that would lose no copy counts as
-    /// above all others.
+    /// The load of the site without `part` bytes of its room, relative to its share. A site that would lose no copy
+    /// counts as above all others.
     fn load_without(&self, part: u64) -> u64 {
         if self.bytes().saturating_add(part) <= self.room() {
             return u64::MAX;
@@ -288,7 +289,7 @@ impl Site {
     }
 }
 
-/// How many times its share a site uses, in a unit that is the same for all sites.
+/// The use of a site relative to its share, in a unit that is the same for all sites.
 fn load(used: u64, share: u32) -> u64 {
     used.saturating_mul(1 << 24) / u64::from(share.max(1))
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the store has said of a response, and when.
+//! The last answer of the store for a response, and its time.
 
 use crate::freshness::Lifetime;
 use crate::workers::Millis;
 
-/// A worker reads what is hot from the store again after so long. Thereby the store knows that it is in use, and
-/// where it has got another response before its time, by a client's `no-cache` for example, workers agree again.
+/// Time after which a worker reads a hot object from the store again. The store thereby sees that the object is in
+/// use. Workers also agree again if the store got another response too early, for example by a client's `no-cache`.
 pub const REREAD_MILLIS: Millis = 5_000;
 
-/// The moment at which the store has served a response. Times are in milliseconds since 1970.
+/// A moment at which the store served a response. Times are in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreCheck {
-    /// For how long it may be served.
+    /// The times for which the response may be served.
     pub lifetime: Lifetime,
-    /// Its `Age` then, in seconds.
+    /// Its `Age` at that moment, in seconds.
     pub age: u64,
-    /// When it was.
+    /// The time of that moment.
     pub seen: Millis,
-    /// For how long from then on the store serves it unasked.
+    /// Time after that moment for which the store serves it without asking the origin.
     pub left: Millis,
 }
 
-/// A response that is what the store would serve.
+/// The facts of a hot copy that the store would serve now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotAnswer {
     /// Its `Age`, in seconds.
@@ -31,11 +31,11 @@ pub struct HotAnswer {
 }
 
 impl StoreCheck {
-    /// What it says at `now`: nothing once the response is stale, and nothing after [`REREAD_MILLIS`].
+    /// The facts at `now`; `None` if the response is stale, and after [`REREAD_MILLIS`].
     ///
     /// An age grows when the clock's second does, since it counts from a `Date` in whole seconds.
     pub fn at(&self, now: Millis) -> Option<HotAnswer> {
-        // A clock that was set back tells nothing.
+        // A clock that was set back gives no age.
         let passed = now.checked_sub(self.seen)?;
         if passed >= self.left.min(REREAD_MILLIS) {
             return None;

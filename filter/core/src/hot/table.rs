@@ -10,12 +10,12 @@ use quick_cache::unsync::{Cache, DefaultLifecycle};
 use super::copy::HotCopy;
 use crate::workers::KeyHash;
 
-/// A bounded table of copies. It keeps what is asked for often, whatever comes once.
+/// A bounded table of copies. It keeps copies with frequent requests, even if many other keys are requested once.
 #[derive(Debug)]
 pub struct CopyTable(Cache<KeyHash, Rc<HotCopy>, Bytes, BuildHasherDefault<Hashed>>);
 
 impl CopyTable {
-    /// An empty table of `room` bytes, for about as many keys.
+    /// An empty table of `room` bytes, for about `keys` keys.
     pub fn new(keys: usize, room: u64) -> Self {
         let hasher = BuildHasherDefault::default();
         let lifecycle = DefaultLifecycle::default();
@@ -27,17 +27,17 @@ impl CopyTable {
         self.0.get(&key)
     }
 
-    /// Whether there is a copy under `key`. This is no use of it.
+    /// Whether there is a copy under `key`. This does not count as a use of the copy.
     pub fn holds(&self, key: KeyHash) -> bool {
         self.0.contains_key(&key)
     }
 
-    /// Takes a copy in the place of the one that there is. Others go for it.
+    /// Inserts a copy, replaces an existing copy of the key, and evicts others for room.
     pub fn insert(&mut self, key: KeyHash, copy: HotCopy) {
         self.0.insert(key, Rc::new(copy));
     }
 
-    /// Forgets `key`.
+    /// Removes the copy under `key`.
     pub fn remove(&mut self, key: KeyHash) {
         self.0.remove(&key);
     }
@@ -47,26 +47,26 @@ impl CopyTable {
         self.0.len()
     }
 
-    /// What the copies take of the memory.
+    /// Size of the copies in memory, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.weight()
     }
 
-    /// What they may take.
+    /// Largest size of the copies in memory, in bytes.
     pub fn room(&self) -> u64 {
         self.0.capacity()
     }
 
-    /// Changes what they may take. Copies go until the others fit.
+    /// Changes the largest size of the copies. Evicts copies until the others fit.
     ///
-    /// The library remembers keys of copies that it has given up, in proportion to the room, and rounds their number down at
-    /// each change. That costs no hits: what has no copy is asked for twice before it gets one.
+    /// The library remembers keys of evicted copies, in proportion to the room, and rounds their number down at each
+    /// change. That costs no hits, because a key without a copy gets one only after two requests.
     pub fn resize(&mut self, room: u64) {
         self.0.set_capacity(room);
     }
 }
 
-/// Copies are weighed by what they take of the memory.
+/// Weighs copies by their size in memory.
 #[derive(Clone, Debug)]
 struct Bytes;
 
@@ -76,7 +76,7 @@ impl Weighter<KeyHash, Rc<HotCopy>> for Bytes {
     }
 }
 
-/// Keys are hashes already.
+/// Hashes keys, which are hashes already.
 #[derive(Clone, Debug, Default)]
 struct Hashed(u64);
 
@@ -86,7 +86,7 @@ impl Hasher for Hashed {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // A key writes its number only; nothing else would be wrong, only slow.
+        // A key only writes its number. Other input would be correct, only slow.
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }

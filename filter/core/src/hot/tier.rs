@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bounded tables of copies, and what is copied.
+//! The bounded tables of copies, and the choice of responses to copy.
 
 use std::rc::Rc;
 
@@ -9,20 +9,20 @@ use super::store_check::HotAnswer;
 use crate::policy::HotPolicy;
 use crate::workers::{KeyHash, Millis};
 
-/// The size of a copy by which the room for keys is reckoned: about the median of what web sites serve.
+/// Size of a copy from which the number of keys is computed: about the median of responses of web sites.
 const TYPICAL_BYTES: usize = 8 << 10;
-/// What is remembered of keys that have no copy, for each copy of typical size: the doorkeeper's key, and the table's
-/// ghost of what it has given up.
+/// Memory for keys without a copy, per copy of typical size: the doorkeeper's key, and the table's record of an
+/// evicted copy.
 const REMEMBERED_BYTES: usize = 256;
-/// Of the tier's memory, what may be in the making: clients may take their time to read.
+/// Divisor of the tier's memory that gives the limit for copies in the making, because clients may read slowly.
 const IN_THE_MAKING: usize = 8;
 
-/// What became of a copy.
+/// The result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotAdmission {
-    /// Whether it is in the tier, where it was not before.
+    /// Whether the copy is in the tier now and was not before.
     pub admitted: bool,
-    /// How many others had to go.
+    /// Number of other copies that were evicted.
     pub evicted: u32,
 }
 
@@ -51,13 +51,14 @@ impl HotTier {
         }
     }
 
-    /// Replaces the weights of the sites by `shares`, in the order of their numbers. Before, there is one site. A number
-    /// must stand for the same site for as long as it has a weight; the copies of a site without a weight go.
+    /// Replaces the weights of the sites by `shares`, in the order of their numbers. Initially there is one site. A
+    /// number must stand for the same site for as long as the site has a weight. Removes the copies of sites without
+    /// a weight.
     pub fn set_shares(&mut self, shares: &[u32]) {
         self.copies.set_shares(shares);
     }
 
-    /// What the store would serve at `now`, under a key of that hash.
+    /// Returns the copy that the store would serve at `now`, under a key of that hash.
     pub fn get(
         &self,
         site: SiteNumber,
@@ -72,8 +73,9 @@ impl HotTier {
 
     /// Whether an object of `length` bytes under `key` should be copied.
     ///
-    /// While there is room, all are. Then only what is asked for twice is, so that what comes once is not even copied. (The
-    /// doorkeeper of TinyLFU: Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017.)
+    /// All objects are copied while there is room. After that only objects with a second request are, so that an
+    /// object with a single request is not even copied. (The doorkeeper of TinyLFU: Einziger, Friedman, Manes,
+    /// "TinyLFU: A Highly Efficient Cache Admission Policy", 2017.)
     pub fn wants(&mut self, site: SiteNumber, key: KeyHash, length: usize) -> bool {
         (1..=self.most_object_bytes).contains(&length)
             && (self.copies.has_room(site, self.most_object_bytes as u64)
@@ -81,7 +83,7 @@ impl HotTier {
                 || self.copies.was_asked_for(site, key))
     }
 
-    /// Makes room for a copy in the making, until [`HotTier::end`]. False if there are too many.
+    /// Reserves memory for a copy in the making, until [`HotTier::end`]. Returns false if there are too many.
     pub fn begin(&mut self, length: usize) -> bool {
         let fits = length <= self.most_in_the_making.saturating_sub(self.in_the_making);
         if fits {
@@ -90,12 +92,12 @@ impl HotTier {
         fits
     }
 
-    /// A body of `length` bytes has been copied, or will not be.
+    /// Releases the memory of a body of `length` bytes that has been copied, or will not be.
     pub fn end(&mut self, length: usize) {
         self.in_the_making = self.in_the_making.saturating_sub(length);
     }
 
-    /// Takes a copy in the place of the one that there is.
+    /// Inserts a copy, and replaces an existing copy of the key.
     pub fn insert(&mut self, site: SiteNumber, key: KeyHash, copy: HotCopy) -> HotAdmission {
         let held = self.copies.holds(site, key);
         let others = self.len() - usize::from(held);
@@ -108,12 +110,12 @@ impl HotTier {
         }
     }
 
-    /// Forgets `key`.
+    /// Removes the copy under `key`.
     pub fn remove(&mut self, site: SiteNumber, key: KeyHash) {
         self.copies.remove(site, key);
     }
 
-    /// Whether there is nothing.
+    /// Whether there are no copies.
     pub fn is_empty(&self) -> bool {
         self.copies.len() == 0
     }
@@ -123,7 +125,7 @@ impl HotTier {
         self.copies.len()
     }
 
-    /// What they take of the memory.
+    /// Size of the copies in memory, in bytes.
     pub fn bytes(&self) -> u64 {
         self.copies.bytes()
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What workers agree on when they start: a number for each, and random values that one makes up for all.
+//! Agreement of workers at their start: on a number for each, and on random values that one worker generates for all.
 
 use crate::host::{HostError, SharedStore};
 use crate::workers::WorkerId;
 use crate::workers::shared_value::{self, ATTEMPTS, SharedError};
 
-/// Attempts to take a number; each failure means that another worker has taken one.
+/// Attempts to take a number. Each failed attempt means that another worker has taken one.
 pub const NUMBER_ATTEMPTS: u32 = 1_024;
 
-/// A number that no VM of this process has had before.
+/// Takes a number that no VM of this process has had before.
 ///
 /// # Errors
 /// The host refused a call, or other workers won every attempt.
@@ -29,7 +29,8 @@ pub fn take_number(store: &dyn SharedStore) -> Result<WorkerId, SharedError> {
     Err(SharedError::Contended)
 }
 
-/// The two numbers under `key` that all workers know: those of `proposal`, if this worker is the first to ask.
+/// Returns the two numbers under `key` that all workers know. If this worker is the first to ask, they are
+/// `proposal`.
 ///
 /// # Errors
 /// The host refused a call.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads numbers, little-endian, from the front of bytes that another worker, or somebody else, has written.
+//! Reads numbers, little-endian, from bytes that another worker, or other software, has written.
 
-/// The bytes that are not read yet. `None` of each method: there are too few of them.
+/// The bytes that are not read yet. Each method returns `None` if there are too few bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteReader<'a>(pub &'a [u8]);
 
@@ -40,12 +40,12 @@ impl<'a> ByteReader<'a> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// All that is left.
+    /// The remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The numbers by which workers, requests, flights and keys are known.
+//! The numbers that identify workers, requests, flights and keys.
 
-/// Keyed hash of a canonical cache key. Two keys with one hash wait for each other, no more than that.
+/// Keyed hash of a canonical cache key. If two keys have the same hash, their requests wait for each other; there is
+/// no other effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub u64);
 
-/// Keyed hash of the headers that a request takes to the origin beside those of its key, which may be the reason for what
-/// the origin answers.
+/// Keyed hash of the headers that a request sends to the origin beside those of its key. The origin's response may
+/// depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnHeaders(pub u64);
 
 impl OwnHeaders {
-    /// There are no such headers: the origin is asked with nothing but the key.
+    /// No such headers: the origin gets only those of the key.
     pub const NONE: Self = Self(0);
-    /// There may be some, at which nobody has looked.
+    /// Possibly some headers, which were not hashed.
     pub const UNKNOWN: Self = Self(1);
 
-    /// Some, with that hash.
+    /// Headers with that hash.
     pub const fn of(hash: KeyHash) -> Self {
         Self(hash.0 | 2)
     }
 
-    /// Whether there are no such headers.
+    /// Whether the request has no such headers.
     pub const fn is_none(self) -> bool {
         self.0 == Self::NONE.0
     }
 }
 
-/// Number of a worker's VM, never used again after the VM has died.
+/// Number of a worker's VM. It is not used again after the VM has died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u16);
 
@@ -38,15 +39,16 @@ pub struct StreamId(pub u32);
 /// Milliseconds of a monotonic clock that all workers of the process share.
 pub type Millis = u64;
 
-/// One time that a worker has the lead of a key, whichever of its requests leads.
+/// A period in which a worker has the leader of a key. It includes all leaders of that worker in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlightId {
-    /// The worker that leads.
+    /// The worker of the leader.
     pub worker: WorkerId,
-    /// Counts this worker's flights.
+    /// Sequence number among this worker's flights.
     pub sequence: u32,
 }
 
-/// Tells apart the bodies that are stored under one key. A revalidation keeps the body, and so its number.
+/// Identifies one of the bodies that are stored under one key in the course of time. A revalidation keeps the body,
+/// and so its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyId(pub u64);

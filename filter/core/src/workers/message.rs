@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What workers tell each other, through their queues.
+//! The messages that workers send each other through their queues.
 
 use super::byte_reader::ByteReader;
 use super::{BodyId, FlightId, KeyHash, Millis, OwnHeaders, WorkerId};
@@ -7,65 +7,66 @@ use crate::freshness::UncacheableReason;
 use crate::key::vary::VaryNames;
 use crate::policy::purge::Record;
 
-/// How a flight ended, as its followers are told.
+/// The end of a flight, in the form that its followers receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlightOutcome {
-    /// The store has the response: ask it.
+    /// The store has the response. The followers are sent to the store.
     Stored {
-        /// Until when it is fresh.
+        /// Time until which it is fresh.
         until: Millis,
-        /// Whether a call can bring it.
+        /// Whether a call can fetch it.
         small: bool,
     },
-    /// The same, and it was there before anybody who waits had it fetched: to them it is a hit.
+    /// Stored before this flight began, so followers count as hits.
     Found {
-        /// Until when it is fresh.
+        /// Time until which it is fresh.
         until: Millis,
-        /// Whether a call can bring it.
+        /// Whether a call can fetch it.
         small: bool,
     },
-    /// The store has the response, which is validated at each use: ask it, unless it was asked for later.
+    /// The store has the response, which is validated at each use. Each follower is sent to the store, unless its
+    /// request arrived after `at`.
     Validated {
-        /// When the origin answered.
+        /// Time at which the origin answered.
         at: Millis,
     },
-    /// The response cannot be stored: go on, each by itself.
+    /// The response cannot be stored. Each follower continues alone.
     HitForMiss {
-        /// Until when nobody should wait for this key.
+        /// Time until which no request should wait for this key.
         until: Millis,
-        /// The reason for which it cannot be stored.
+        /// The reason why it cannot be stored.
         reason: UncacheableReason,
     },
-    /// The origin is in trouble: answer with the status that the leader got.
+    /// The origin is in trouble. The followers get the status that the leader got.
     Failed {
-        /// That status.
+        /// The status.
         status: u16,
     },
-    /// The origin is in trouble, and the store serves what it has: ask it.
+    /// The origin is in trouble, and the store serves the entry that it has. The followers are sent to the store.
     Kept {
-        /// Until when it may be served.
+        /// Time until which the entry may be served.
         until: Millis,
     },
-    /// Nothing that the followers may have: the leader has left, its response is for its client alone, or the store has
-    /// not made it readable. One of the followers leads next.
+    /// No response for the followers: the leader's client has disconnected, the response is for that client only, or
+    /// the store has not made it readable. One of the followers becomes the next leader.
     NothingShared,
-    /// What has come to the leader may be the doing of its own headers: one of the waiting leads next.
+    /// The leader's own headers may have caused its response. One of the followers becomes the next leader.
     Own {
-        /// What has come.
+        /// The kind of the response.
         doubt: Doubt,
-        /// These headers.
+        /// The leader's own headers.
         own_headers: OwnHeaders,
     },
-    /// The store has no room for the response now: go on, each by itself.
+    /// The store has no room for the response now. Each follower continues alone.
     NoRoom,
-    /// The response is one of several of its URL: each follower goes on under the key of its own variant.
+    /// The response is one of several of its URL. Each follower continues under the key of its variant.
     Varies {
-        /// The request headers that select among them.
+        /// The request headers that select among these responses.
         names: VaryNames,
     },
 }
 
-/// What of a response may be the doing of its request's own headers.
+/// A kind of response that a request's own headers may have caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// The origin has failed.
@@ -75,56 +76,56 @@ pub enum Doubt {
 }
 
 impl FlightOutcome {
-    /// Whether one of the waiting requests leads next.
+    /// Whether one of the followers becomes the next leader.
     pub const fn needs_heir(&self) -> bool {
         matches!(self, Self::NothingShared | Self::Own { .. })
     }
 }
 
-/// Something new of a flight: who leads is told that others wait, and these how it ended.
+/// News of a flight: `Awaited` is sent to the leader's worker, `Ended` to the waiting workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has ended.
+    /// The flight has ended.
     Ended(FlightOutcome),
-    /// Requests of another worker wait for it.
+    /// Requests of another worker wait for the flight.
     Awaited,
 }
 
-/// An event and the flight it is of.
+/// An event and its flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlightMessage {
     /// The key.
     pub key: KeyHash,
     /// Its flight.
     pub flight: FlightId,
-    /// What is new.
+    /// The event.
     pub event: Event,
 }
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Something new of a flight.
+    /// News of a flight.
     Flight(FlightMessage),
     /// Apply these purges, and acknowledge them.
     Purged {
-        /// Who wants to know.
+        /// The worker that waits for the acknowledgment.
         caller: WorkerId,
-        /// Its number for the call.
+        /// The caller's number for the call.
         call: u32,
         /// The purges.
         records: Vec<Record>,
     },
     /// The purges of a call have been applied.
     Acknowledged {
-        /// By whom.
+        /// The worker that has applied them.
         worker: WorkerId,
         /// The caller's number for the call.
         call: u32,
     },
-    /// A URL varies.
+    /// A URL has been found to vary.
     Varies {
-        /// Its plain key, hashed without what is known of purges.
+        /// Its plain key, hashed without purges.
         plain: KeyHash,
         /// The flight that has shown it, by its key.
         flight: KeyHash,
@@ -133,20 +134,21 @@ pub enum Message {
         /// The request headers that select among its responses.
         names: VaryNames,
     },
-    /// The length of a stored body that no header tells.
+    /// The length of a stored body without a `Content-Length`.
     BodyLength {
-        /// Who has counted.
+        /// The worker that has counted the bytes.
         worker: WorkerId,
-        /// The key, hashed without what is known of purges.
+        /// The key, hashed without purges.
         key: KeyHash,
-        /// Which body of that key.
+        /// The body among those of that key.
         body: BodyId,
-        /// Its bytes.
+        /// Its length in bytes.
         bytes: u64,
     },
 }
 
-/// Rises with each change of the layout: a module that is replaced in a running process leaves messages behind.
+/// Layout version, raised with each change, because a module that is replaced in a running process leaves messages
+/// behind.
 const FORMAT: u8 = 7;
 
 /// The byte after [`FORMAT`].
@@ -170,7 +172,7 @@ mod tag {
 }
 
 impl Message {
-    /// The bytes that [`Message::decode`] reads.
+    /// Returns the bytes that [`Message::decode`] reads.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(32);
         bytes.push(FORMAT);
@@ -221,7 +223,7 @@ impl Message {
         bytes
     }
 
-    /// Reads a message; `None` for what this code did not write.
+    /// Reads a message; `None` for bytes that this version has not written.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = ByteReader(bytes);
         if reader.u8()? != FORMAT {

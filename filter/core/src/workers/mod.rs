@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy's workers share. Each worker has a VM of its own, so shared data and queues are all that connects them:
-//! values that are replaced by compare-and-swap
-//! ([`shared_value`], [`shared_table`], [`agreement`]), and messages ([`message`]).
+//! State that Envoy's workers share. Each worker has its own VM, so workers are connected only by shared data and
+//! queues: values that are replaced by compare-and-swap ([`shared_value`], [`shared_table`], [`agreement`]), and
+//! messages ([`message`]).
 
 pub mod agreement;
 pub mod byte_reader;

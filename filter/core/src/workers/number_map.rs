@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Maps by numbers that no client chooses.
+//! Maps with numbers as keys that clients cannot choose.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by a number that the filter counts itself, or by a [`super::KeyHash`], which depends on a secret. Nobody can
-/// have many of its keys collide, so it hashes them by one multiplication, in place of std's SipHash.
+/// A map by a number that the filter counts itself, or by a [`super::KeyHash`], which depends on a secret. A client
+/// cannot make many of its keys collide. So the map hashes them by one multiplication, instead of std's SipHash.
 pub type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
 /// Hashes one number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NumberHasher(u64);
 
-/// The fraction of the golden ratio, in 64 bits, as Fibonacci hashing has it.
+/// The fraction of the golden ratio in 64 bits, used for Fibonacci hashing.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Hasher for NumberHasher {

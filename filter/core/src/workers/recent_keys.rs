@@ -3,8 +3,8 @@
 
 use crate::workers::{KeyHash, NumberMap};
 
-/// A bounded table in two generations: when the young one is full the old one is forgotten. What is
-/// asked for moves to the young one, so hot keys stay.
+/// A bounded table in two generations: when the young one is full, the old one is dropped. A lookup moves an entry to
+/// the young one, so hot keys stay.
 #[derive(Debug)]
 pub struct RecentKeys<V> {
     young: NumberMap<KeyHash, V>,
@@ -28,12 +28,12 @@ impl<V> RecentKeys<V> {
         }
     }
 
-    /// Changes the bound; what is over it goes as new keys come.
+    /// Changes the limit. Entries beyond it are dropped as new keys arrive.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity.max(2);
     }
 
-    /// What is remembered of `key`, which is not forgotten soon for having been asked for.
+    /// The value of `key`. The lookup protects it from being dropped soon.
     pub fn get(&mut self, key: KeyHash) -> Option<&V> {
         if let Some(value) = self.old.remove(&key) {
             self.insert(key, value);
@@ -41,18 +41,18 @@ impl<V> RecentKeys<V> {
         self.young.get(&key)
     }
 
-    /// What is remembered of `key`.
+    /// The value of `key`. The lookup does not protect it.
     pub fn peek(&self, key: KeyHash) -> Option<&V> {
         self.young.get(&key).or_else(|| self.old.get(&key))
     }
 
-    /// What is remembered of `key`, to be changed.
+    /// The value of `key`, to be changed. The lookup does not protect it.
     pub fn peek_mut(&mut self, key: KeyHash) -> Option<&mut V> {
         let found = self.young.get_mut(&key);
         found.or_else(|| self.old.get_mut(&key))
     }
 
-    /// Remembers `value` in the place of what was remembered of `key`.
+    /// Sets the value of `key`.
     pub fn insert(&mut self, key: KeyHash, value: V) {
         if self.young.len() >= self.capacity / 2 && !self.young.contains_key(&key) {
             self.old = std::mem::take(&mut self.young);
@@ -61,7 +61,7 @@ impl<V> RecentKeys<V> {
         self.young.insert(key, value);
     }
 
-    /// Forgets `key`.
+    /// Removes `key`.
     pub fn remove(&mut self, key: KeyHash) {
         self.young.remove(&key);
         self.old.remove(&key);
@@ -72,7 +72,7 @@ impl<V> RecentKeys<V> {
         self.young.len() + self.old.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.young.is_empty() && self.old.is_empty()
     }

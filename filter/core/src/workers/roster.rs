@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which workers have served a request, and must therefore hear of every purge.
+//! The roster: the workers that have served a request, and must therefore receive every purge.
 
 use crate::host::SharedStore;
 use crate::workers::WorkerId;
@@ -8,8 +8,8 @@ use crate::workers::shared_value::SharedError;
 
 const KEY: &str = "sluice/roster";
 
-/// The workers' list in shared data. A worker joins before its first request and reads the purges after
-/// it has joined; whoever purges writes them before it reads the list. So no worker can miss one.
+/// The workers' list in shared data. A worker joins before its first request, and reads the purges after it has
+/// joined. A worker that purges writes the purges first and reads the list afterwards. So no worker can miss a purge.
 #[derive(Debug)]
 pub struct Roster<'a> {
     store: &'a dyn SharedStore,
@@ -21,7 +21,7 @@ impl<'a> Roster<'a> {
         Self { store }
     }
 
-    /// Puts a worker on the list; false if it was there.
+    /// Adds a worker to the list. Returns false if it is on the list already.
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often.
@@ -35,7 +35,7 @@ impl<'a> Roster<'a> {
         })
     }
 
-    /// Takes workers off the list whose VMs have died, as it seems. One that lives joins again.
+    /// Removes workers from the list whose VMs seem to have died. A worker that lives joins again.
     ///
     /// # Errors
     /// As [`Roster::join`].
@@ -43,7 +43,7 @@ impl<'a> Roster<'a> {
         self.update(|members| members.retain(|member| !workers.contains(member)))
     }
 
-    /// Everyone on it.
+    /// The workers on the list.
     ///
     /// # Errors
     /// The host refused the call.

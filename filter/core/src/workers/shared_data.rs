@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Key-value data that all workers of a process share, for a host that has none. It keeps to the rules of Envoy's: there
-//! is no way to delete a key.
+//! Key-value data that all workers of a process share, for a host without such data. It follows the rules of Envoy's
+//! shared data: keys cannot be deleted.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::host::Token;
 
-/// So many that two workers rarely meet.
+/// So many that two workers rarely use the same.
 const SHARDS: usize = 64;
 
 type Shard = HashMap<String, (Vec<u8>, Token)>;
@@ -23,7 +23,7 @@ pub struct SharedData {
 }
 
 impl SharedData {
-    /// No data.
+    /// Empty shared data.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -33,12 +33,12 @@ impl SharedData {
         }
     }
 
-    /// As [`crate::host::SharedStore::get`].
+    /// Implements [`crate::host::SharedStore::get`].
     pub fn get(&self, key: &str) -> Option<(Vec<u8>, Token)> {
         self.shard(key)?.get(key).cloned()
     }
 
-    /// As [`crate::host::SharedStore::compare_and_set`].
+    /// Implements [`crate::host::SharedStore::compare_and_set`].
     pub fn compare_and_set(&self, key: &str, value: &[u8], token: Option<Token>) -> bool {
         let Some(mut shard) = self.shard(key) else {
             return false;
@@ -58,7 +58,7 @@ impl SharedData {
         let hash = self.hashes.hash_one(key);
         let shard = usize::try_from(hash % SHARDS as u64).ok()?;
         let shard = self.shards.get(shard)?.lock();
-        // A panic while it was locked leaves it whole: a value is replaced in one step.
+        // A panic under the lock leaves the data whole, because a value is replaced in one step.
         Some(shard.unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table in shared data: a fixed number of slots, each a value of its own, so that workers contend for few keys only
-//! and the set of names is bounded (shared data forgets none).
+//! A table in shared data: a fixed number of slots. Each slot is a separate value, so that workers rarely contend for
+//! one, and the set of names is bounded, because shared data never deletes a name.
 
 use std::marker::PhantomData;
 
 use super::shared_value::{self, SharedError};
 use crate::host::SharedStore;
 
-/// What a slot holds.
+/// The content of a slot.
 pub trait SharedRecord: Clone + Default + PartialEq {
-    /// Reads what [`SharedRecord::encode`] has written; `None` for anything else. In Istio all plugins without a
-    /// `vm_id` share one namespace, and shared data outlives a module that is replaced, so other bytes may be there.
+    /// Reads bytes of [`SharedRecord::encode`]; `None` for other bytes. Other bytes are possible, because in Istio
+    /// all plugins without a `vm_id` share one namespace, and because shared data outlives a module that is replaced.
     fn decode(bytes: &[u8]) -> Option<Self>;
 
     /// Writes the record.
     fn encode(&self) -> Vec<u8>;
 }
 
-/// A table of `slots` records, which are empty until they are changed. What does not decode is empty.
+/// A table of `slots` records, which are empty until they are changed. A record that does not decode counts as empty.
 #[derive(Debug)]
 pub struct SharedTable<'a, R> {
     store: &'a dyn SharedStore,
@@ -29,7 +29,7 @@ pub struct SharedTable<'a, R> {
 }
 
 impl<'a, R: SharedRecord> SharedTable<'a, R> {
-    /// The table of that name in `store`.
+    /// The table with that name in `store`.
     pub fn new(store: &'a dyn SharedStore, name: &'static str, slots: u64) -> Self {
         Self {
             store,
@@ -40,7 +40,7 @@ impl<'a, R: SharedRecord> SharedTable<'a, R> {
         }
     }
 
-    /// The record that `number` leads to.
+    /// Reads the record in the slot of `number`.
     ///
     /// # Errors
     /// The host refused the call.
@@ -49,7 +49,7 @@ impl<'a, R: SharedRecord> SharedTable<'a, R> {
         Ok(R::decode(&bytes).unwrap_or_default())
     }
 
-    /// Changes the record that `number` leads to. `change` runs again when another worker was faster.
+    /// Changes the record in the slot of `number`. Calls `change` again if another worker was faster.
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often.

@@ -3,10 +3,10 @@
 
 use crate::host::{HostError, SharedStore};
 
-/// Attempts of one compare-and-swap before the value counts as unusable for now.
+/// Attempts of one compare-and-swap. After these the value counts as unusable for now.
 pub const ATTEMPTS: u32 = 32;
 
-/// Why a shared value could not be used.
+/// An error in the use of a shared value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedError {
     /// The host refused a call.
@@ -24,7 +24,7 @@ impl From<SharedError> for HostError {
     }
 }
 
-/// The shared value `key`; an absent one is empty.
+/// Reads the shared value `key`. A missing value counts as empty.
 ///
 /// # Errors
 /// The host refused the call.
@@ -33,7 +33,7 @@ pub fn read(store: &dyn SharedStore, key: &str) -> Result<Vec<u8>, SharedError> 
     Ok(current.map(|(bytes, _)| bytes).unwrap_or_default())
 }
 
-/// Replaces the shared value `key` (an absent one is empty) by what `change` makes of it, unless that is `None`.
+/// Replaces the shared value `key` by the result of `change`, unless that is `None`. A missing value counts as empty.
 ///
 /// # Errors
 /// The host refused a call, or other workers won every attempt.
@@ -45,7 +45,7 @@ pub fn update<R>(
     update_counting(store, key, &mut 0, change)
 }
 
-/// As [`update`], and adds the attempts that other workers won to `conflicts`.
+/// Updates like [`update`], and adds the number of attempts that other workers won to `conflicts`.
 ///
 /// # Errors
 /// The host refused a call, or other workers won every attempt.

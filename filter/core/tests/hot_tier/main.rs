@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hot tier keeps what is asked for often, and its bounds, whatever passes by.
+//! The hot tier keeps objects with frequent requests, and stays within its limits, with any traffic.
 
 mod sites;
 mod support;
@@ -22,7 +22,7 @@ fn one_pass_over_a_million_keys_neither_flushes_it_nor_outgrows_it() {
     }
     for object in 1_000..1_001_000 {
         ask(&mut tier, object, (object % 3_000) as usize + 1);
-        // What is hot is asked for all the while, and now and then.
+        // Hot objects are requested in between.
         if object % 50 == 0 {
             ask(&mut tier, (object / 50) % 200, 10_000);
         }

@@ -21,7 +21,7 @@ fn first(site: SiteNumber) -> u64 {
     u64::from(site.0) << 32
 }
 
-/// Has a site ask twice for each of its first `number` objects, which have 10,000 bytes each.
+/// Sends two requests of a site for each of its first `number` objects, which have 10,000 bytes each.
 fn fill(tier: &mut HotTier, site: SiteNumber, number: u64, now: u64) {
     for object in first(site)..first(site) + number {
         ask_of(tier, site, object, 10_000, now);
@@ -29,7 +29,7 @@ fn fill(tier: &mut HotTier, site: SiteNumber, number: u64, now: u64) {
     }
 }
 
-/// How many of its first `number` objects a site has in the tier.
+/// Number of copies that a site has among its first `number` objects.
 fn held(tier: &HotTier, site: SiteNumber, number: u64, now: u64) -> usize {
     let objects = first(site)..first(site) + number;
     let held = objects.filter(|object| get_of(tier, site, *object, now).is_some());
@@ -57,7 +57,7 @@ fn a_scan_does_not_keep_another_site_from_its_share() {
     let mut tier = tier(&[1, 1]);
     for object in 0..100_000 {
         ask_of(&mut tier, A, object, 3_000, NOW);
-        // It asks for a hundredth of what the other does, and twice for each object.
+        // It sends a hundredth of the other site's requests, and two for each object.
         if object % 100 == 0 {
             ask_of(&mut tier, B, first(B) + object / 100 % 150, 10_000, NOW);
         }
@@ -171,7 +171,7 @@ proptest! {
     ) {
         let mut tier = HotTier::new(bounds(200_000));
         tier.set_shares(&shares);
-        // By object: what the copy takes.
+        // Size of the copy by object.
         let mut copies = std::collections::BTreeMap::new();
         let mut sites = vec![0_usize; shares.len()];
         for (site, object, length) in requests {
@@ -193,7 +193,8 @@ proptest! {
             prop_assert!(tier.bytes() <= 200_000);
             let taker = sites[usize::from(site.0)].saturating_sub(new) / share as usize;
             for (other, (was, is)) in before.iter().zip(&sites).enumerate() {
-                // Whole copies go, so the last one may have been above the share in part. They went before the new one came.
+                // Whole copies are evicted, so the last one may have been partly above the share. They were evicted
+                // before the new one was inserted.
                 let per_weight = (is + 10_000) / shares[other] as usize;
                 let lost = other != usize::from(site.0) && is < was;
                 prop_assert!(!lost || per_weight >= taker);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects, requests for them, and how much memory they take.
+//! Objects, requests for them, and their use of memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ thread_local! {
     pub static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Counts what a thread has allocated and not given back.
+/// Counts the bytes that a thread has allocated and not freed.
 struct Counting;
 
 fn count(change: isize) {
@@ -52,7 +52,7 @@ pub fn bounds(max_bytes: usize) -> HotPolicy {
 }
 
 pub fn hash(object: u64) -> KeyHash {
-    // Odd, so that no two are the same.
+    // Odd, so that all hashes differ.
     KeyHash((object + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
@@ -92,7 +92,7 @@ pub fn get_of(tier: &HotTier, site: SiteNumber, object: u64, now: u64) -> Option
     Some(still)
 }
 
-/// A request for an object: whether it is answered from the tier. If not, the store's answer passes.
+/// Sends a request for an object. Returns whether the tier answers it. Otherwise the store's answer passes the tier.
 pub fn ask(tier: &mut HotTier, object: u64, length: usize) -> bool {
     ask_of(tier, SITE, object, length, NOW)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policies from documents, as people write them.
+//! Policies from documents in the form that operators write.
 
 use serde_json::{Value, json};
 use sluice_core::policy::{CorsPolicy, Policy, PolicyError};
 
-/// The policy of a document that has to be accepted.
+/// The policy of a document. The document must be accepted.
 pub fn parse(document: &Value) -> Policy {
     Policy::parse(document.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Why a document is refused.
+/// The error for a document. The document must be refused.
 pub fn refusal(document: &Value) -> String {
     let error = Policy::parse(document.to_string().as_bytes()).expect_err("it should be refused");
     assert!(error.to_string().starts_with(error.path()), "{error}");
@@ -68,12 +68,12 @@ pub fn http_policy(sections: &str) -> Policy {
     http_with(sections).unwrap_or_else(|error| panic!("{sections}: {error}"))
 }
 
-/// Why a bucket's policy with these sections is refused.
+/// The error for a bucket's policy with these sections.
 pub fn bucket_refusal(sections: &str) -> String {
     bucket_with(sections).expect_err(sections).to_string()
 }
 
-/// Why an HTTP origin's policy with these sections is refused.
+/// The error for an HTTP origin's policy with these sections.
 pub fn http_refusal(sections: &str) -> String {
     http_with(sections).expect_err(sections).to_string()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policies for the tests, and what each needs of them.
+//! Policies for the tests, and helpers for them.
 #![allow(
     dead_code,
     clippy::expect_used,
@@ -27,7 +27,7 @@ pub fn http() -> Policy {
     Policy::parse(br#"{"origin": {"kind": "http"}}"#).unwrap()
 }
 
-/// What becomes of a path on a host of which nothing special is known.
+/// The target, or the rejection, for a path on a host without special settings.
 pub fn canonicalize_path(policy: &Policy, path: &[u8]) -> Result<CanonicalTarget, Rejection> {
     let target = Target {
         scheme: Some("http"),
@@ -37,10 +37,10 @@ pub fn canonicalize_path(policy: &Policy, path: &[u8]) -> Result<CanonicalTarget
     canonicalize(policy, &target)
 }
 
-/// A table's row: its name, the path as sent, and the canonical path or why there is none.
+/// A table's row: its name, the path of the request, and the canonical path or the rejection.
 pub type Row = (&'static str, &'static [u8], Result<&'static str, Rejection>);
 
-/// Checks every row and shows all that fail.
+/// Checks every row and shows all failures.
 pub fn assert_rows(policy: &Policy, rows: &[Row]) {
     let failures: Vec<String> = rows
         .iter()

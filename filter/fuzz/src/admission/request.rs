@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any request headers: what may change the response of others, or is not for the origin, does not reach it with a
-//! request whose response is shared.
+//! Fuzzes request headers. A header that may change other clients' responses, or that must not be sent to the origin,
+//! is not sent with a request whose response is shared.
 //!
 //! Input: the policy's number, then a line for each header, `name: value`.
 #![no_main]
@@ -16,7 +16,7 @@ const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "http"}, "request": {"cookies": "strip", "authorization": "strip"}}"#,
     r#"{"origin": {"kind": "http"}, "request": {"cache_control": "obey"}, "website": {"cors": {"allowed_origins": ["*"]}}}"#,
 ];
-/// Names by which some origin is known to answer with something else than the URL says.
+/// Headers by which some origins are known to choose another response than the URL's.
 const OVERRIDES: [&str; 16] = [
     "forwarded-proto",
     "front-end-https",
@@ -35,7 +35,7 @@ const OVERRIDES: [&str; 16] = [
     "x-rewrite-url",
     "x-url-scheme",
 ];
-/// Names that say whose request it is.
+/// Headers that identify the client.
 const CREDENTIALS: [&str; 6] = [
     "authorization",
     "cookie",
@@ -50,7 +50,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let policy = policy(&POLICIES, *number);
-    // Envoy has names that are text, in lower case, and values of any bytes.
+    // In Envoy, names are lower-case text, and values are any bytes.
     let lines = text.split(|&byte| byte == b'\n').filter_map(|line| {
         let colon = line.windows(2).position(|pair| pair == b": ")?;
         let (name, value) = line.split_at_checked(colon)?;
@@ -77,7 +77,7 @@ fn is_internal(name: &str) -> bool {
     name.starts_with("x-sluice-") || name.starts_with("x-envoy-")
 }
 
-/// A header of a request whose response is shared.
+/// Checks a header of a request whose response is shared.
 fn check_shared(policy: &Policy, name: &str) {
     let forwarded = forward_header(policy, true, name);
     if policy.origin.is_bucket() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any response: what is stored has a lifetime, what forbids storing is never overlooked, and neither an error that its
-//! request may have caused nor, without a word of the origin's, a status that does not last is stored. What a bucket's
-//! error says is a short line in the log.
+//! Fuzzes responses. A stored response has a lifetime. A directive that forbids storing is never overlooked. An error
+//! that its request may have caused is not stored. A status that is not cacheable by default is not stored without a
+//! directive of the origin. The text of a bucket's error is a short line in the log.
 //!
 //! Input: the status in two bytes, then a line for each header.
 #![no_main]
@@ -14,9 +14,9 @@ use sluice_fuzz::policy;
 
 const NOW: i64 = 1_800_000_000;
 const POLICY: &str = r#"{"origin": {"kind": "http"}}"#;
-/// Statuses that last without a word of the origin's.
+/// Statuses that are stored without a directive of the origin.
 const LASTING: [u16; 8] = [200, 203, 204, 300, 301, 308, 404, 410];
-/// Some of the errors that a request may have caused by what its key does not have.
+/// Some of the errors that a request may have caused by headers that its key lacks.
 const CAUSED: [u16; 11] = [400, 401, 403, 405, 407, 413, 415, 417, 425, 429, 431];
 
 fuzz_target!(|input: &[u8]| {
@@ -70,8 +70,8 @@ fuzz_target!(|input: &[u8]| {
             "{} was stored",
             facts.status
         );
-        // Without quotes nothing can be hidden: a plain directive counts wherever it stands, unless another
-        // directive or field says that it does not.
+        // Without quotes a directive cannot be hidden. A plain directive counts in any position, unless another
+        // directive or field overrides it.
         let control = facts.cache_control.map_or(&[][..], FieldValue::bytes);
         assert!(
             !facts.targeted.is_empty() || std::str::from_utf8(control).is_ok(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any conditions and ranges, against any validators: what is cut out is what was asked for, and a request
-//! without a condition is never told that nothing has changed.
+//! Fuzzes conditions and ranges against any validators. The delivered part is the requested one, and a request
+//! without a condition never gets a 304.
 //!
-//! Input: the body's length and the pieces in which it comes, then a line for each field.
+//! Input: the body's length and the sizes of its pieces, then a line for each field.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -67,7 +67,7 @@ fn check(demand: &Demand, candidate: &WholeResponse<'_>, piece: usize) {
     ));
 }
 
-/// A body that comes in pieces leaves exactly the announced bytes.
+/// Checks that a body in pieces is cut to exactly the announced bytes.
 fn check_slice(slice: Slice, length: u64, piece: usize) {
     let body: Vec<u64> = (0..length).collect();
     let mut slicer = Slicer::new(slice);

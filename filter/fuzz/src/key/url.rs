@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any request target: it is refused, or has one canonical spelling that says nothing else to anybody.
+//! Fuzzes request targets. Each is refused, or has one canonical form, which every parser reads in the same way.
 //!
 //! Input: the policy's number, `:authority` up to the first newline, `:path`.
 #![no_main]
@@ -58,10 +58,10 @@ fn check(policy: &Policy, canonical: &CanonicalTarget) {
     let path = resource.split('?').next().unwrap_or_default();
     assert!(!path.contains('\\'), "a backslash in {path:?}");
     let spelled = path.to_ascii_uppercase();
-    // Some parsers take a backslash for a slash, and some decode before they split.
+    // Some parsers treat a backslash as a slash, and some decode before they split.
     for segment in spelled.replace("%5C", "/").replace("%2F", "/").split('/') {
         assert!(!matches!(segment, "." | ".."), "a dot segment in {path:?}");
-        // Servlet containers take parameters away before they follow dots.
+        // Servlet containers remove parameters before they resolve dots.
         let name = segment.replace("%3B", ";");
         let name = name.split(';').next().unwrap_or_default();
         let followed = matches!(policy.origin, Origin::Http(_)) && matches!(name, "." | "..");

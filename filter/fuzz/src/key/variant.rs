@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any `Accept-Encoding`, `Vary` and request headers: a coding is one that the client takes, what a response varies
-//! with is learnt in one step, and the origin is asked with what the key says.
+//! Fuzzes `Accept-Encoding`, `Vary` and request headers. A chosen coding is one that the client accepts. The `Vary`
+//! of a response is learned in one step. The request to the origin has the headers that are in the key.
 //!
 //! Input: the policy's number, then a line each for `Accept-Encoding`, `Vary`, another `Vary`, and for the values of
 //! the request headers that they name.
@@ -55,7 +55,8 @@ fn page(policy: &Policy) -> CanonicalTarget {
     canonicalize(policy, &target).expect("a URL")
 }
 
-/// What is chosen of several codings is chosen of itself alone, and where nothing is chosen nothing is acceptable.
+/// Checks that a coding that is chosen among several is also chosen if it is the only one, and that no coding is
+/// acceptable if none is chosen.
 fn check_coding(header: FieldValue<'_>) {
     let chosen = negotiate(Some(header), &CODINGS);
     for coding in CODINGS {
@@ -73,10 +74,10 @@ fn check_coding(header: FieldValue<'_>) {
     }
 }
 
-/// The client hears of all that a response varies with, whatever it has heard already.
+/// Checks that the client's `Vary` names all headers that a response varies with, whatever it names already.
 fn check_told(policy: &Policy, stored: FieldValue<'_>, already: FieldValue<'_>) {
     let more = told(policy, Some(stored), Some(already), true).unwrap_or_default();
-    // What is no text is not stored, and sent on as it is.
+    // A `Vary` that is not text is sent unchanged, and its response is not stored.
     let (Ok(stored), Ok(already)) = (stored.text(), already.text()) else {
         return;
     };
@@ -97,7 +98,8 @@ fn check_told(policy: &Policy, stored: FieldValue<'_>, already: FieldValue<'_>) 
     }
 }
 
-/// The target for the same request after a response with `vary`; `None` where it is not stored or stays as it is.
+/// The target for the same request after a response with `vary`; `None` if the response is not stored, or if the
+/// target stays the same.
 fn learn(
     policy: &Policy,
     target: &CanonicalTarget,
@@ -124,15 +126,15 @@ fn learn(
         VaryDecision::Keyed
     );
     assert_eq!(unqualified(learnt.path()), target.origin_path());
-    // No header of the policy's key is sent, so these add nothing.
+    // The request has no header of the policy's key, so these add no qualifiers.
     assert_eq!(qualifiers(learnt.path()).count(), names.iter().count());
     check_selected(policy, &learnt, &names);
     Some(learnt)
 }
 
-/// What the origin is asked with makes the same key.
+/// Checks that the request to the origin makes the same key.
 fn check_selected(policy: &Policy, target: &CanonicalTarget, names: &VaryNames) {
-    // The origin is asked by the path that the store has.
+    // The request to the origin has the path that the store has.
     let stored = store_path(&StoreSecret::new([1, 2]), target);
     assert_eq!(without_hash(&stored), target.path());
     let asked: Vec<_> = selected(&stored).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any policy document: it is refused with a message, or compiles.
+//! Fuzzes policy documents. Each is refused with a message, or compiles.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any journal of purges, and any bytes in their place in shared data, which other filters write to: what is read
-//! can be written again, says the same in any order, and never ends in a trap.
+//! Fuzzes journals of purges, and bytes in place of the purges in shared data, which other filters may write. A
+//! journal that was read can be written again, means the same in any order, and never causes a trap.
 //!
 //! Input: a journal up to the first NUL, then foreign bytes.
 #![no_main]
@@ -20,7 +20,7 @@ use sluice_core::workers::{KeyHash, WorkerId};
 use sluice_fake::FakeSharedData;
 
 const SECRET: StoreSecret = StoreSecret::new([1, 2]);
-/// Nobody purges so often.
+/// Greater than any number of purges in practice.
 const OUT_OF_REACH: u64 = 1 << 62;
 const URLS: [&str; 4] = ["", "edge.test/a", "assets!edge.test/a", "/site/index.html"];
 
@@ -59,7 +59,8 @@ fn check_journal(text: &str) {
     }
 }
 
-/// After any journal a purge of everything is newer than all, and so is one of a prefix for what it covers.
+/// Checks that after any journal a purge of everything is newer than all other purges, and so is a purge of a prefix
+/// for the URLs that it covers.
 fn check_purge(purges: Purges) {
     let store = FakeSharedData::default();
     let mut shared = SharedPurges::new(&store, 1);
@@ -79,7 +80,7 @@ fn check_purge(purges: Purges) {
     }
 }
 
-/// Whatever stands where the purges should be: calls succeed, and what was just purged is.
+/// Checks that with any bytes in place of the purges calls succeed, and the last purge applies.
 fn check_shared(foreign: &[u8]) {
     let store = FakeSharedData::default();
     use_shared(&store);

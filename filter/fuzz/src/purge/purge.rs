@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any body of a purge call or an S3 notification: it is refused with a message, or covers what it names.
+//! Fuzzes bodies of purge calls and S3 notifications. Each is refused with a message, or covers the objects that it
+//! names.
 //!
 //! Input: the policy's number, the end of a URL up to the first newline, the body.
 #![no_main]
@@ -26,7 +27,7 @@ const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "http", "authority": "origin.test"},
         "key": {"host": false, "merge_slashes": true, "query": {"mode": "sort"}}}"#,
 ];
-/// More than any message needs, however long the body is.
+/// Longer than any message needs to be, even for a long body.
 const MAX_MESSAGE_BYTES: usize = 2_000;
 
 fuzz_target!(|input: &[u8]| {
@@ -59,7 +60,7 @@ fn check_message(message: &str) {
     assert!(!message.is_empty() && message.len() < MAX_MESSAGE_BYTES);
 }
 
-/// Whatever it covers can be told to other workers and written into the journal.
+/// Checks that any valid order can be sent to other workers and written into the journal.
 fn check_order(order: &PurgeOrder) {
     let scopes = match &order.what {
         PurgeSubject::Scopes(scopes) => scopes,
@@ -77,7 +78,8 @@ fn check_order(order: &PurgeOrder) {
     }
 }
 
-/// The URL of a changed object is below the edge's prefix, and the one under which clients get it, if they do.
+/// Checks that the URL of a changed object is below the edge's prefix, and is the URL under which clients get the
+/// object, if they do.
 fn check_object(policy: &Policy, url: &str) {
     let Origin::Bucket(bucket) = &policy.origin else {
         return assert!(url.is_empty(), "an HTTP origin has no objects");
@@ -91,7 +93,7 @@ fn check_object(policy: &Policy, url: &str) {
         authority: b"edge.test",
         path: below.as_bytes(),
     };
-    // An object whose key has empty or dot segments cannot be asked for.
+    // Clients cannot request an object whose key has empty or dot segments.
     let mut segments = below.split('/').skip(1);
     if let Ok(canonical) = canonicalize(policy, &target)
         && segments.all(|segment| !matches!(segment, "" | "." | ".."))
@@ -100,9 +102,9 @@ fn check_object(policy: &Policy, url: &str) {
     }
 }
 
-/// A URL that begins as a purged prefix does is purged, and one that is purged by itself is, too.
+/// Checks that a URL that begins with a purged prefix is purged, and that a URL that is purged alone is purged, too.
 fn check_prefix(policy: &Policy, beginning: &str, end: &str) {
-    // A dot may take back what came before it, and where an escape is cut there is no prefix.
+    // A dot may remove the segment in front of it, and a prefix must not end within an escape.
     if end.contains(['.', '%', '?', '\\']) || parts(beginning).is_none() {
         return;
     }
@@ -151,7 +153,7 @@ fn parts(url: &str) -> Option<(&str, &str, &str)> {
     url.starts_with('/').then_some(("http", "edge.test", url))
 }
 
-/// The URL that a client asks for, as purges know it.
+/// The URL that a client requests, in the form that purges use.
 fn asked_for(policy: &Policy, url: &str) -> Option<String> {
     let (scheme, authority, path) = parts(url)?;
     let target = Target {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the filter's roles and workers tell each other: bytes that another filter, an origin or a client
-//! made up are no message of ours.
+//! Fuzzes messages between the filter's roles and workers. Bytes that another filter, an origin or a client has made
+//! are never accepted as a message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use sluice_core::workers::message::Message;
 use sluice_store::Entry;
 use sluice_store::{Link, Secrets};
 
-/// Nobody guesses them.
+/// Secrets that the fuzzer does not guess.
 const SECRETS: Secrets = Secrets {
     process: 0x5ec2_e700_0bad_cafe,
     vm: 0x0bad_cafe_5ec2_e700,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Small filters that need no worker of the roles', so that they also stand where the roles run in VMs.
+//! Small filters that do not need a worker of the roles. They are also used if the roles run in VMs.
 
 mod next_turn;
 mod once_more;
@@ -11,11 +11,11 @@ use switching::Switching;
 
 /// A small filter on one stream.
 pub enum Aid {
-    /// Lets each request go on in a later turn of its worker.
+    /// Resumes each request in a later turn of its worker.
     NextTurn,
-    /// Asks an origin once more that has closed the connection.
+    /// Sends a request to an origin again that has closed the connection.
     OnceMore(OnceMore),
-    /// Refuses an origin that switches protocols unasked.
+    /// Refuses an origin that switches protocols without a request for it.
     Switching(Switching),
 }
 
@@ -30,7 +30,7 @@ impl Aid {
         }
     }
 
-    /// Handles the request's headers, with which the request `ends` or not.
+    /// Handles the request's headers; the request `ends` with them or has a body.
     pub fn on_request_headers(&self, filter: Filter, ends: bool) -> HeadersStatus {
         match self {
             Self::NextTurn => next_turn::hold(filter),
@@ -48,7 +48,7 @@ impl Aid {
         }
     }
 
-    /// Goes on in the turn that was asked for.
+    /// Continues in the turn that the filter has requested.
     pub fn on_scheduled(&self, filter: Filter) {
         match self {
             Self::NextTurn => filter.continue_decoding(),

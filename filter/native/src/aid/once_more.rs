@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A filter of the hop that asks an origin once more which has closed the connection under a request, or has answered 304
-//! to a request without a condition.
+//! A filter of the hop that sends a request to the origin again if the origin has closed the connection under it, or
+//! has answered 304 to a request without a condition.
 //!
-//! An origin may close a connection that is idle at the moment at which the next request is on its way (RFC 9112, 9.3.1).
-//! A GET or HEAD without a body is safe to send again (RFC 9110, 9.2.2). Envoy's own retries do not fit here: they share
-//! a budget with other retries, choose among connections that the origin may close as well, and do not tell such an end
-//! from a timeout.
+//! An origin may close an idle connection at the moment at which the next request is sent on it (RFC 9112, 9.3.1). A
+//! GET or HEAD without a body is safe to send again (RFC 9110, 9.2.2). Envoy's own retries do not fit here: they
+//! share a budget with other retries, they choose among connections that the origin may close as well, and they do
+//! not distinguish such an end from a timeout.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,18 +20,18 @@ use crate::abi::{Filter, HeaderMapType, HeadersStatus};
 /// The filter on one stream.
 #[derive(Debug, Default)]
 pub struct OnceMore {
-    /// The headers with which the request has come, if it may be sent once more.
+    /// The headers of the request as it was received, if it may be sent again.
     repeatable: RefCell<Option<Headers>>,
 }
 
 impl OnceMore {
-    /// Keeps the headers of a request that may be sent once more: it is a GET or HEAD, has no body, and was not sent again
-    /// yet.
+    /// Keeps the headers of a request that may be sent again: it is a GET or HEAD, has no body, and has not been sent
+    /// again yet.
     pub fn observe_request(&self, filter: Filter, ends: bool) -> HeadersStatus {
         let headers = || Headers::new(filter.headers(HeaderMapType::Request));
         let is_repeatable = |headers: &Headers| {
             let is_safe = headers.is(":method", "GET") || headers.is(":method", "HEAD");
-            // NB: a request that only comes back to EDGE is asked again where it goes on to the origin.
+            // NB: a request that is only on its way back to EDGE is sent again at the hop to the origin.
             is_safe && !headers.has(AGAIN_HEADER) && !headers.has(EMPTY_HEADER)
         };
         let repeatable = ends.then(headers).filter(is_repeatable);
@@ -39,8 +39,8 @@ impl OnceMore {
         HeadersStatus::Continue
     }
 
-    /// Holds a response that says that the connection has ended, or a 304 that nobody has asked for, and asks again in a
-    /// later turn: Envoy's router is still at work for the first request here.
+    /// Pauses a response that means that the connection has ended, or a 304 to a request without a condition. Sends
+    /// the request again in a later turn, because Envoy's router is still at work for the first request here.
     pub fn observe_response(&self, filter: Filter) -> HeadersStatus {
         let repeatable = self.repeatable.borrow();
         let Some(request) = &*repeatable else {
@@ -58,8 +58,8 @@ impl OnceMore {
         HeadersStatus::StopAllIterationAndWatermark
     }
 
-    /// Sends the request again, with a mark that no other request has: the hop gives each mark a connection of its own,
-    /// because an idle one might be closed as well.
+    /// Sends the request again, with a unique mark. The hop opens a separate connection for each mark, because an
+    /// idle connection might be closed as well.
     pub fn ask_again(&self, filter: Filter) {
         static MARKS: AtomicU64 = AtomicU64::new(0);
         if let Some(headers) = self.repeatable.take() {
@@ -73,7 +73,8 @@ impl OnceMore {
     }
 }
 
-/// Gives the request what the chain of the origin's server has taken from it, for the routes and the filters of the hop.
+/// Restores the headers that the chain of the origin's server has removed from the request. The routes and the
+/// filters of the hop need them.
 fn give_back(filter: Filter, headers: &Headers) {
     // NB: Envoy finds no route for a request without `x-forwarded-proto`.
     let starts = [INTERNAL_PREFIX, "x-forwarded-", "accept-encoding"];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A filter between the hop and an origin that refuses a response 101 (Switching Protocols) to a request without
-//! `Upgrade`, which no origin may send (RFC 9110, 15.2.2).
+//! `Upgrade`. An origin must not send such a response (RFC 9110, 15.2.2).
 //!
-//! Envoy takes such a response for a final one, and sends the next request on a connection that has another protocol by
-//! then. A response that the filter makes ends the connection.
+//! Envoy would treat it as a final response, and would send the next request on a connection that uses another
+//! protocol by then. A response of this filter ends the connection.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ impl Switching {
         HeadersStatus::Continue
     }
 
-    /// Answers 502 in the place of an origin that switches unasked.
+    /// Answers 502 in place of an origin that switches protocols without a request for it.
     pub fn observe_response(&self, filter: Filter) -> HeadersStatus {
         let status = || filter.header(HeaderMapType::Response, ":status");
         if self.is_asked.get() || status().as_deref() != Some(b"101") {

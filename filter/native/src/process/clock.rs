@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The workers' timers. Envoy has none for filters, so that one thread wakes the workers whose timer is due.
+//! The workers' timers. Envoy has no timers for filters, so one thread wakes the workers whose timer is due.
 
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::inbox::{Inbox, Wakes};
 
-/// How much of the stack the thread needs at most.
+/// Size of the thread's stack.
 pub const STACK_BYTES: usize = 128 * 1024;
 
 /// The timer of a worker.
@@ -18,7 +18,7 @@ struct Timer {
     due: Instant,
 }
 
-/// All timers that run.
+/// All running timers.
 #[derive(Debug)]
 pub struct Clock {
     timers: Mutex<Vec<Timer>>,
@@ -27,7 +27,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// No timers.
+    /// A clock without timers.
     pub const fn new() -> Self {
         Self {
             timers: Mutex::new(Vec::new()),
@@ -51,7 +51,7 @@ impl Clock {
         drop(timers);
         self.started.call_once(|| {
             let thread = thread::Builder::new().name("sluice:clock".to_owned());
-            // Without the thread nothing that waits is given up: as good as no timer at all.
+            // Without the thread no timer is ever due, so no request stops waiting.
             let _ = thread.stack_size(STACK_BYTES).spawn(|| self.run());
         });
     }

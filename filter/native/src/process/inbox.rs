@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What other threads reach of a worker: they wake its carrier.
+//! Access of other threads to a worker: they wake its carrier.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::Scheduler;
 
-/// Why a worker is woken: a set of these.
+/// The reasons for which a worker is woken, as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakes(u32);
 
@@ -15,7 +15,7 @@ impl Wakes {
     pub const MESSAGES: Self = Self(1);
     /// Its timer is due.
     pub const TICK: Self = Self(2);
-    /// A configuration has come or gone.
+    /// A configuration has been created or has ended.
     pub const CONFIGURATIONS: Self = Self(4);
 
     /// Whether all of `other` are among these.
@@ -24,10 +24,10 @@ impl Wakes {
     }
 }
 
-/// The way to one worker.
+/// Access to one worker.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    /// Of the carrier, while there is one.
+    /// The scheduler of the carrier, while there is one.
     scheduler: Mutex<Option<Scheduler>>,
     pending: AtomicU32,
 }
@@ -35,7 +35,7 @@ pub struct Inbox {
 impl Inbox {
     /// Wakes the worker, now or as soon as it has a carrier.
     pub fn wake(&self, why: Wakes) {
-        // A wake that is pending has been committed, or is committed when a carrier comes.
+        // A pending wake has been committed, or will be when the worker gets a carrier.
         if self.pending.fetch_or(why.0, Ordering::AcqRel) == 0 {
             self.commit();
         }
@@ -49,7 +49,7 @@ impl Inbox {
         }
     }
 
-    /// The worker has a carrier.
+    /// Sets the scheduler of the worker's new carrier.
     pub fn attach(&self, scheduler: Scheduler) {
         let mut place = self
             .scheduler
@@ -62,7 +62,7 @@ impl Inbox {
         }
     }
 
-    /// The carrier goes. No thread uses its scheduler from now on.
+    /// Removes the scheduler of a carrier that ends. No thread uses the scheduler from now on.
     pub fn detach(&self) {
         let mut place = self
             .scheduler
@@ -71,7 +71,7 @@ impl Inbox {
         *place = None;
     }
 
-    /// Takes what the worker has been woken for.
+    /// Takes the reasons for which the worker has been woken.
     pub fn take(&self) -> Wakes {
         Wakes(self.pending.swap(0, Ordering::AcqRel))
     }

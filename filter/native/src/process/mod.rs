@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the threads of the process share.
+//! State that the threads of the process share.
 
 pub mod clock;
 pub mod inbox;
@@ -17,10 +17,10 @@ use crate::process::clock::Clock;
 use crate::process::inbox::{Inbox, Wakes};
 use crate::process::queues::Queues;
 
-/// All of it.
+/// State that the threads of the process share.
 #[derive(Debug)]
 pub struct Process {
-    /// Data by key.
+    /// Shared data.
     pub data: SharedData,
     /// The bodies of the workers' hot copies.
     pub bodies: SharedBodies,
@@ -31,12 +31,12 @@ pub struct Process {
     /// Envoy's numbers of the metrics, since the first configuration.
     pub metrics: OnceLock<Vec<Numbers>>,
     inboxes: Mutex<Vec<Arc<Inbox>>>,
-    /// Those of the roles that Envoy has, in the order in which they came.
+    /// The configurations of roles that Envoy has, in the order of their creation.
     configurations: Mutex<Vec<Arc<Configuration>>>,
     began: Instant,
 }
 
-/// The process.
+/// The state of this process.
 pub static PROCESS: LazyLock<Process> = LazyLock::new(|| Process {
     data: SharedData::new(),
     bodies: SharedBodies::default(),
@@ -48,11 +48,12 @@ pub static PROCESS: LazyLock<Process> = LazyLock::new(|| Process {
     began: Instant::now(),
 });
 
-/// What the monotonic clock says at the process's start, in milliseconds: time before it can be named as well.
+/// Value of the monotonic clock at the start of the process, in milliseconds. It is not 0, so that times before the
+/// start can be written as well.
 const BEGIN_MILLIS: u64 = 1_000_000_000;
 
 impl Process {
-    /// The way to a new worker.
+    /// Creates the inbox of a new worker.
     pub fn new_inbox(&self) -> Arc<Inbox> {
         let inbox = Arc::<Inbox>::default();
         let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +69,7 @@ impl Process {
             .clone()
     }
 
-    /// Brings all workers under a configuration as well.
+    /// Applies a configuration to all workers.
     pub fn add_configuration(&self, configuration: &Arc<Configuration>) {
         if configuration.is_carrier() {
             return;
@@ -80,7 +81,7 @@ impl Process {
         self.wake_all(Wakes::CONFIGURATIONS);
     }
 
-    /// Has all workers forget a configuration.
+    /// Removes a configuration from all workers.
     pub fn remove_configuration(&self, configuration: &Arc<Configuration>) {
         configuration.end();
         let configurations = self.configurations.lock();

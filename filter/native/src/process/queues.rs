@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Queues by which workers tell each other.
+//! Queues through which workers send each other messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -12,9 +12,9 @@ use crate::process::inbox::{Inbox, Wakes};
 #[derive(Debug)]
 struct Messages {
     name: String,
-    /// Of the worker that receives them.
+    /// The inbox of the worker that receives them.
     inbox: Arc<Inbox>,
-    /// `None`: the worker has been lost, and nobody receives them any more.
+    /// The messages; `None` if the worker has been lost and receives no more messages.
     waiting: Mutex<Option<VecDeque<Vec<u8>>>>,
 }
 
@@ -25,7 +25,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// The queue of that name, which is made if there is none.
+    /// The queue with that name. Creates it if it does not exist.
     pub fn register(&self, name: &str, inbox: &Arc<Inbox>) -> Option<Queue> {
         if let Some(known) = self.resolve(name) {
             return Some(known);
@@ -39,14 +39,14 @@ impl Queues {
         u32::try_from(all.len() - 1).ok().map(Queue)
     }
 
-    /// The queue of that name.
+    /// The queue with that name.
     pub fn resolve(&self, name: &str) -> Option<Queue> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         let position = all.iter().position(|queue| queue.name == name)?;
         u32::try_from(position).ok().map(Queue)
     }
 
-    /// Puts a message into a queue and wakes its receiver. False if there is no such queue.
+    /// Puts a message into a queue and wakes its receiver. Returns false if the queue does not exist.
     pub fn enqueue(&self, queue: Queue, message: &[u8]) -> bool {
         let Some(queue) = self.get(queue) else {
             return false;
@@ -60,14 +60,14 @@ impl Queues {
         true
     }
 
-    /// Takes the next message.
+    /// Removes the next message and returns it.
     pub fn dequeue(&self, queue: Queue) -> Option<Vec<u8>> {
         let queue = self.get(queue)?;
         let mut waiting = queue.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.as_mut()?.pop_front()
     }
 
-    /// Drops the messages for a worker that has been lost, and all that still come.
+    /// Drops the messages for a worker that has been lost, and all later ones.
     pub fn close(&self, inbox: &Arc<Inbox>) {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         for queue in all.iter().filter(|queue| Arc::ptr_eq(&queue.inbox, inbox)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ranges that begin far ahead of a fill: which of them need not wait for it.
+//! Ranges that begin far ahead of a fill, and need not wait for it.
 //!
-//! A range can be asked of the origin beside the fill where both are known to be parts of the same bytes: the
-//! representation has a strong entity tag (RFC 9110, 8.8.1), and the origin takes ranges of it (14.3).
+//! Such a range can be fetched from the origin beside the fill if both are parts of the same bytes. That is known if
+//! the representation has a strong entity tag (RFC 9110, 8.8.1) and the origin accepts ranges of it (14.3).
 
 use crate::http::conditional::conditions::Validators;
 use crate::http::conditional::demand::{Delivery, Demand, WholeResponse};
@@ -11,12 +11,12 @@ use crate::http::conditional::range::{ByteRange, Slice};
 use crate::http::syntax::field_value::FieldValue;
 use crate::workers::Millis;
 
-/// For how much time the fill's rate counts: a range waits that the fill reaches within it.
+/// Time over which the fill's rate is extrapolated. A range that the fill reaches within it waits for the fill.
 const REACH_MILLIS: u64 = 2_000;
-/// A rate is taken over this time at least, since the first bytes come at once.
+/// Shortest time over which a rate is computed, because the first bytes arrive together.
 const LEAST_MILLIS: Millis = 1_000;
 
-/// The headers of a 200, or of its HEAD, that tell what can be asked for.
+/// Headers of a 200, or of the response to its HEAD, that decide whether ranges can be requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Described<'a> {
     /// `ETag`.
@@ -29,7 +29,7 @@ pub struct Described<'a> {
     pub accept_ranges: Option<FieldValue<'a>>,
 }
 
-/// A representation of which the origin gives ranges.
+/// A representation whose origin accepts range requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Representation {
     etag: String,
@@ -38,7 +38,8 @@ pub struct Representation {
 }
 
 impl Representation {
-    /// That of a response; `None` where a range of it must wait. A validator that is no text is none.
+    /// Returns the representation of a response, or `None` if ranges of it must wait. A validator that is not text
+    /// counts as missing.
     pub fn of(described: Described<'_>) -> Option<Self> {
         let etag = described.etag?.text().ok()?;
         let strong = EntityTag::parse(etag).is_some_and(|tag| !tag.weak);
@@ -53,12 +54,12 @@ impl Representation {
         })
     }
 
-    /// Its entity tag.
+    /// Entity tag of the representation.
     pub fn etag(&self) -> &str {
         &self.etag
     }
 
-    /// What `demand` comes to, if that is a part of it.
+    /// Returns the part that `demand` selects, or `None` if `demand` does not select exactly one part.
     pub fn part(&self, demand: &Demand) -> Option<Slice> {
         let candidate = WholeResponse {
             status: 200,
@@ -75,24 +76,24 @@ impl Representation {
         }
     }
 
-    /// Whether `demand` comes to a range of it that begins behind its first `reach` bytes.
+    /// Whether `demand` selects a range that begins behind the first `reach` bytes.
     pub fn is_asked_beyond(&self, reach: u64, demand: &Demand) -> bool {
         self.part(demand).is_some_and(|part| part.first() > reach)
     }
 }
 
-/// How far a fill has come.
+/// Progress of a fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillProgress {
-    /// When its response began.
+    /// Time at which its response began.
     pub begun: Millis,
-    /// Bytes of its body so far.
+    /// Bytes of its body that have arrived.
     pub bytes: u64,
 }
 
 impl FillProgress {
-    /// Up to which byte ranges wait: `range_ahead` bytes further than the fill has come, or as far as it comes within
-    /// two seconds at its rate so far.
+    /// Returns the offset up to which ranges wait for the fill: `range_ahead` bytes ahead of its present position, or
+    /// the position that it reaches within two seconds at its rate so far, whichever is further.
     pub fn reach(self, range_ahead: u64, now: Millis) -> u64 {
         let elapsed = now.saturating_sub(self.begun).max(LEAST_MILLIS);
         let soon = self.bytes.saturating_mul(REACH_MILLIS) / elapsed;
@@ -100,7 +101,7 @@ impl FillProgress {
     }
 }
 
-/// Whether a range may begin that far into an object of unknown length. The last bytes may be anywhere.
+/// Whether a range of an object of unknown length may begin behind `reach`. A suffix may begin anywhere.
 pub fn may_begin_beyond(range: ByteRange, reach: u64) -> bool {
     match range {
         ByteRange::From { first, .. } => first > reach,
@@ -195,7 +196,7 @@ mod tests {
             (MIB, 1_000, 9 * MIB),
             // At 10 MiB a second.
             (100 * MIB, 10_000, 120 * MIB),
-            // The first bytes come at once.
+            // The first bytes arrive together.
             (MIB, 1, 9 * MIB),
             (u64::MAX, 1, u64::MAX),
         ] {

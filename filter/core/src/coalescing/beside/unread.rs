@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fills that no client reads: how many there are, and what they ask of the origin.
+//! Budget of fills that no client reads.
 //!
-//! Whoever asks for one byte of ever new URLs would have the origin send every object whole. So a worker has a budget for
-//! such fills: a number at one time, and bytes within a minute. An object whose length is not known counts as the largest
-//! until its headers tell.
+//! A client that requests one byte of each of many URLs would have the origin send every object whole. Therefore each
+//! worker limits such fills: the number at one time, and the bytes per minute. An object of unknown length counts as
+//! the largest possible until its headers arrive.
 
 use std::collections::HashMap;
 
 use crate::policy::Policy;
 use crate::workers::{KeyHash, Millis, StreamId};
 
-/// The time within which a worker may ask for the bytes of its budget.
+/// Period of the budget of bytes.
 const PERIOD_MILLIS: Millis = 60_000;
 
 /// A fill that no client reads, or less than half of it.
@@ -25,16 +25,16 @@ pub enum UnreadFill {
 /// The unread fills of one worker.
 #[derive(Debug, Default)]
 pub struct UnreadFills {
-    /// Those under way, each with the bytes that it counts for, and whether its headers have told them.
+    /// The fills under way, each with the bytes that it counts for, and whether these are known from its headers.
     under_way: HashMap<UnreadFill, (u64, bool)>,
-    /// Bytes that have been asked for, less what time has given back.
+    /// Bytes requested, less the bytes that have returned to the budget with time.
     asked: u64,
-    /// When time last gave something back.
+    /// Time at which bytes last returned to the budget.
     since: Millis,
 }
 
 impl UnreadFills {
-    /// Whether one more fill keeps within the bounds of `policy`, of an object of `bytes`.
+    /// Whether a fill of an object of `bytes` fits into the limits of `policy`.
     pub fn has_room(&mut self, policy: &Policy, bytes: Option<u64>, now: Millis) -> bool {
         let most = policy.edge.limits.unread_fill_bytes;
         self.give_back(most, now);
@@ -43,7 +43,7 @@ impl UnreadFills {
             && self.asked.saturating_add(bytes) <= most
     }
 
-    /// Begins a fill, of an object of `bytes`. False if it would not keep within the bounds of `policy`.
+    /// Begins a fill of an object of `bytes`. Returns false if it does not fit into the limits of `policy`.
     pub fn begin(
         &mut self,
         fill: UnreadFill,
@@ -59,16 +59,16 @@ impl UnreadFills {
         true
     }
 
-    /// The headers of a fill have come, of which `bytes` nobody reads: it counts, whatever the
-    /// bounds.
+    /// Counts the `bytes` of a fill that no client reads, once its headers have arrived. It counts even beyond the
+    /// limits.
     pub fn learn(&mut self, fill: UnreadFill, bytes: u64) {
         self.count(fill, bytes, true);
     }
 
-    /// A fill has ended, or did not take place.
+    /// Ends a fill, or cancels one that did not take place.
     pub fn end(&mut self, fill: UnreadFill) {
         if let Some((assumed, false)) = self.under_way.remove(&fill) {
-            // The origin has sent nothing of it.
+            // The origin has not sent any of it.
             self.asked = self.asked.saturating_sub(assumed);
         }
     }
@@ -83,7 +83,7 @@ impl UnreadFills {
         let passed = now.saturating_sub(self.since).min(PERIOD_MILLIS);
         let back = u128::from(most) * u128::from(passed) / u128::from(PERIOD_MILLIS);
         let back = u64::try_from(back).unwrap_or(u64::MAX);
-        // Else a call each millisecond would give nothing back, ever.
+        // Otherwise calls in every millisecond would round to zero each time, and the budget would never recover.
         if back > 0 {
             self.asked = self.asked.saturating_sub(back);
             self.since = now;

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one worker remembers of keys, so that a hit needs no look at the board.
+//! The worker's hints about keys, so that a hit does not have to read the board.
 //!
-//! A hint is about speed only. A wrong "fresh" costs one uncoalesced request, a wrong "hit-for-miss" one uncached
-//! request; neither can serve a wrong object.
+//! Hints only affect speed. A wrong "fresh" costs one uncoalesced request, and a wrong "hit-for-miss" one uncached
+//! request. Neither can serve a wrong object.
 
 use crate::freshness::UncacheableReason;
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
-/// How long an origin counts as failing after its last failure, unless it is asked again.
+/// Time for which an origin counts as failing after its last failure, unless it is asked again.
 const FAILING_MILLIS: Millis = 60_000;
-/// How long after the store was known to have an object it is not thought to have lost it. It writes an object anew within
-/// milliseconds, also on a busy machine.
+/// A miss within this time after a hit means that Envoy's cache is rewriting the file, not that the object is gone.
+/// It rewrites a file within milliseconds, also on a busy machine.
 const MOMENT_MILLIS: Millis = 1_000;
 
-/// How long the first hit-for-miss mark of a key lasts. Each that follows lasts twice as long, up to a bound.
+/// Length of the first hit-for-miss mark of a key. Each further mark lasts twice as long, up to a limit.
 const FIRST_MARK_MILLIS: Millis = 1_000;
-/// How often one request for a marked key may lead, to see whether its responses are still not stored.
+/// Interval in which one request for a marked key may be a leader, to check whether its responses are still not
+/// stored.
 const CHECK_MILLIS: Millis = 1_000;
 
-/// What is known of a key.
+/// A worker's hint about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// The store has it and serves it as it is: fresh, or within a window of staleness.
+    /// The store has the object and serves it without asking the origin: it is fresh, or within a window of
+    /// staleness.
     Fresh,
-    /// Its responses cannot be stored, for this reason: waiting for one another would serve nobody.
+    /// Its responses cannot be stored, for this reason, so no request could use another's response.
     HitForMiss(UncacheableReason),
 }
 
@@ -32,15 +34,15 @@ pub enum Hint {
 struct Remembered {
     hint: Hint,
     until: Millis,
-    /// When this worker may next begin a refresh, once the stored response is stale.
+    /// Time from which this worker may begin a refresh, once the stored response is stale.
     refresh: Millis,
-    /// Whether the origin failed when it was last asked for it.
+    /// Whether the origin failed when it was last asked for the object.
     failing: bool,
-    /// When the store was last known to have it, where it is small enough for a call to bring it.
+    /// Time at which the store was last known to have the object, if it is small enough to be fetched by a call.
     readable: Option<Millis>,
-    /// How long the last hit-for-miss mark lasts or has lasted; 0 if there was none since a response was stored.
+    /// Length of the last hit-for-miss mark; 0 if there was none since a response was stored.
     mark: Millis,
-    /// When the next request for a marked key may lead.
+    /// Time from which the next request for a marked key may be a leader.
     check: Millis,
 }
 
@@ -58,30 +60,30 @@ impl Hints {
         }
     }
 
-    /// Changes the bound; what is over it goes as new keys come.
+    /// Changes the limit. Keys beyond it are forgotten as new keys arrive.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.keys.set_capacity(capacity);
     }
 
-    /// What is known of `key` at `now`.
+    /// The hint for `key` that is valid at `now`.
     pub fn get(&mut self, key: KeyHash, now: Millis) -> Option<Hint> {
         let found = self.keys.get(key)?;
         (found.until > now).then_some(found.hint)
     }
 
-    /// For how long what is known of `key` holds from `now` on; 0 where nothing is known.
+    /// Time for which the hint for `key` is still valid at `now`; 0 if there is none.
     pub fn left(&self, key: KeyHash, now: Millis) -> Millis {
         let known = self.keys.peek(key);
         known.map_or(0, |known| known.until.saturating_sub(now))
     }
 
-    /// Remembers `hint` for `key` until then.
+    /// Sets the hint for `key` until `until`.
     pub fn set(&mut self, key: KeyHash, hint: Hint, until: Millis) {
         self.insert(key, hint, until, 0, Millis::MAX);
     }
 
-    /// Marks `key` as hit-for-miss, twice as long as the last time and for at most `most` milliseconds. The end of that
-    /// time.
+    /// Marks `key` as hit-for-miss, for twice the length of its last mark, and for at most `most` milliseconds.
+    /// Returns the end of the mark.
     pub fn mark(
         &mut self,
         key: KeyHash,
@@ -96,7 +98,7 @@ impl Hints {
         until
     }
 
-    /// Marks `key` as another worker has marked it.
+    /// Marks `key` as hit-for-miss until `until`, the end of another worker's mark.
     pub fn adopt_mark(
         &mut self,
         key: KeyHash,
@@ -108,7 +110,7 @@ impl Hints {
         self.insert(key, Hint::HitForMiss(reason), until, length, check);
     }
 
-    /// Whether a request for `key`, which is marked, may lead. One may in each second.
+    /// Whether a request for the marked `key` may be a leader. One request per second may.
     pub fn take_check(&mut self, key: KeyHash, now: Millis) -> bool {
         let known = self.keys.peek_mut(key);
         let Some(known) = known.filter(|known| known.check <= now) else {
@@ -118,7 +120,7 @@ impl Hints {
         true
     }
 
-    /// A response for `key` is stored: it is hit-for-miss no longer.
+    /// Ends the hit-for-miss mark of `key`, because a response for it is being stored.
     pub fn end_mark(&mut self, key: KeyHash) {
         let known = self.keys.peek(key);
         if known.is_some_and(|known| matches!(known.hint, Hint::HitForMiss(_))) {
@@ -140,52 +142,52 @@ impl Hints {
         self.keys.insert(key, remembered);
     }
 
-    /// When this worker may next begin a refresh of `key`; 0 where nothing is known.
+    /// Time from which this worker may begin a refresh of `key`; 0 if the key has no hint.
     pub fn refresh(&self, key: KeyHash) -> Millis {
         self.keys.peek(key).map_or(0, |known| known.refresh)
     }
 
-    /// Remembers when the next refresh of `key` may begin, if anything is known of the key.
+    /// Sets the time from which the next refresh of `key` may begin, if there is a hint for it.
     pub fn set_refresh(&mut self, key: KeyHash, refresh: Millis) {
         if let Some(known) = self.keys.peek_mut(key) {
             known.refresh = refresh;
         }
     }
 
-    /// Remembers whether the origin has failed when it was asked for `key`, if anything is known of it.
+    /// Sets whether the origin failed when it was asked for `key`, if there is a hint for it.
     pub fn set_failing(&mut self, key: KeyHash, failing: bool) {
         if let Some(known) = self.keys.peek_mut(key) {
             known.failing = failing;
         }
     }
 
-    /// Whether the origin failed when it was last asked for `key`, not long ago.
+    /// Whether the origin failed a short time ago when it was last asked for `key`.
     pub fn is_failing(&self, key: KeyHash, now: Millis) -> bool {
         self.keys.peek(key).is_some_and(|known| {
             known.failing && now < known.refresh.saturating_add(FAILING_MILLIS)
         })
     }
 
-    /// Remembers that the store has `key` at `now`, if anything is known of it. Only a `small` object counts, because a call
-    /// can bring it.
+    /// Notes that the store has `key` at `now`, if there is a hint for it. Only a `small` object counts, because a
+    /// call can fetch it.
     pub fn note_readable(&mut self, key: KeyHash, small: bool, now: Millis) {
         if let Some(known) = self.keys.peek_mut(key) {
             known.readable = small.then_some(now);
         }
     }
 
-    /// Whether the store had `key` a moment ago, and a call can bring it: a miss now passes.
+    /// Whether the store had `key` a moment ago, and a call can fetch it. A miss is then only temporary.
     pub fn was_just_readable(&self, key: KeyHash, now: Millis) -> bool {
         let readable = self.keys.peek(key).and_then(|known| known.readable);
         readable.is_some_and(|at| now < at.saturating_add(MOMENT_MILLIS))
     }
 
-    /// Whether `key` is remembered, though what was known of it may be outdated: the origin has answered well before.
+    /// Whether there is a hint for `key`, even an expired one. It means that the origin has answered well before.
     pub fn remembers(&self, key: KeyHash) -> bool {
         self.keys.peek(key).is_some()
     }
 
-    /// Lets nothing be known of `key` but what other requests that are under way may want to know.
+    /// Expires the hint for `key`, but keeps its record, which requests under way still read.
     pub fn expire(&mut self, key: KeyHash) {
         if let Some(known) = self.keys.peek_mut(key) {
             known.until = 0;
@@ -197,12 +199,12 @@ impl Hints {
         self.keys.remove(key);
     }
 
-    /// Number of remembered keys, outdated ones included.
+    /// Number of hints, expired ones included.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether there are no hints.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The facts that one worker has learnt of keys and URLs, each of which may be forgotten at any time.
+//! The facts that one worker has learned about keys and URLs. Each of them may be forgotten at any time.
 
 pub mod hints;
 pub mod varying;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one worker has learnt of URLs that vary.
+//! The `Vary` headers that one worker has learned per URL.
 //!
-//! The table is about speed only: whatever it says, an entry tells of which variant it is.
+//! The table only affects speed. Even if it is wrong, each stored entry identifies its variant.
 
 use crate::key::vary::VaryNames;
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
-/// For how long a lesson counts after the last response that taught it. A URL that has come to depend on less is keyed by
-/// too much until then.
+/// Time for which a lesson is valid after the last response that taught it. A URL whose `Vary` has become shorter has
+/// keys with too many headers until then.
 const LESSON_MILLIS: Millis = 3_600_000;
 
-/// What is known of a URL that varies.
+/// How a URL varies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lesson {
     /// The request headers that select among its responses.
@@ -34,23 +34,23 @@ impl Varying {
         }
     }
 
-    /// Changes the bound; what is over it goes as new URLs come.
+    /// Changes the limit. URLs beyond it are forgotten as new ones arrive.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.lessons.set_capacity(capacity);
     }
 
-    /// Whether no URL is known to vary, so that there is nothing to ask for.
+    /// Whether no URL is known to vary, so that a lookup is unnecessary.
     pub fn is_empty(&self) -> bool {
         self.lessons.is_empty()
     }
 
-    /// How the URL varies, as far as is known at `now`.
+    /// The lesson for `url` that is valid at `now`.
     pub fn get(&mut self, url: KeyHash, now: Millis) -> Option<Lesson> {
         let (lesson, until) = self.lessons.get(url)?;
         (*until > now).then(|| lesson.clone())
     }
 
-    /// How the URL varies. False if that was known at `now`.
+    /// Sets the lesson for `url`. Returns false if it was known at `now`.
     pub fn learn(&mut self, url: KeyHash, lesson: Lesson, now: Millis) -> bool {
         let is_new = self.get(url, now).as_ref() != Some(&lesson);
         let until = now.saturating_add(LESSON_MILLIS);
@@ -58,7 +58,7 @@ impl Varying {
         is_new
     }
 
-    /// The origin has just taught the lesson again.
+    /// Extends the lesson for `url`, because a response has just confirmed it.
     pub fn renew(&mut self, url: KeyHash, now: Millis) {
         if let Some(lesson) = self.get(url, now) {
             self.learn(url, lesson, now);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The board: who leads which key, and which workers wait for it.
+//! The board: the leader of each key, and the workers that wait for it.
 //!
-//! It lives in shared data, as a fixed number of slots. A slot holds the flights of all keys that
-//! hash to it, so different keys share a slot for the time of a compare-and-swap only. Any worker may
-//! write any slot; only the owner of a flight renews or ends it, and anyone may take over a flight
-//! whose lease has run out. Slots hold bytes that somebody else may have written (in Istio all
-//! plugins without a `vm_id` share one namespace): what does not decode counts as empty.
+//! The board is a fixed number of slots in shared data. A slot holds the flights of all keys that hash to it, so
+//! different keys share a slot only for the time of a compare-and-swap. Any worker may write any slot. Only the owner
+//! of a flight renews or ends it, and any worker may take over a flight whose lease has run out. The bytes of a slot
+//! may be from another writer (in Istio all plugins without a `vm_id` share one namespace). A slot that does not
+//! decode counts as empty.
 //!
-//! [`Slot`] is pure; [`Board`] is the table of them.
+//! [`Slot`] is pure; [`Board`] is the table of slots.
 
 use crate::host::SharedStore;
 use crate::workers::byte_reader::ByteReader;
@@ -15,31 +15,32 @@ use crate::workers::shared_table::{SharedRecord, SharedTable};
 use crate::workers::shared_value::SharedError;
 use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
-/// Slots of the board. More keys in flight than this share slots. A fill that nobody waits for stays on the board until
-/// its lease ends, so there are some seconds of misses on it.
+/// Number of slots. More keys in flight than this share slots. A fill without followers stays on the board until its
+/// lease ends, so the board holds the misses of some seconds.
 pub const SLOTS: u64 = 4096;
-/// Flights in one slot; a key that finds it full is not coalesced.
+/// Most flights in one slot. A key that finds its slot full is not coalesced.
 pub const FLIGHTS_PER_SLOT: usize = 32;
-/// Workers that may wait for one flight.
+/// Most workers that may wait for one flight.
 pub const WAITING_WORKERS: usize = 255;
-/// Rises with each change of the layout or of [`SLOTS`]: a module that is replaced in a running process leaves its slots
-/// behind.
+/// Layout version, raised with each change of the layout or of [`SLOTS`], because a module that is replaced in a
+/// running process leaves its slots behind.
 const FORMAT: u8 = 3;
 const HEAD_BYTES: usize = 1;
 const FLIGHT_BYTES: usize = 8 + 8 + 2 + 4 + 8 + 8 + 1;
 
-/// What is fetched.
+/// The key of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlightKey {
     /// Hash of the key under which the store has one entry.
     pub entry: KeyHash,
-    /// Hash of the cache key, which is another for the plain variant of a URL, and of the newest soft purge that covers
-    /// it. Requests that have it in common wait for each other, so none shares a response that was fetched before a purge.
+    /// Hash of the cache key, and of the newest soft purge that covers it. The plain variant of a URL has another
+    /// cache key. Requests with the same hash wait for each other, so that none shares a response that was fetched
+    /// before a purge.
     pub key: KeyHash,
 }
 
 impl FlightKey {
-    /// Whether the entry has no other key: it is no variant, and was not purged softly.
+    /// Whether the entry has only this key: it is not a variant, and was not purged softly.
     pub fn is_sole(self) -> bool {
         self.entry == self.key
     }
@@ -51,31 +52,31 @@ struct Flight {
     entry: KeyHash,
     key: KeyHash,
     id: FlightId,
-    /// When the lease runs out.
+    /// Time at which the lease runs out.
     expires: Millis,
     /// When the leader last made progress.
     progress: Millis,
-    /// Workers to tell how it ended.
+    /// Workers that get a message about its end.
     waiting: Vec<WorkerId>,
 }
 
-/// What became of a request to lead.
+/// Result of an attempt to become the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquired {
-    /// The caller leads.
+    /// The caller is the leader.
     Lead,
-    /// Another flight has the key; the caller's worker will be told how it ends.
+    /// Another flight has the key. The caller's worker gets a message when it ends.
     Follow {
-        /// The key of that flight. It is another than the caller's where the entry was purged softly since that flight
-        /// began, or where the entry's URL was not known to vary then: the caller leads after it. Two fills of one entry
-        /// would let Envoy's cache write the headers of one response over those of the other.
+        /// The key of that flight. It differs from the caller's if the entry was purged softly since that flight
+        /// began, or if the URL was not known to vary then. The caller becomes the leader after that flight, because
+        /// with two fills of one entry Envoy's cache would write the headers of one response over those of the other.
         key: KeyHash,
-        /// Who leads.
+        /// The flight of the leader.
         leader: FlightId,
         /// When that leader last made progress.
         progress: Millis,
     },
-    /// No room on the board.
+    /// The board has no room for the flight.
     Full,
 }
 
@@ -86,13 +87,14 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether no key of this slot is being fetched.
+    /// Whether the slot has no flights.
     pub fn is_empty(&self) -> bool {
         self.flights.is_empty()
     }
 
-    /// Leads the key, or waits for who does, or for who leads another key of the entry. A lease that has run out is taken
-    /// over with its waiting list.
+    /// Makes `id` the leader of the key. If there is a flight of this key or of another key of the entry, its worker
+    /// is put on the waiting list of that flight instead. A flight whose lease has run out is taken over with its
+    /// waiting list.
     pub fn acquire(
         &mut self,
         FlightKey { entry, key }: FlightKey,
@@ -114,11 +116,11 @@ impl Slot {
             flight.progress = now;
             return Acquired::Lead;
         }
-        // The fills that nobody has waited for end so.
+        // Resting fills without followers end here.
         self.flights
             .retain(|flight| flight.expires > now || !flight.waiting.is_empty());
         if self.flights.len() >= FLIGHTS_PER_SLOT {
-            // The keys of dead workers must not fill the slot for ever.
+            // The keys of dead workers must not fill the slot forever.
             self.flights.retain(|flight| flight.expires > now);
             if self.flights.len() >= FLIGHTS_PER_SLOT {
                 return Acquired::Full;
@@ -135,7 +137,7 @@ impl Slot {
         Acquired::Lead
     }
 
-    /// Waits for the worker that leads `key`, or `None` where no other does.
+    /// Puts `worker` on the waiting list of `key`. Returns `None` if no other worker has its leader.
     pub fn follow(&mut self, key: KeyHash, worker: WorkerId, now: Millis) -> Option<Acquired> {
         let flight = self.find(key)?;
         if flight.expires <= now || flight.id.worker == worker {
@@ -144,7 +146,7 @@ impl Slot {
         Some(flight.enlist(worker))
     }
 
-    /// Extends the lease. False when `id` does not lead `key` any more.
+    /// Extends the lease. Returns false if `id` is not the leader of `key` any more.
     pub fn renew(&mut self, key: KeyHash, id: FlightId, expires: Millis, progress: Millis) -> bool {
         match self.find(key) {
             Some(flight) if flight.id == id => {
@@ -156,8 +158,8 @@ impl Slot {
         }
     }
 
-    /// Ends the flight and says which workers wait for the news, or `None` when `id` does not lead
-    /// `key` any more.
+    /// Ends the flight and returns the workers that wait for it, or `None` if `id` is not the leader of `key` any
+    /// more.
     pub fn finish(&mut self, key: KeyHash, id: FlightId) -> Option<Vec<WorkerId>> {
         let index = self
             .flights
@@ -166,7 +168,7 @@ impl Slot {
         Some(self.flights.swap_remove(index).waiting)
     }
 
-    /// Who leads which key, and when the lease runs out.
+    /// The key, the flight and the end of the lease of each leader.
     pub fn leases(&self) -> impl Iterator<Item = (FlightKey, FlightId, Millis)> {
         self.flights.iter().map(|flight| {
             let (entry, key) = (flight.entry, flight.key);
@@ -262,7 +264,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// How many compare-and-swaps other workers have won, for the caller to count.
+    /// Number of compare-and-swaps that other workers have won, for the caller to count.
     pub const fn conflicts(&self) -> u32 {
         self.slots.conflicts
     }

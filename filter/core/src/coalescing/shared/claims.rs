@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Claims: which keys are being refreshed in the background, or have been a moment ago, so that one
-//! refresh runs per key whatever the number of workers, and one that failed is not repeated at once.
+//! Claims: the keys that are being refreshed in the background, or were a moment ago. They ensure that one refresh
+//! runs per key, for any number of workers, and that a failed one is not repeated at once.
 //!
-//! A claim is a key and a time until which nobody else may begin. Claims live in shared data, as a
-//! fixed number of slots. No request waits for a claim: a worker that does not get it does not refresh the key.
+//! A claim is a key and a time until which no other worker may begin. Claims are in shared data, in a fixed number of
+//! slots. No request waits for a claim: a worker that does not get it does not refresh the key.
 
 use crate::host::SharedStore;
 use crate::workers::byte_reader::ByteReader;
@@ -11,9 +11,9 @@ use crate::workers::shared_table::{SharedRecord, SharedTable};
 use crate::workers::shared_value::SharedError;
 use crate::workers::{KeyHash, Millis};
 
-/// Slots of claims.
+/// Number of slots.
 pub const SLOTS: u64 = 1024;
-/// Claims in one slot. One more takes the place of the one that ends first.
+/// Most claims in one slot. A further claim replaces the one that ends first.
 pub const CLAIMS_PER_SLOT: usize = 32;
 
 const FORMAT: u8 = 1;
@@ -58,7 +58,7 @@ impl SharedRecord for Slot {
 }
 
 impl Slot {
-    /// When the claim of somebody else ends, or `None` once the caller has one.
+    /// Returns the end of another worker's claim, or `None` if the caller has the claim now.
     fn take(&mut self, key: KeyHash, now: Millis, until: Millis) -> Option<Millis> {
         let current = self.claims.iter().find(|claim| claim.key == key);
         if let Some(claim) = current
@@ -98,7 +98,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Claims `key` until then, or says until when somebody else has claimed it.
+    /// Claims `key` until `until`. If another worker has a claim, returns when that ends.
     ///
     /// # Errors
     /// Shared data cannot be used now.
@@ -111,7 +111,7 @@ impl<'a> Claims<'a> {
         self.slots.change(key.0, |slot| slot.take(key, now, until))
     }
 
-    /// Changes when the caller's claim on `key` ends.
+    /// Changes the end of the caller's claim on `key`.
     ///
     /// # Errors
     /// Shared data cannot be used now.

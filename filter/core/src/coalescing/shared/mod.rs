@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tables that all workers share: the flights of each key, and the claims to refresh one.
+//! The tables that all workers share: the flight of each key, and the claims to refresh a key.
 
 pub mod board;
 pub mod claims;
