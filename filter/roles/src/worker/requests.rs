@@ -43,7 +43,8 @@ impl OpenRequests {
         }
     }
 
-    /// Notes that the stored response expired while the request was on its way to the store, and is served nevertheless.
+    /// Notes that the stored response expired while the request was on its way to the store, and is served
+    /// nevertheless.
     pub fn note_late(&self, id: StreamId) {
         if let Some(request) = self.requests.get(&id) {
             request.progress.report.set(OriginReport::Late);

@@ -161,7 +161,6 @@ impl Keys {
 
     /// Remembers that responses for the URL of a target vary with `names`. The response that showed this was not
     /// stored.
-    /// key yet.
     pub fn learn(&mut self, target: &CanonicalTarget, names: VaryNames) {
         let (plain, now) = (
             self.entry_hash(target.plain_key()),
