@@ -90,7 +90,7 @@ enum State {
     Filling(Rc<EdgeRequest>),
     /// Its method or headers make it bypass the store.
     Passed(PassReason, CanonicalTarget),
-    /// It is sent to the store, or around it because its key is uncacheable.
+    /// Sent to the store, or around it because its key is uncacheable.
     Cached(Rc<EdgeRequest>),
 }
 
@@ -314,7 +314,7 @@ impl StreamContext for Edge {
         match worker {
             Some(worker) => self.respond(worker, ends),
             None => {
-                // If this fails, the client sees the directives that were meant for Envoy's cache.
+                // If this fails, the client sees the `Cache-Control` that was meant for Envoy's cache.
                 let _ = sluice_store::unmark_around(host);
                 Action::Continue
             }
