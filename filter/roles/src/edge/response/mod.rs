@@ -187,8 +187,8 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     }
 }
 
-/// Turns the response's headers into those that the client should see. The caller applies substitutes for missing
-/// objects, conditions and ranges.
+/// Turns the response's headers into the headers for the client. The caller applies substitutes for missing objects,
+/// conditions and ranges.
 fn restore(
     host: &dyn Host,
     identity: &Identity,

@@ -56,7 +56,7 @@ pub fn refuse_mismatch(
     )
 }
 
-/// Holds a response whose client waits for a call, which counts as `result`. Answers the client if there is no call.
+/// Holds a response whose client waits for a call, which counts as `result`. Answers the client if it has no call.
 fn await_call(
     host: &dyn Host,
     identity: &Identity,
