@@ -39,7 +39,7 @@ enum Role {
     Front(Sites),
     /// The listener for purges, which answers all requests itself.
     Purge,
-    /// A listener for readiness checks. A check passes, and fails if there is no module.
+    /// A listener for readiness checks. A check passes if the module runs, and fails otherwise.
     Readiness,
 }
 

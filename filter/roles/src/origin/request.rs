@@ -98,7 +98,7 @@ fn collapse_spaces(host: &dyn Host, policy: &Policy, headers: &Headers) -> host:
     let spaced = headers
         .iter()
         .filter(|(name, value)| !name.starts_with(':') && collapsed(value).is_some());
-    // The headers of the key may differ from those that were received.
+    // The headers of the key may have other values than the received headers.
     let keyed = policy.key.headers.iter().map(String::as_str);
     for name in spaced.map(|(name, _)| name).chain(keyed) {
         let value = host.header(Map::Request, name)?;

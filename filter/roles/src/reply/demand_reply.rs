@@ -71,7 +71,7 @@ impl DemandReply {
     }
 
     /// Whether the reply has this header of the whole response. A 304 has the headers that RFC 9110, 15.4.5 demands,
-    /// and those that do not describe the body. An error must not be stored.
+    /// and other headers if they do not describe the body. An error must not be stored.
     fn keeps(&self, headers: &Headers, name: &str) -> bool {
         let not_modified = self.status == 304;
         match name {

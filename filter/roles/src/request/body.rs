@@ -71,8 +71,8 @@ impl PassingBody {
         self.held.set(HeldBody::Unwanted);
     }
 
-    /// Handles a part of the body. `size` is the number of bytes present, with those that Envoy has kept, and `ends`
-    /// says that they are the last. Returns true if the response is held and must not continue.
+    /// Handles a part of the body. `size` is the number of bytes present, including the bytes that Envoy has kept.
+    /// `ends` says that they are the last. Returns true if the response is held and must not continue.
     pub fn wait(&self, host: &dyn Host, size: usize, ends: bool) -> host::Result<bool> {
         let held = self.held.get();
         self.held.set(match held {

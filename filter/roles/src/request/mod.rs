@@ -119,7 +119,7 @@ pub struct Progress {
     pub headers: RefCell<Vec<Header>>,
     /// The variant that the store has served to it, if its own key does not identify the variant.
     pub variant: RefCell<Option<Rc<CanonicalTarget>>>,
-    /// The object to a range of which it refers, if the range is sent to the origin ahead of the fill.
+    /// The representation of the object, if the request is for a range that is sent to the origin ahead of the fill.
     pub ahead_of: RefCell<Option<Rc<Representation>>>,
     /// Whether equal ranges wait for its response, and get it too.
     pub shares: Cell<bool>,
