@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The roles of the Sluice filter, which share a VM on each worker thread of Envoy.
 //!
-//! EDGE is in front of Envoy's cache filter, and ORIGIN is behind it, in the cluster's upstream chain. Both use the VM's
-//! [`worker`], through which each knows the other's requests. Workers communicate through shared data and queues.
-//! `sluice_core` makes the decisions. This crate translates the [`callbacks`] of a host into events of `sluice_core`, and
-//! the effects into calls of that host. The host of the shipped module is Envoy (`sluice-filter`); native tests use a
-//! fake one (`sluice-fake`).
+//! EDGE is in front of Envoy's cache filter, and ORIGIN is behind it, in the cluster's upstream chain. Both use the
+//! VM's [`worker`], through which each knows the other's requests. Workers communicate through shared data and
+//! queues. `sluice_core` makes the decisions. This crate translates the [`callbacks`] of a host into events of
+//! `sluice_core`, and the effects into calls of that host. The host of the shipped module is Envoy (`sluice-filter`);
+//! native tests use a fake one (`sluice-fake`).
 //!
 //! Where to change ...
 //!

@@ -71,7 +71,7 @@ pub struct Fetch {
     pub response: Response,
 }
 
-/// The origin's response, as far as it has come.
+/// The origin's response so far.
 #[derive(Debug, Default)]
 pub struct Response {
     /// The handling of its body.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The store's request to the origin: whether it goes there, and in what form.
+//! The store's request to the origin: whether it is sent there, and in what form.
 
 use crate::worker::keys::Keys;
 use sluice_core::coalescing::Coalescer;

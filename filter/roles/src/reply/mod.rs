@@ -141,7 +141,7 @@ fn answer_timeout(host: &dyn Host, name: &CacheName) -> host::Result<()> {
         ("content-type", "text/plain; charset=utf-8"),
         (CACHE_STATUS, cache_status.as_str()),
     ];
-    let body = "The request has not come to its end in time.\n";
+    let body = "The request was not completed in time.\n";
     host.respond(408, "request_timeout", &headers, body)
 }
 

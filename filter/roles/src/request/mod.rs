@@ -29,8 +29,8 @@ use stand_in::StandIn;
 use crate::request::headers::Header;
 use sluice_host::headers::Headers;
 
-/// The background calls that a request has had that may not lead or wait at once: a range, a HEAD, or a conditional
-/// request.
+/// The progress of the background calls for a request that may not lead or wait at once: a range, a HEAD, or a
+/// conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorCall {
     /// None yet.
@@ -123,7 +123,7 @@ pub struct Progress {
     pub ahead_of: RefCell<Option<Rc<Representation>>>,
     /// Whether equal ranges wait for its response, and get it too.
     pub shares: Cell<bool>,
-    /// Whether the store was told to ask the origin first, after a soft purge.
+    /// Whether the store must ask the origin first, because of a soft purge.
     pub forced: Cell<bool>,
     /// The report of ORIGIN about the request from the store.
     pub report: Cell<OriginReport>,

@@ -102,7 +102,7 @@ impl Metrics {
     #[track_caller]
     pub fn check(&self, result: host::Result<()>) {
         if let Err(error) = result {
-            self.fault("a request went on uncoalesced", error);
+            self.fault("a request continued without coalescing", error);
         }
     }
 

@@ -335,7 +335,7 @@ impl Keys {
             bytes,
         };
         let others = self.others().unwrap_or_default();
-        roots.spread(&others, &message, "a worker was not told of a length");
+        roots.spread(&others, &message, "a worker did not receive a length");
     }
 
     /// Remembers that the body under the key with that hash has `bytes` bytes.

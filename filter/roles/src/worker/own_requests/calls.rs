@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Background calls: requests of the filter's own, which go through the background listener.
+//! Background calls: requests that the filter makes itself and sends through the background listener.
 //!
 //! A call that is due waits for the root's next turn, because the SDK delivers an answer to the context that made the
 //! call, and only the root outlives every stream. In EDGE the call arrives as a request at the background listener,
@@ -76,7 +76,7 @@ impl CallKind {
     }
 }
 
-/// A request of the filter's own.
+/// A request that the filter makes itself.
 #[derive(Clone, Debug)]
 pub struct BackgroundCall {
     /// Its kind.

@@ -50,7 +50,7 @@ pub fn learn_plain_variant(
         names,
     };
     let others = worker.keys.others().unwrap_or_default();
-    let consequence = "a worker was not told that a URL varies";
+    let consequence = "a worker did not learn that a URL varies";
     worker.roots.spread(&others, &message, consequence);
     worker.turn(context, |coalescer, turn| {
         coalescer.part_variants(flight, turn);

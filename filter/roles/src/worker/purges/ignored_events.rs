@@ -56,9 +56,9 @@ fn is_due(host: &dyn Host) -> bool {
 fn line(events: &[IgnoredEvent]) -> String {
     let reason = |effect| match effect {
         Effect::Read => "a read",
-        Effect::Unchanged => "the object is as it was",
+        Effect::Unchanged => "the object is unchanged",
         Effect::Unknown => "unknown",
-        Effect::Changed => "of no bucket of these sites",
+        Effect::Changed => "not for a bucket of these sites",
     };
     // The sender chooses the name. `{:?}` keeps control characters out of the log.
     let kinds = events

@@ -186,7 +186,7 @@ impl PurgeCalls {
         keys.join_roster();
         let mut shared = SharedPurges::new(&*self.host, keys.site_count());
         let written = shared.commit(Kind::Hard, &[url]);
-        let lost = "a spoilt response stays within reach";
+        let lost = "a damaged response may be served again";
         self.spread(keys, roots, written, lost);
     }
 
@@ -218,7 +218,7 @@ impl PurgeCalls {
             call,
             records,
         };
-        roots.spread(others, &message, "a worker was not told of a purge");
+        roots.spread(others, &message, "a worker did not receive a purge");
     }
 
     /// Applies the purges of another worker, and acknowledges them if that worker waits for it.
@@ -314,7 +314,7 @@ impl PurgeCalls {
         if !receipt.missing.is_empty() {
             let expelled = self.expel(&receipt.missing);
             if let Err(error) = expelled {
-                let consequence = "a silent worker stays on the list";
+                let consequence = "a silent worker stays on the roster";
                 self.metrics.fault(consequence, error.into());
             }
         }
