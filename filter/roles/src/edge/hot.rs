@@ -222,7 +222,8 @@ fn share_copy(
 }
 
 /// Lets the followers of `stream` be sent to the origin, because its response is not stored: the store has no room
-/// for it, or the response has no lifetime (`once`). A response without lifetime makes the key hit-for-miss.
+/// for it, or the response has no lifetime (`once`). Without a lifetime, later requests have nothing to wait for
+/// either.
 pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
     if !once {
         return worker.end_flight(stream.id.0, stream.id, FlightOutcome::NoRoom);

@@ -38,7 +38,7 @@ pub fn bound_statuses(
     }
 }
 
-/// Turns a response into a 502 without its own headers, as Envoy does if the origin sends no response.
+/// Replaces a response by an empty one with status 502, as Envoy does if the origin sends no response.
 fn refuse(host: &dyn Host, headers: &Headers, reason: &str) -> host::Result<Headers> {
     let names: BTreeSet<_> = headers.iter().map(|(name, _)| name).collect();
     for name in names.into_iter().filter(|name| *name != ":status") {

@@ -188,8 +188,8 @@ pub fn keep(
     keep_unwritten(worker, stream, revalidation, context);
 }
 
-/// Notes a failure that the request itself may have caused ([`is_own_failure`]). Another request leads, so that the
-/// origin's state is judged by that request too.
+/// Notes a failure that the request itself may have caused ([`is_own_failure`]). Another request leads, and the
+/// origin does not count as failing.
 pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, context: u32) {
     worker.requests.note_failure(stream, status, true);
     worker.turn(context, |coalescer, turn| {

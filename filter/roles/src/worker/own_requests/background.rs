@@ -105,7 +105,8 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     wait_for(worker, stream, call)
 }
 
-/// Makes a request that has had its calls wait for one more fill, if only the last fill was at fault for its failure.
+/// Makes a request that has had its calls wait for one more fill, if the response to the last fill may concern that
+/// fill only.
 fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     let (key, now) = (stream.key.key, worker.host.monotonic_millis());
     let call = CallKind::Fill(key);

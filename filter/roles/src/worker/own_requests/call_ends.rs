@@ -185,7 +185,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         CallKind::Fill(key) => {
             worker.unread.end(UnreadFill::Background(key));
             let context = worker.roots.serving();
-            // If only the fill itself was at fault for its failure, the requests wait for the next fill.
+            // If the failure may concern this fill only, the requests wait for the next fill.
             if !worker.calls.is_awaited(call.kind) {
                 prepared(worker, call.kind, &Told::default(), context);
             }

@@ -33,7 +33,7 @@ pub fn may_call(
 }
 
 /// Whether a range of an object of that length may lead. Its fill counts against the bounds from here on, unless the
-/// client reads most of the object.
+/// client reads half of the object or more.
 pub fn may_lead(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) -> bool {
     let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
     let fill = UnreadFill::Client(stream.id);
