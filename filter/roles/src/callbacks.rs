@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the host tells the context of a stream.
+//! Callbacks of the host for the context of a stream.
 
 use crate::worker::Worker;
 use sluice_host::{Action, Host};
 
-/// The context of a stream in one of the roles. What a role does not handle passes. A callback does not get the worker
-/// while another callback of the same VM has it.
+/// The context of a stream in one of the roles. A callback that a role does not implement lets the stream continue. A
+/// callback does not get the worker while another callback of the same VM has it.
 pub trait StreamContext {
-    /// The request's headers have come; it ends with them if `ends`.
+    /// Handles the request's headers. The request ends with them if `ends`.
     fn on_request_headers(&mut self, _: &dyn Host, _: Option<&mut Worker>, _ends: bool) -> Action {
         Action::Continue
     }
 
-    /// The request's body has `size` bytes so far, and no more if `ends`.
+    /// Handles the request's body, which has `size` bytes so far. It is complete if `ends`.
     fn on_request_body(
         &mut self,
         _: &dyn Host,
@@ -23,17 +23,17 @@ pub trait StreamContext {
         Action::Continue
     }
 
-    /// The request has ended with trailers.
+    /// Handles the end of a request with trailers.
     fn on_request_trailers(&mut self, _: &dyn Host, _: Option<&mut Worker>) -> Action {
         Action::Continue
     }
 
-    /// The response's headers have come; it ends with them if `ends`.
+    /// Handles the response's headers. The response ends with them if `ends`.
     fn on_response_headers(&mut self, _: &dyn Host, _: Option<&mut Worker>, _ends: bool) -> Action {
         Action::Continue
     }
 
-    /// The next `size` bytes of the response's body have come, and no more will if `ends`.
+    /// Handles the next `size` bytes of the response's body. They are the last if `ends`.
     fn on_response_body(
         &mut self,
         _: &dyn Host,
@@ -44,12 +44,13 @@ pub trait StreamContext {
         Action::Continue
     }
 
-    /// The response has ended with trailers.
+    /// Handles the end of a response with trailers.
     fn on_response_trailers(&mut self, _: &dyn Host, _: Option<&mut Worker>) -> Action {
         Action::Continue
     }
 
-    /// A call of this context has been answered, or not, with a body of `size` bytes.
+    /// Handles the end of a call of this context, whose answer has a body of `size` bytes. `answered` is false if the
+    /// call failed.
     fn on_call_response(
         &mut self,
         _: &dyn Host,
@@ -59,9 +60,9 @@ pub trait StreamContext {
     ) {
     }
 
-    /// The access log is about to be written.
+    /// Runs before the access log is written.
     fn on_log(&mut self, _: &dyn Host, _: Option<&mut Worker>) {}
 
-    /// The stream is over.
+    /// Handles the end of the stream.
     fn on_done(&mut self, _: Option<&mut Worker>) {}
 }

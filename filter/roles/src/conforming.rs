@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A context that checks its host on demand, for tests of hosts (feature `conformance`). Not in the modules that are shipped.
+//! A context that checks its host on demand, for tests of hosts (feature `conformance`). The shipped modules do not
+//! have it.
 
 use crate::callbacks::StreamContext;
 use crate::worker::Worker;
@@ -8,14 +9,14 @@ use sluice_host::conformance::{
 };
 use sluice_host::{Action, Host, Map};
 
-/// What a request asks to be checked, by its header.
+/// The checks that a request asks for, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
-    /// Nothing.
+    /// No checks.
     Nothing,
     /// The calls about the request, and about the reply with their findings.
     Reply,
-    /// The calls about the response that comes.
+    /// The calls about the response.
     Response,
 }
 
@@ -26,7 +27,7 @@ pub struct Conforming {
 }
 
 impl Conforming {
-    /// A role whose requests may ask for checks.
+    /// Creates a role whose requests may ask for checks.
     pub fn new(role: Box<dyn StreamContext>) -> Self {
         Self {
             role,
@@ -34,7 +35,7 @@ impl Conforming {
         }
     }
 
-    /// Notes the findings in a response header, behind those of another role.
+    /// Adds the findings to a response header, after those of another role.
     fn tell(host: &dyn Host, found: &Findings) {
         let before = host.header(Map::Response, FINDINGS).ok().flatten();
         let before = before.map(|before| String::from_utf8_lossy(&before).into_owned());

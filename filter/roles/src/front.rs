@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FRONT: in the gateways before a fleet of edges, which have no cache of their own.
+//! FRONT: the role in the gateways in front of a fleet of edges. The gateways have no cache.
 //!
-//! It says under which key the edges know what is asked for, and whether another edge may be asked: the mesh sends each
-//! key to the edge that owns it, by consistent hashing of that header. What becomes of the request is the edge's
-//! business, so it goes on as the client has sent it.
+//! FRONT sets a header with the key under which the edges cache the requested object. The mesh sends each key to the
+//! edge that owns it, by consistent hashing of that header. FRONT also sets whether the request may be retried on
+//! another edge. The request is otherwise forwarded unchanged, because the edge decides on it.
 
 use std::rc::Rc;
 
@@ -19,8 +19,8 @@ use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
-/// Methods whose requests may be sent once more to another edge after one has got them (RFC 9110, 9.2.2). The route says
-/// when all requests are, and how often.
+/// Methods whose requests may be retried on another edge after one has received them (RFC 9110, 9.2.2). The route
+/// configures the other retries, and their number.
 const READS: [&str; 2] = ["GET", "HEAD"];
 
 /// A request in the FRONT role.
@@ -30,7 +30,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// A request for one of these sites, which must be those of the edges behind.
+    /// Creates a request for one of these sites, which must be those of the edges behind the gateway.
     pub const fn new(generation: Rc<Generation>) -> Self {
         Self { generation }
     }
@@ -39,7 +39,7 @@ impl Front {
         let headers = worker.host.headers(Map::Request)?;
         match canonical_target(&self.generation, &headers) {
             Ok(target) => {
-                // All responses of a URL have one owner, which learns what they vary with.
+                // One edge owns all responses of a URL, and learns which headers they vary with.
                 worker
                     .host
                     .set_header(Map::Request, KEY_HEADER, target.url())?;
@@ -70,12 +70,12 @@ impl StreamContext for Front {
             };
             received.map_err(fault).ok()
         });
-        // Without a key any edge takes it, and checks it as it would have been checked here.
+        // Without a key the mesh may choose any edge, which checks the request in the same way.
         received.unwrap_or(Action::Continue)
     }
 }
 
-/// What a client's request asks for, in the one spelling of it, or why there is none.
+/// The canonical target of a client's request, or the reason for which it has none.
 fn canonical_target(
     generation: &Generation,
     headers: &Headers,

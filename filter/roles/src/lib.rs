@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the Sluice filter does: several roles that share a VM on each worker thread of Envoy.
+//! The roles of the Sluice filter, which share a VM on each worker thread of Envoy.
 //!
-//! EDGE stands before Envoy's cache filter, ORIGIN behind it, in the cluster's upstream chain. What they know of
-//! each other is in the VM's [`worker`]; what workers know of each other goes through shared data and queues.
-//! Decisions are made in `sluice_core`; this crate translates the [`callbacks`] of a [`host`] into its events, and its
-//! effects into calls of that host. The shipped module's host is Envoy (`sluice-filter`), that of native tests a fake
-//! one (`sluice-fake`).
+//! EDGE is in front of Envoy's cache filter, and ORIGIN is behind it, in the cluster's upstream chain. Both use the
+//! VM's [`worker`], through which each knows the other's requests. Workers communicate through shared data and
+//! queues. `sluice_core` makes the decisions. This crate translates the [`callbacks`] of a host into events of
+//! `sluice_core`, and the effects into calls of that host. The host of the shipped module is Envoy (`sluice-filter`);
+//! native tests use a fake one (`sluice-fake`).
 //!
-//! Where do I change ...
+//! Where to change ...
 //!
-//! - how a client's request is read, keyed and admitted: `edge/request`; its headers: `edge/request_headers`
-//! - what a client sees of a response: `edge/response`, and `edge/{client_headers,cors,variants,website}` for its parts
-//! - what is copied for the hot tier, and answered out of it: `edge/hot`
-//! - what an unsafe method invalidates: `edge/invalidation`
-//! - what the origin is asked: `origin/request` and `origin/variance`
-//! - what the store gets: `origin/response` and `origin/judged`, with the edits of `sluice_store::store_edits`; what
-//!   the followers are told of it: `origin/outcome`
+//! - how a client's request is read, keyed and admitted: `edge/request`; its headers: `edge/request/headers`
+//! - the response that a client sees: `edge/response`, with its `client_headers` and `variants`; `edge/cors`,
+//!   `edge/website`
+//! - the copies of the hot tier, and the answers from it: `edge/hot`
+//! - the invalidation by unsafe methods: `edge/invalidation`
+//! - the request to the origin: `origin/request` and `origin/variance`
+//! - the response that is stored: `origin/response` and `origin/judged`, with the edits of `sluice_store::store_edits`;
+//!   the outcome for its followers: `origin/outcome`
 //! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
-//! - what keeps a response from the store whose request has gone around it: `around`
-//! - what is known of a request on its way, and what the access log says of it: `request`
-//! - how a request waits and goes on: `worker/waking`
-//! - which ranges do not wait for the fill of their object: `worker/own_requests/ahead`; what becomes of their responses: `edge/ahead`
-//! - requests of the filter's own: `worker/own_requests`; EDGE's part: `edge/background_*`
-//! - what workers learn of a URL that varies, and who gets another variant than the store's: `worker/own_requests/variants`
-//! - what a worker knows of keys: their hashes, purges, variants, the hot tier: `worker/keys`
-//! - purges: `purge_listener` (and `sns`) takes the call, `worker/purges/purge_calls` carries it out
+//! - the mark that keeps a response from the store if its request bypassed the store: `sluice_store::around`
+//! - the record of a request on its way, and its facts for the access log: `request`
+//! - how a request waits and continues: `worker/waking`
+//! - the ranges that do not wait for the fill of their object: `worker/own_requests/ahead`; their responses:
+//!   `edge/response/ahead`
+//! - requests of the filter: `worker/own_requests`; their handling in EDGE: `edge/request/own_request` and
+//!   `edge/response/own_response`
+//! - URLs that vary, and requests that get another variant than the stored one: `worker/own_requests/variants`
+//! - the facts that a worker knows of keys (hashes, purges, variants, the hot tier): `worker/keys`
+//! - purges: `purge_listener` (and `sns`) admits the call, `worker/purges/purge_calls` carries it out
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
-//! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`; `worker`;
-//! `reply`; `around`; `request`; `host`.
+//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`;
+//! `worker`; `reply`; `request`.
 
 pub mod callbacks;
 #[cfg(feature = "conformance")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The listener for purges: who may call, what is accepted, what is answered.
+//! The listener for purges: which calls it admits, and how it answers them.
 
 use crate::worker::policies::Policies;
 use std::rc::Rc;
@@ -18,25 +18,26 @@ use crate::worker::purges::{ignored_events, purge_calls::Unavailable};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Half, Host, Map};
 
-/// Bound on the bytes of a message of SNS: 256 KiB that were published (Amazon SNS quotas), and what SNS adds. Anybody
-/// may send one, and it is held until it is whole. A call that has shown the token is bounded by its listener.
+/// Maximum size of a message of SNS in bytes: 256 KiB that were published (Amazon SNS quotas), and the fields that
+/// SNS adds. Any sender may send a message, and it is held until it is complete. The listener bounds the body of a
+/// call that has shown the token.
 const MOST_SNS_BYTES: usize = 384 << 10;
 
-/// What a call is about.
+/// The source of the URLs that a call purges.
 #[derive(Clone, Debug)]
 enum Endpoint {
-    /// A JSON document says.
+    /// A JSON document with orders.
     Orders,
-    /// S3 does: some objects have changed.
+    /// An event of S3: objects have changed.
     Events,
-    /// S3 does, through SNS: the message's own signature is what admits it.
+    /// An event of S3 through SNS. The message's signature admits it, not a token.
     Sns,
     /// The request's own URL.
     Itself(String),
 }
 
 impl Endpoint {
-    /// Refuses a body of so many bytes, or one that has so many already.
+    /// Refuses a body that has more bytes than the bound, or has received more already.
     fn check_size(&self, bytes: usize) -> Result<(), PurgeRefusal> {
         if matches!(self, Self::Sns) && bytes > MOST_SNS_BYTES {
             let error = format!("expected a message of at most {MOST_SNS_BYTES} bytes");
@@ -46,11 +47,11 @@ impl Endpoint {
     }
 }
 
-/// An answer to a call.
+/// The refusal of a call.
 struct PurgeRefusal {
     status: u16,
     error: String,
-    /// What it counts as.
+    /// The metric that counts it.
     metric: Metric,
 }
 
@@ -63,7 +64,7 @@ impl PurgeRefusal {
         }
     }
 
-    /// One that counts as something else.
+    /// Changes the metric that counts the refusal.
     fn counted(self, metric: Metric) -> Self {
         Self { metric, ..self }
     }
@@ -86,14 +87,14 @@ impl PurgeRefusal {
 #[derive(Debug)]
 pub struct PurgeCall {
     context: u32,
-    /// What an admitted call is about, and the site whose purges alone its caller may order.
+    /// The endpoint of an admitted call, and the site whose purges alone its caller may order.
     admitted: Option<(Endpoint, Option<SiteIndex>)>,
-    /// The sites when the call came.
+    /// The sites at the arrival of the call.
     generation: Option<Rc<Generation>>,
 }
 
 impl PurgeCall {
-    /// A request of which nothing is known.
+    /// Creates a request whose headers have not arrived.
     pub fn new(context: u32) -> Self {
         Self {
             context,
@@ -142,7 +143,7 @@ impl PurgeCall {
         self.purge(worker, &order)
     }
 
-    /// Purges the objects that events say are changed.
+    /// Purges the objects that events report as changed.
     fn purge_changed(
         &self,
         worker: &mut Worker,
@@ -170,7 +171,7 @@ impl PurgeCall {
         worker.purge(self.context, order).map_err(unavailable)
     }
 
-    /// Acts on what the entry point says of a message of SNS.
+    /// Handles the entry point's verdict on a message of SNS.
     fn obey(&self, worker: &mut Worker, verification: Verification) -> Result<(), PurgeRefusal> {
         let metric = verification.metric();
         match verification {
@@ -211,10 +212,10 @@ fn unavailable(reason: Unavailable) -> PurgeRefusal {
     }
 }
 
-/// What a call is about, if the caller may make it, and the site whose token it has shown. The edge's own token is for
+/// The endpoint of a call, if the caller may use it, and the site whose token it has shown. The edge's token is for
 /// all sites.
 fn admit(headers: &Headers, sites: &Sites) -> Result<(Endpoint, Option<SiteIndex>), PurgeRefusal> {
-    // What is no text is neither a method nor a path of the listener's.
+    // A value that is not text is neither a method nor a path of the listener.
     let text = |name| headers.get(name).and_then(|value| value.text().ok());
     let (method, path) = (text(":method"), text(":path"));
     let (method, path) = (method.unwrap_or_default(), path.unwrap_or_default());
@@ -312,7 +313,7 @@ impl StreamContext for PurgeCall {
 }
 
 impl PurgeCall {
-    /// Takes the next `step` of the call. Its request goes nowhere: it is answered, now or later.
+    /// Takes the next `step` of the call. Its request is never forwarded: it is answered, now or later.
     fn proceed(
         &mut self,
         host: &dyn Host,

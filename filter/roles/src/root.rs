@@ -13,7 +13,7 @@ use crate::worker::own_requests::call_ends;
 use crate::worker::{Worker, identity::Identity};
 use sluice_host::{Host, Level};
 
-/// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.
+/// The `root_id` of ORIGIN in Envoy's configuration. EDGE has any that is not listed here.
 pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
 /// The `root_id` of FRONT.
 const FRONT_ROOT_ID: &[u8] = b"front";
@@ -22,7 +22,7 @@ const PURGE_ROOT_ID: &[u8] = b"purge";
 /// The `root_id` of a listener for readiness checks.
 const READINESS_ROOT_ID: &[u8] = b"readiness";
 
-/// The line with which a log at the level `debug` begins: it names the secrets that the log will have.
+/// The first line of a log at the level `debug`. It names the secrets that the log will contain.
 const DEBUG_NOTICE: &str = "sluice: at the levels debug and trace Envoy logs the headers of requests and responses: \
                             cookies, credentials, the tokens of purges, signatures, links of the filter";
 
@@ -31,15 +31,15 @@ const DEBUG_NOTICE: &str = "sluice: at the levels debug and trace Envoy logs the
 enum Role {
     /// Not configured yet.
     None,
-    /// Before the cache filter, for these sites.
+    /// EDGE, in front of the cache filter, for these sites.
     Edge(Sites, Rc<Identity>),
-    /// Behind it.
+    /// ORIGIN, behind the cache filter.
     Origin,
-    /// Before a fleet of edges, which serve these sites.
+    /// FRONT, in front of a fleet of edges that serve these sites.
     Front(Sites),
-    /// Before nothing: purges end here.
+    /// The listener for purges, which answers all requests itself.
     Purge,
-    /// Where readiness checks pass, which fail where there is no module.
+    /// A listener for readiness checks. A check passes if the module runs, and fails otherwise.
     Readiness,
 }
 
@@ -47,7 +47,7 @@ enum Role {
 #[derive(Clone, Debug)]
 struct Sites {
     generation: Rc<Generation>,
-    /// The policy of the first of them, under which requests are until their site is known.
+    /// The policy of the first site. A request has it until its site is known.
     first: NumberedPolicy,
 }
 
@@ -64,7 +64,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// The root context of that number.
+    /// Creates the root context of that number.
     pub fn new(context: u32) -> Self {
         Self {
             context,
@@ -72,8 +72,8 @@ impl Root {
         }
     }
 
-    /// Takes the role and the policy that the configuration of `size` bytes says, and brings the worker under them,
-    /// which starts in `worker` with the first. False, and logged, if the policy is refused.
+    /// Applies the role and the policy in the configuration of `size` bytes, also to the worker. The first
+    /// configuration creates the worker in `worker`. Returns false, and logs the error, if the policy is refused.
     pub fn on_configure(
         &mut self,
         host: Rc<dyn Host>,
@@ -112,7 +112,8 @@ impl Root {
         let (generation, identity) = Worker::configure(worker, host, self.context, &text)?;
         let first = generation.policy(0).ok_or("there are no sites")?.clone();
         let sites = Sites { generation, first };
-        // Each has the sites, so that whichever comes first after the death of a VM can use the next.
+        // Each root context has the sites, so that the first one to be configured after the death of a VM can start
+        // the next worker.
         self.role = match root_id.as_slice() {
             PURGE_ROOT_ID => Role::Purge,
             FRONT_ROOT_ID => Role::Front(sites),
@@ -121,17 +122,18 @@ impl Root {
         Ok(())
     }
 
-    /// The timer is due.
+    /// Handles the timer.
     pub fn on_tick(&self, worker: Option<&mut Worker>) {
         self.serve(worker, Worker::tick);
     }
 
-    /// There are messages in the worker's queue.
+    /// Handles messages in the worker's queue.
     pub fn on_queue_ready(&self, worker: Option<&mut Worker>) {
         self.serve(worker, Worker::receive);
     }
 
-    /// A call of this context has been answered, or not, with a body of `size` bytes.
+    /// Handles the end of a call of this context, whose answer has a body of `size` bytes. `answered` is false if the
+    /// call failed.
     pub fn on_call_response(
         &self,
         worker: Option<&mut Worker>,
@@ -144,14 +146,14 @@ impl Root {
         });
     }
 
-    /// The context goes.
+    /// Handles the end of the context.
     pub fn on_drop(&self, worker: Option<&mut Worker>) {
         if let Some(worker) = worker {
             worker.lose_root(self.context);
         }
     }
 
-    /// The context of a stream in this role.
+    /// Creates the context of a stream in this role.
     pub fn stream_context(&self, context: u32) -> Box<dyn StreamContext> {
         let role = self.context_of_role(context);
         #[cfg(feature = "conformance")]
@@ -174,8 +176,8 @@ impl Root {
         }
     }
 
-    /// Has the worker go on, if this root context has the timer or the queue. A former one may still be called for what
-    /// was on its way, and a call that it made now would be lost with it.
+    /// Runs `event` on the worker, if this root context has the timer or the queue. A former root context may still
+    /// be called for earlier events, and a call that it made now would be lost with it.
     fn serve(&self, worker: Option<&mut Worker>, event: impl FnOnce(&mut Worker)) {
         if let Some(worker) = worker.filter(|worker| worker.roots.serves(self.context)) {
             worker.roots.begin_callback(self.context);

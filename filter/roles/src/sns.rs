@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of Amazon SNS: the entry point verifies them, since certificates and RSA have no place on the data path.
+//! Messages of Amazon SNS. The entry point verifies them, because certificates and RSA do not belong on the data
+//! path.
 
 use std::time::Duration;
 
@@ -7,31 +8,31 @@ use sluice_core::metrics::Metric;
 
 use sluice_host::{self as host, Host, Map};
 
-/// The entry point's verifier.
+/// The cluster of the entry point's verifier.
 const CLUSTER: &str = "sns";
-/// SNS itself waits for 15 seconds.
+/// The limit of the verifier's answer. SNS itself waits for 15 seconds.
 const TIMEOUT: Duration = Duration::from_secs(12);
-/// What is said where the verifier is silent.
+/// The error if the verifier does not answer.
 const SILENT: &str = "the message could not be verified now";
 
 /// The entry point's verdict on a message.
 #[derive(Debug)]
 pub enum Verification {
-    /// It is a notification of a listed topic, with this S3 event.
+    /// A notification of a listed topic, with this S3 event.
     Notification(Vec<u8>),
-    /// A subscription of a listed topic has been confirmed, or has ended.
+    /// The confirmed start or end of the subscription to a listed topic.
     Confirmation,
-    /// Nothing is done for it.
+    /// A message without effect.
     Refused {
         /// The status for the sender.
         status: u16,
-        /// Why.
+        /// The reason.
         error: String,
     },
 }
 
 impl Verification {
-    /// What it counts as.
+    /// The metric that counts the message.
     pub const fn metric(&self) -> Metric {
         match self {
             Self::Notification(_) => Metric::SnsNotifications,
@@ -42,10 +43,10 @@ impl Verification {
     }
 }
 
-/// Asks the entry point. Its answer comes to the context that is running now.
+/// Asks the entry point. Its answer is delivered to the context that is running now.
 ///
 /// # Errors
-/// Envoy does not send the question.
+/// Envoy refused to send the question.
 pub fn ask(host: &dyn Host, message: &[u8]) -> host::Result<()> {
     let headers = [
         (":method", "POST"),
@@ -58,7 +59,7 @@ pub fn ask(host: &dyn Host, message: &[u8]) -> host::Result<()> {
         .map(drop)
 }
 
-/// Reads the answer, which has a body of `size` bytes. An answer of Envoy's own is a 503 or 504.
+/// Reads the answer, which has a body of `size` bytes. An answer made by Envoy has status 503 or 504.
 pub fn verification(host: &dyn Host, answered: bool, size: usize) -> Verification {
     let status = answered
         .then(|| host.header_number(Map::CallResponse, ":status").ok()?)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests with `Authorization` (RFC 9111, 3.5): they use the store only for what the origin lets all of them share.
+//! Requests with `Authorization` (RFC 9111, 3.5). They use the store only for responses that the origin allows all of
+//! them to share.
 
 use crate::worker::keys::Keys;
 use sluice_core::coalescing::NextStep;
@@ -15,8 +16,8 @@ use crate::worker::{Worker, keys::AuthorizedSharing};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// The credentials of a request, if they can be hidden from the store; `demands` says that it asks for a part of the
-/// response or has conditions.
+/// The credentials of a request, if they can be hidden from the store. `demands` says that the request has a range or
+/// conditions.
 pub fn credentials_to_hide<'a>(
     keys: &mut Keys,
     target: &CanonicalTarget,
@@ -27,17 +28,17 @@ pub fn credentials_to_hide<'a>(
     let mut lines = headers.iter().filter(|(name, _)| *name == "authorization");
     let first = lines.next().map(|(_, value)| FieldValue::new(value));
     let one = first.filter(|_| lines.next().is_none());
-    // A fill for those who need less than the object runs in the background, and has no credentials.
+    // The fill for a client that needs less than the object runs in the background, and has no credentials.
     let in_background = demands && matches!(way, ClientDemand::Checked(_));
     one.filter(|_| !in_background && !keys.varies_with_credentials(target))
 }
 
-/// Hides the credentials from the store, which would let a request with them pass.
+/// Hides the credentials from the store, because the store would not cache a request with them.
 pub fn hide(host: &dyn Host, credentials: FieldValue<'_>) -> host::Result<()> {
     host.set_header(Map::Request, AUTHORIZATION_HEADER, credentials)
 }
 
-/// How a request goes on that looks for a response which it may share; `None` if it waits for the look.
+/// The next step of a request that looks for a response which it may share, or `None` if it waits for the lookup.
 pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     match worker.keys.authorized_sharing(stream.key.key) {
         Some(AuthorizedSharing::Client { .. }) => {
@@ -47,7 +48,7 @@ pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     }
 }
 
-/// Whether a request may wait for others, and lead them.
+/// Whether a request may wait for others and lead them.
 pub fn takes_part(keys: &mut Keys, stream: &EdgeRequest) -> bool {
     !stream.authenticated
         || (stream.demand.is_none()

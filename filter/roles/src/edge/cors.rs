@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cross-origin resource sharing: what EDGE answers and adds by itself.
+//! Cross-origin resource sharing: the answers and headers that EDGE makes without the origin.
 
 use sluice_core::http::caching::cache_name::CacheName;
 use sluice_core::http::caching::cache_status::detailed;
@@ -16,12 +16,12 @@ use sluice_host::{self as host, Host, Map};
 /// Cross-origin resource sharing of one request.
 #[derive(Debug)]
 pub struct Cors {
-    /// Value of the request's `Origin`. One that is no text is none that a policy names.
+    /// Value of the request's `Origin`. A policy names no value that is not text.
     origin: Option<String>,
 }
 
 impl Cors {
-    /// That of a request with these headers.
+    /// The sharing of a request with these headers.
     pub fn of(headers: &Headers) -> Self {
         let origin = headers.get("origin").and_then(|origin| origin.text().ok());
         Self {
@@ -29,7 +29,7 @@ impl Cors {
         }
     }
 
-    /// Says on the response who may read it, in place of whatever else says so.
+    /// Sets the CORS headers of the response, and removes those of the origin.
     pub fn mark_response(&self, host: &dyn Host, policy: &CorsPolicy) -> host::Result<()> {
         let headers = host.headers(Map::Response)?;
         for (name, _) in headers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! EDGE's part in the hot tier: it answers with hot copies, and copies the responses that pass.
+//! The hot tier in EDGE: EDGE answers with hot copies, and copies the responses that pass.
 
 use crate::worker::keys::Keys;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::worker::Worker;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Host, Map};
 
-/// Headers that each response has of its own.
+/// Headers that are made again for each response.
 const MADE_ANEW: [&str; 6] = [
     "age",
     CACHE_STATUS,
@@ -32,10 +32,10 @@ const MADE_ANEW: [&str; 6] = [
     "transfer-encoding",
 ];
 
-/// How a request was answered.
+/// The properties of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// The response has a media type. Envoy gives one to an answer that has none.
+    /// Whether the response has a media type. Envoy adds one to an answer that has none.
     pub typed: bool,
 }
 
@@ -65,7 +65,8 @@ pub fn answer(
     Ok(Some(Answered { typed: copy.typed }))
 }
 
-/// Begins to copy the effective context's response, whose headers are as its client gets them, if it is worth that.
+/// Starts to copy the effective context's response, whose headers are already those for its client, if the copy is
+/// useful.
 pub fn begin(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -90,7 +91,7 @@ pub fn begin(
     Ok(())
 }
 
-/// Begins to copy the effective context's response, which does not go into the store, for its followers. False if it
+/// Starts to copy the effective context's response, which is not stored, for its followers. Returns false if it
 /// cannot be copied.
 pub fn begin_to_share(
     host: &dyn Host,
@@ -116,7 +117,7 @@ pub fn begin_to_share(
     Ok(begun)
 }
 
-/// A copy of the effective context's response, still without the body.
+/// A copy of the effective context's response, without the body yet.
 fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: StoreCheck) -> host::Result<HotCopy> {
     let headers = host.headers(Map::Response)?;
     Ok(HotCopy {
@@ -132,7 +133,7 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: StoreCheck) -> host:
     })
 }
 
-/// Has the response's body copied. False if the worker makes too many copies now.
+/// Makes the body of the response be copied. Returns false if the worker has too many copies in progress.
 fn begin_capture(keys: &mut Keys, stream: &EdgeRequest, capture: Capture) -> bool {
     let begins = keys.hot.begin(capture.length());
     if begins {
@@ -141,7 +142,7 @@ fn begin_capture(keys: &mut Keys, stream: &EdgeRequest, capture: Capture) -> boo
     begins
 }
 
-/// The fields that all clients get alike. Who may read the response is said to each.
+/// The fields that are equal for all clients. The CORS fields are made for each client.
 pub(super) fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     let fields = headers.iter().filter(|(name, _)| {
         let of_client = cors && name.starts_with(CORS_PREFIX);
@@ -150,7 +151,7 @@ pub(super) fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     serialize(fields)
 }
 
-/// Copies a part of `size` bytes of the body that passes. The client gets it, whatever comes of the copy.
+/// Copies a part of `size` bytes of the body that passes. A failure of the copy does not affect the client.
 pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bool) {
     let Some(mut capture) = stream.body.capture.take() else {
         return;
@@ -176,13 +177,13 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
     }
 }
 
-/// The length of a stored body that no header tells, once somebody has seen its end.
+/// The length of a stored body without `Content-Length`, if a request has seen its end.
 pub fn counted(keys: &mut Keys, stream: &EdgeRequest) -> Option<u64> {
     let body = stream.body.unannounced.get()?;
     keys.body_length(stream.target.stored_key(), body)
 }
 
-/// Takes what was copied of the response of `stream`, if it has come whole.
+/// Inserts the copy of the response of `stream`, if it is complete.
 fn end_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) {
     worker.keys.hot.end(capture.length());
     let copy = capture.finish().map(Rc::new);
@@ -195,8 +196,8 @@ fn end_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) {
     }
 }
 
-/// Gives the followers of `stream` the copy of its response, which the store does not have. Without a copy they go on by
-/// themselves. Says how it was to be shared, if it was.
+/// Sends the copy of the response of `stream`, which the store does not have, to its followers. Without a copy they
+/// are sent to the origin. Returns how the copy was to be shared, if it was.
 fn share_copy(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -215,13 +216,14 @@ fn share_copy(
         }
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
-    // On each other worker one of the followers asks the origin.
+    // On each other worker one of the followers is sent to the origin.
     worker.end_flight(stream.id.0, stream.id, FlightOutcome::NothingShared);
     Some(sharing)
 }
 
-/// Lets the followers of `stream` go to the origin, as the store does not get its response: it has no room for it, or
-/// nobody says for how long the response is fresh. Then there is nothing to wait for later either.
+/// Lets the followers of `stream` be sent to the origin, because its response is not stored: the store has no room
+/// for it, or the response has no lifetime (`once`). Without a lifetime, later requests have nothing to wait for
+/// either.
 pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
     if !once {
         return worker.end_flight(stream.id.0, stream.id, FlightOutcome::NoRoom);

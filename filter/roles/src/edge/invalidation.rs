@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Invalidation by unsafe methods (RFC 9111, 4.4): once such a request has succeeded, the stored responses of its URL
-//! must be revalidated, and those of the cache groups that its response names (RFC 9875, 3).
+//! Invalidation by unsafe methods (RFC 9111, 4.4). After such a request has succeeded, the stored responses of its
+//! URL must be revalidated, and also those of the cache groups that its response names (RFC 9875, 3).
 
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::http::url::uri_reference::{TargetUri, within_origin};
@@ -21,15 +21,15 @@ const SAFE_METHODS: [&str; 7] = [
 pub struct Invalidation {
     scheme: &'static str,
     authority: Vec<u8>,
-    /// Its `:path`, towards which references in the response are resolved.
+    /// Its `:path`, the base of references in the response.
     path: Vec<u8>,
     /// Its own URL.
     url: String,
 }
 
 impl Invalidation {
-    /// What a request invalidates once it has succeeded; `None` for a method that is known to be safe (RFC 9110, 9.2.1,
-    /// and IANA's registry of methods).
+    /// The invalidation by a request, to be applied when the request succeeds. Returns `None` for a method that is
+    /// known to be safe (RFC 9110, 9.2.1, and IANA's registry of methods).
     pub fn of(policy: &Policy, method: &str, headers: &Headers, cache_key: &str) -> Option<Self> {
         if SAFE_METHODS.contains(&method) || !matches!(policy.origin, Origin::Http(_)) {
             return None;
@@ -43,7 +43,8 @@ impl Invalidation {
         })
     }
 
-    /// The response's headers have come: tells all workers what to revalidate, if it has succeeded.
+    /// Handles the response's headers. If the request has succeeded, tells all workers which URLs and groups to
+    /// revalidate.
     pub fn note(&self, worker: &mut Worker, policy: &Policy) -> host::Result<()> {
         let status = worker
             .host
@@ -61,7 +62,7 @@ impl Invalidation {
         let field = worker
             .host
             .header(Map::Response, "cache-group-invalidation")?;
-        // A field that is no text names no groups, like any other that is no list of strings (RFC 9875, 2).
+        // A field that is not text names no groups, like any other field that is not a list of strings (RFC 9875, 2).
         let field = field.as_deref().map(FieldValue::new);
         let field = field.and_then(|field| field.text().ok());
         let groups = field.map_or_else(Vec::new, |field| {
@@ -73,7 +74,7 @@ impl Invalidation {
         Ok(())
     }
 
-    /// The URL to which a reference in the response leads, if it is of the same origin.
+    /// The URL that a reference in the response names, if it has the same origin.
     fn same_origin(&self, policy: &Policy, reference: &[u8]) -> Option<String> {
         let base = TargetUri {
             scheme: self.scheme,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EDGE: the role between the client and Envoy's cache filter.
 //!
-//! On the way in it makes the request canonical and lets the coalescer decide whether the request leads, waits or
-//! passes (`request`). On the way out it tells the coalescer what has come, and makes of the response what the client
+//! The request path makes the request canonical and lets the coalescer decide whether the request leads, waits or
+//! passes (`request`). The response path reports the response to the coalescer and turns it into what the client
 //! should see (`response`).
 
 mod authorization_sharing;
@@ -39,21 +39,22 @@ use crate::worker::own_requests::substitutes;
 use crate::worker::{Worker, identity::Identity};
 use sluice_host::{self as host, Action, Half, Host, Map};
 
-/// Why a request cannot be handled.
+/// The reason why a request cannot be handled.
 enum Refusal {
-    /// By its URL or method.
+    /// The request's URL or method is rejected.
     Rejected(Rejection),
-    /// A host call failed, so nothing is known of it.
+    /// A host call failed, so the request could not be read.
     Host(HostError),
-    /// It came by the background listener, and nothing is known of a call here: a former VM has sent it.
+    /// The request arrived through the background listener, but belongs to no call of this worker: a former VM has
+    /// sent it.
     Stranger,
 }
 
 impl Refusal {
-    /// Counts it, of a request under that policy.
+    /// Counts the refusal of a request under that policy.
     fn count(&self, metrics: &Metrics, policy: &NumberedPolicy) {
         match self {
-            // No site has it.
+            // The request belongs to no site.
             Self::Rejected(Rejection::Misdirected | Rejection::NoSite) => {
                 metrics.count(Metric::RequestsRejected, 1);
             }
@@ -70,26 +71,26 @@ impl From<HostError> for Refusal {
     }
 }
 
-/// What EDGE is doing with a request.
+/// The state of a request in EDGE.
 #[derive(Debug)]
 enum State {
-    /// Its headers have not come.
+    /// Its headers have not arrived.
     New,
-    /// Its first part of a body has not come. Towards a bucket it would go no further with one.
+    /// The first part of its body has not arrived. A bucket's request with a body is refused.
     Awaiting(CanonicalTarget),
     /// EDGE has answered it.
     Answered,
-    /// EDGE has answered it with an object that has no media type. Envoy gives it one that must go.
+    /// EDGE has answered it with an object that has no media type. Envoy adds one, which must be removed.
     AnsweredUntyped,
-    /// It is the filter's own, or comes back, and goes on as it is.
+    /// A lookup or a similar request of the filter, or one that was sent back to EDGE. It continues unchanged.
     Background,
-    /// It is the filter's own, and refreshes a response that is served stale.
+    /// A request of the filter that refreshes a response that is served stale.
     Refreshing(Rc<EdgeRequest>),
-    /// It is the filter's own, and leads for others.
+    /// A request of the filter that leads for others.
     Filling(Rc<EdgeRequest>),
-    /// It goes around the store by its own nature.
+    /// Its method or headers make it bypass the store.
     Passed(PassReason, CanonicalTarget),
-    /// It goes through the store, or around it because its key is uncacheable.
+    /// Sent to the store, or around it because its key is uncacheable.
     Cached(Rc<EdgeRequest>),
 }
 
@@ -98,7 +99,7 @@ enum State {
 pub struct Edge {
     id: StreamId,
     generation: Rc<Generation>,
-    /// The site that the request is for, unless that is gone.
+    /// The site of the request, unless that has been removed.
     site: Option<SiteIndex>,
     /// The policy of that site.
     policy: NumberedPolicy,
@@ -106,19 +107,19 @@ pub struct Edge {
     /// Whether the client has used HTTPS.
     is_secure: bool,
     state: State,
-    /// Its part in cross-origin resource sharing, if the edge answers for that.
+    /// Cross-origin resource sharing for the request, if the edge answers for that.
     cors: Option<Cors>,
-    /// What the request invalidates once it has succeeded, if its method is unsafe.
+    /// The URLs that the request invalidates when it succeeds, if its method is unsafe.
     invalidation: Option<Invalidation>,
     /// Whether it waits for the first part of its body.
     awaits_body: bool,
-    /// The status that tells a background call, which buffers the response, that this is too large.
+    /// The status that reports to a background call, which buffers the response, that the response is too large.
     too_large: Option<u16>,
 }
 
 impl Edge {
-    /// A request for one of the sites of `generation`, which `identity` vouches for towards ORIGIN. Until its site is
-    /// known it is under `policy`, that of the first site.
+    /// Creates a request for one of the sites of `generation`. `identity` vouches for it in ORIGIN. Until its site is
+    /// known, it has `policy`, that of the first site.
     pub fn new(
         context: u32,
         generation: Rc<Generation>,
@@ -144,7 +145,7 @@ impl Edge {
         self.policy.policy.website.cors.as_ref()
     }
 
-    /// Says on the response who may read it, and that the site wants HTTPS.
+    /// Adds the CORS and HSTS headers to the response.
     fn mark_response(&self, host: &dyn Host) -> Result<(), HostError> {
         self.mark_secure(host)?;
         match (&self.cors, self.cors_policy()) {
@@ -153,7 +154,7 @@ impl Edge {
         }
     }
 
-    /// Picks up the record that the worker may have replaced while the request waited.
+    /// Loads the record of the request, which the worker may have replaced while the request waited.
     fn pick_up_record(&mut self, requests: &OpenRequests) {
         if let State::Cached(stream) | State::Filling(stream) = &mut self.state
             && let Some(known) = requests.get(stream.id)
@@ -167,7 +168,7 @@ impl Edge {
         change.map_or(Ok(()), |change| change.note(worker, &self.policy.policy))
     }
 
-    /// Tells the access log what has become of the request, if it shows that.
+    /// Writes the result of the request into Envoy's filter state for the access log, if the log shows that.
     fn tell(&self, worker: &mut Worker) {
         if !self.policy.policy.response.account {
             return;
@@ -190,7 +191,7 @@ impl Edge {
         if let State::Cached(stream) = &self.state {
             stream.body.missing.set(end_of_stream);
         }
-        // What is made of the response may take its headers along.
+        // This comes first, because the next step may take the response's headers away.
         let marked = self.mark_response(&*worker.host);
         let outcome = self.make_response(worker);
         let action = outcome
@@ -205,7 +206,7 @@ impl Edge {
         action
     }
 
-    /// Makes of the response what its client should get, or the worker that has asked for it.
+    /// Turns the response into the one that its client, or the worker that requested it, should get.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
         match &self.state {
             State::New | State::Awaiting(_) | State::Answered | State::Background => {
@@ -242,7 +243,7 @@ impl Edge {
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
                 if self.policy.policy.response.account {
-                    // The access log may lack it, the client not.
+                    // A failure affects only the access log, so the client still gets its answer.
                     let _ = tell_result(host, result_of(Metric::RequestsRejected));
                 }
                 answer_rejection(host, &self.identity.name, *rejection)
@@ -252,7 +253,7 @@ impl Edge {
             }
         };
         if answered.is_err() {
-            // Without an answer the request must not go on either: end the stream.
+            // Without an answer the request must not continue either: end the stream.
             let _ = host.reset(Half::Request);
         }
     }
@@ -313,7 +314,7 @@ impl StreamContext for Edge {
         match worker {
             Some(worker) => self.respond(worker, ends),
             None => {
-                // The client sees what Envoy's cache was told, if this fails.
+                // If this fails, the client sees the `Cache-Control` that was meant for Envoy's cache.
                 let _ = sluice_store::unmark_around(host);
                 Action::Continue
             }
@@ -366,7 +367,7 @@ impl StreamContext for Edge {
         }
     }
 
-    /// A client that has gone before its response is told of as well.
+    /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
         if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
             self.tell(worker);
@@ -388,7 +389,7 @@ impl StreamContext for Edge {
     }
 }
 
-/// Copies a part of `size` bytes of the response's body for others, and at its end notes how long the body is.
+/// Copies a part of `size` bytes of the response's body for other requests. Notes the length of the body at its end.
 fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     hot::take_body(worker, stream, size, ends);
     response::ahead::take_body(worker, stream, size, ends);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The site of a client's request, and what the site wants of its connection.
+//! The site of a client's request, and its demands on the client's connection.
 
 use crate::worker::policies::Policies;
 use sluice_core::host::HostError;
@@ -13,11 +13,11 @@ use crate::request::account::tell_site;
 use sluice_host::headers::Headers;
 use sluice_host::{Host, Map};
 
-/// The name by which a client over TLS has chosen the certificate of its connection (RFC 6066, 3).
+/// The name by which a TLS client has chosen the certificate of its connection (RFC 6066, 3).
 const SERVER_NAME: &str = "connection\0requested_server_name";
 
 impl Edge {
-    /// Finds the site of a client's request; gives what it asks for.
+    /// Finds the site of a client's request, and returns the request's target.
     pub(super) fn choose_site<'a>(
         &mut self,
         host: &dyn Host,
@@ -26,7 +26,7 @@ impl Edge {
         let target = headers.target();
         let server_name = || {
             let name = host.property(SERVER_NAME).ok().flatten();
-            // A connection in cleartext has none.
+            // A connection in cleartext has no name.
             name.filter(|name| !name.is_empty())
         };
         let found = self.generation.sites.find(&target, server_name);
@@ -40,7 +40,7 @@ impl Edge {
         Ok(target)
     }
 
-    /// Keeps to the policy that EDGE has found for the request before, even if its site is gone by now.
+    /// Sets the policy under which EDGE first handled the request, even if its site has been removed since.
     pub(super) fn keep_to_policy(
         &mut self,
         policies: &Policies,
@@ -52,7 +52,7 @@ impl Edge {
         Ok(())
     }
 
-    /// What the site says beside its policy, unless it is gone.
+    /// The site's settings beside its policy, unless the site has been removed.
     fn site(&self) -> Option<&Site> {
         self.generation.sites.sites.get(self.site?)
     }
@@ -66,12 +66,13 @@ impl Edge {
         Ok(())
     }
 
-    /// Whether the site wants the request to come over HTTPS, over which it has not come.
+    /// Whether the site requires HTTPS but the request was not sent over HTTPS.
     pub(super) fn must_use_https(&self) -> bool {
         !self.is_secure && self.site().is_some_and(|site| site.redirect_to_https)
     }
 
-    /// Sends the client to the same URL over HTTPS, on its own port. A GET stays a GET, and any other method what it is.
+    /// Redirects the client to the same URL over HTTPS, on the default port. A GET stays a GET, and any other method
+    /// stays unchanged.
     pub(super) fn redirect_to_https(
         &mut self,
         host: &dyn Host,
@@ -88,7 +89,7 @@ impl Edge {
         host.respond(status, "sluice_https", &[("location", &location)], "")
     }
 
-    /// Says on a response over HTTPS that the site wants nothing else (RFC 6797, 7.1).
+    /// Adds HSTS to a response over HTTPS, if the site has it (RFC 6797, 7.1).
     pub(super) fn mark_secure(&self, host: &dyn Host) -> Result<(), HostError> {
         match self.site().and_then(|site| site.hsts.as_deref()) {
             Some(hsts) if self.is_secure => {
@@ -99,15 +100,15 @@ impl Edge {
     }
 }
 
-/// Whether the client has used HTTPS. Envoy says so, or the proxy before it that is trusted. A client of HTTP/2 writes
-/// `:scheme` as it likes.
+/// Whether the client has used HTTPS. Envoy reports it, or the trusted proxy in front of it. A client of HTTP/2 may
+/// send any `:scheme`.
 fn is_secure(headers: &Headers) -> bool {
     let told = headers.get("x-forwarded-proto");
     let told = told.or_else(|| headers.get(":scheme"));
     told.is_some_and(|told| told.bytes().eq_ignore_ascii_case(b"https"))
 }
 
-/// The same URL over HTTPS. The target is known to be one that the edge serves.
+/// The same URL over HTTPS. The target must be one that the edge serves.
 fn https_location(target: &Target<'_>) -> String {
     let authority = String::from_utf8_lossy(target.authority);
     let port = authority

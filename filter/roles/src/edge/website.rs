@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Missing objects of a web site: redirects to directories, fallback documents and error pages.
 //!
-//! Nothing can look up another object once a response has begun. So the first request that meets a
-//! missing object is held at its response headers while the filter asks for the substitute by a call
-//! of its own, and is then changed in place; for a moment after that, requests ask for the substitute
-//! from the start.
+//! No filter can look up another object after a response has begun. Therefore the first request that finds a missing
+//! object is held at its response headers while the filter fetches the substitute by a call. The response is then
+//! changed in place. For a moment after that, requests ask for the substitute from the start.
 
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
@@ -29,21 +28,21 @@ use crate::worker::own_requests::substitutes;
 use crate::worker::{Worker, keys::MissingObject};
 use sluice_host::{self as host, Host, Map};
 
-/// How long "missing" is remembered, and so the longest an upload stays invisible.
+/// How long a missing object is remembered, which is also how long an upload can stay invisible.
 const KNOWN_MILLIS: Millis = 1_000;
 
-/// Where a request of a site's visitor goes.
+/// The destination of a visitor's request.
 #[derive(Debug)]
 pub enum Destination {
-    /// To the object that it asks for.
+    /// The object that it names.
     Requested,
-    /// To a directory, the value of `Location`.
+    /// A directory, with the value of `Location`.
     Redirect(String),
-    /// To a document in the place of the object.
+    /// A document that replaces the object.
     Document(StandIn, CanonicalTarget),
 }
 
-/// Where a visitor's request goes, by what is known of the object.
+/// The destination of a visitor's request, by what is known of the object.
 pub fn destination(
     keys: &Keys,
     policy: &Policy,
@@ -73,7 +72,7 @@ pub fn destination(
     }
 }
 
-/// Answers a request for a directory.
+/// Redirects a request to a directory.
 pub fn answer_redirect(
     host: &dyn Host,
     metrics: &Metrics,
@@ -95,8 +94,8 @@ pub fn answer_redirect(
     )
 }
 
-/// Holds a response with a missing object's `status` until its substitute has come. True if it waits. `known_for` says
-/// for how many milliseconds the object is known to be missing.
+/// Holds a response with a missing object's `status` until its substitute has arrived. Returns true if it waits.
+/// `known_for` is how long the object is known to be missing, in milliseconds.
 pub fn hold_for_substitute(
     worker: &mut Worker,
     stream: &Rc<EdgeRequest>,
@@ -130,7 +129,7 @@ pub fn hold_for_substitute(
     Ok(waits)
 }
 
-/// Keeps a document that is too large for a call from being collected, which is told so by `status`.
+/// Prevents the collection of a document that is too large for a call. `status` reports that to the call.
 pub fn bound_document(host: &dyn Host, stream: &EdgeRequest, status: u16) -> host::Result<()> {
     let length = host.header_number(Map::Response, "content-length")?;
     if length.is_some_and(|length| length > SMALL_BYTES) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cleans a bucket's response before anybody else sees it: an object without a media type gets one, and a page of the
-//! edge's own takes the place of an error's XML.
+//! Cleans a bucket's response before the store and EDGE see it. An object without a media type gets one, and a page
+//! of the edge replaces the XML of an error.
 
 use crate::worker::metrics::Metrics;
 use sluice_core::bucket_error::{BucketError, BucketTrouble, ErrorHeaders};
@@ -19,7 +19,7 @@ use crate::request::policy::NumberedPolicy;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// A request to the origin, as far as it tells what its response means.
+/// The facts about a request to the origin that its response depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// `:path`.
@@ -51,10 +51,10 @@ pub fn clean_response(
         .map(FieldValue::text)
         .transpose()
     else {
-        // It says something, whatever that is.
+        // The origin has set a media type, even though it is unreadable.
         return Ok(Body::Kept);
     };
-    // What a 304 does not say stays as it is stored.
+    // A field that a 304 lacks remains as it is stored.
     if (status != 304 || current.is_some())
         && let Some(media_type) = missing_media_type(&policy.website, asked.path, current)
     {
@@ -72,7 +72,7 @@ fn replace_error(
 ) -> host::Result<Body> {
     remove_all(host, headers, |name| REPLACED_HEADERS.contains(&name))?;
     if ends && !head {
-        // A filter cannot give a body to what has none.
+        // A filter cannot add a body to a response without one.
         host.remove_header(Map::Response, "content-type")?;
         host.set_header(Map::Response, "content-length", "0")?;
         return Ok(Body::Kept);
@@ -90,9 +90,10 @@ fn remove_all(host: &dyn Host, headers: &Headers, goes: impl Fn(&str) -> bool) -
     Ok(())
 }
 
-/// Counts and logs what is wrong with the bucket, where a response with this `status` says so, and keeps its error code
-/// for the access log. A response that is the operator's business gets another status, and one for what can be no object
-/// that of a missing one. Gives the status then, and whether the response says nothing of the object.
+/// Counts and logs the fault that a bucket's response with this `status` reports, and keeps the error code for the
+/// access log. A fault that the operator must fix gets another status. A response about a name that no object can
+/// have gets the status of a missing object. Returns the resulting status, and whether the response must not be
+/// stored because it says nothing about the object.
 pub fn note_bucket_error(
     host: &dyn Host,
     metrics: &Metrics,
@@ -101,7 +102,7 @@ pub fn note_bucket_error(
     headers: &Headers,
     status: u16,
 ) -> host::Result<(u16, bool)> {
-    // Envoy has made a response that is marked as a failure.
+    // Envoy has made a response with this mark.
     if status < 300 || !policy.policy.origin.is_bucket() || headers.has(FAILURE_HEADER) {
         return Ok((status, false));
     }
@@ -132,7 +133,7 @@ pub fn note_bucket_error(
     Ok((told, trouble.is_some_and(BucketTrouble::is_never_stored)))
 }
 
-/// What the log says of a site's bucket.
+/// The line in the log about a site's bucket.
 fn warning(site: &str, message: &str) -> String {
     match site {
         "" => format!("sluice: {message}"),
@@ -140,8 +141,8 @@ fn warning(site: &str, message: &str) -> String {
     }
 }
 
-/// Removes the fields that concern the origin's connection only, and parts the directives of `Cache-Control`, whose
-/// lines Envoy has joined.
+/// Removes the fields that concern only the origin's connection, and adds spaces between the directives of
+/// `Cache-Control`, whose lines Envoy has joined.
 pub fn undo_connection(host: &dyn Host, headers: &Headers) -> host::Result<()> {
     for name in HOP_FIELDS.into_iter().filter(|name| headers.has(name)) {
         host.remove_header(Map::Response, name)?;
@@ -162,8 +163,7 @@ pub fn undo_connection(host: &dyn Host, headers: &Headers) -> host::Result<()> {
     host.set_header(Map::Response, "cache-control", spaced)
 }
 
-/// Whether the response still has these fields, if it came with them: the policy hides none, and `Connection` names no
-/// field.
+/// Whether all of `names` reach the store: neither the policy nor `Connection` removes one.
 pub fn has_kept(policy: &Policy, headers: &Headers, names: &[&str]) -> bool {
     let options = headers
         .get(CONNECTION_HEADER)

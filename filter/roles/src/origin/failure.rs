@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses that Envoy has made in the origin's place, and those that ORIGIN refuses for their headers.
+//! Responses that Envoy has made in place of the origin, and responses that ORIGIN refuses because of their headers.
 
 use crate::worker::metrics::Metrics;
 use std::collections::BTreeSet;
@@ -13,11 +13,11 @@ use crate::request::body::Body;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// The body of a response that is refused for its headers.
+/// The body that replaces that of a refused response.
 const REFUSED: &str = "The origin's response has more headers than the edge takes.\n";
 
-/// Refuses a response with too many header lines, as Envoy refuses one with too many bytes. Gives the headers that it has
-/// then.
+/// Refuses a response with too many header lines, as Envoy refuses one with too many bytes. Returns the resulting
+/// headers.
 pub fn bound_lines(host: &dyn Host, headers: Headers) -> host::Result<Headers> {
     if !has_too_many_lines(headers.fields().map(|(name, _)| name)) {
         return Ok(headers);
@@ -25,8 +25,8 @@ pub fn bound_lines(host: &dyn Host, headers: Headers) -> host::Result<Headers> {
     refuse(host, &headers, TOO_MANY_LINES)
 }
 
-/// Refuses a 304 to a request that has no condition. Where there is a hop of the edge's own, it has asked once more. Gives
-/// the headers that the response has then.
+/// Refuses a 304 to a request without a condition. A hop of the edge has already retried such a request. Returns the
+/// resulting headers.
 pub fn bound_statuses(
     host: &dyn Host,
     headers: Headers,
@@ -38,7 +38,7 @@ pub fn bound_statuses(
     }
 }
 
-/// Makes a 502 of a response, with nothing of its own, as Envoy does where it gets none.
+/// Replaces a response by an empty one with status 502, as Envoy does if the origin sends no response.
 fn refuse(host: &dyn Host, headers: &Headers, reason: &str) -> host::Result<Headers> {
     let names: BTreeSet<_> = headers.iter().map(|(name, _)| name).collect();
     for name in names.into_iter().filter(|name| *name != ":status") {
@@ -49,7 +49,7 @@ fn refuse(host: &dyn Host, headers: &Headers, reason: &str) -> host::Result<Head
     host.headers(Map::Response)
 }
 
-/// Logs what Envoy says of an origin that has not answered. `None` if it says nothing.
+/// Logs Envoy's reason for the lack of an answer from the origin. Returns `None` if the origin has answered.
 pub fn note_failure(
     host: &dyn Host,
     metrics: &Metrics,
@@ -74,7 +74,8 @@ pub fn note_failure(
     Ok(Some(failure))
 }
 
-/// Puts the edge's words in the place of a body that is still to come, where the response is refused for its headers.
+/// Replaces a body that has yet to arrive by a message of the edge, if the response is refused because of its
+/// headers.
 pub fn say(
     host: &dyn Host,
     failure: Option<OriginFailure>,

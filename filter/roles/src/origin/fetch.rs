@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request that goes on to the origin, and what the worker is told of it.
+//! A request to the origin, and its reports to the worker.
 
 use crate::worker::keys::Keys;
 use crate::worker::requests::OpenRequests;
@@ -29,73 +29,73 @@ use crate::worker::{Worker, fills, fills::Fallback};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// A request that goes on to the origin.
+/// A request to the origin.
 #[derive(Debug)]
 pub struct Fetch {
-    /// The context of this request, as against the one that EDGE has.
+    /// The context of this request in ORIGIN. EDGE has another one.
     pub context: u32,
-    /// What EDGE has sent the request for.
+    /// The link: EDGE's request to the store.
     pub link: Link,
-    /// The policy under which it came.
+    /// The policy of the request.
     pub policy: NumberedPolicy,
-    /// The key under which the store has the response, as EDGE has written it into the request.
+    /// The key under which the store has the response. EDGE has written it into the request.
     pub stored_key: String,
-    /// The key of what is asked for, as far as is known: the variant of a URL that is known to vary.
+    /// The key of the requested response, as far as it is known: that of a variant, if the URL is known to vary.
     pub cache_key: String,
-    /// What tells of which variant the response is, where the store has it under a plain key.
+    /// The request headers that identify the variant, if it is stored under the plain key.
     pub selection: Option<Selection>,
-    /// The stored response that the store asks about.
+    /// The stored response that the store wants to revalidate.
     pub revalidation: Option<Rc<Revalidation>>,
-    /// Whether the origin is asked with a condition, to which it may answer 304.
+    /// Whether the request to the origin has a condition, to which the origin may answer 304.
     pub is_conditional: bool,
-    /// Whether an unsafe request has made that response invalid.
+    /// Whether an unsafe request has invalidated that response.
     pub invalidated: bool,
-    /// Whether the origin is asked for the headers alone.
+    /// Whether only the headers are requested from the origin.
     pub head: bool,
-    /// Whether the response goes into the store as the headers alone, for which the store sends a GET.
+    /// Whether only the headers are stored, for which the store sends a GET.
     pub for_headers: bool,
-    /// Whether the origin sees the credentials of the client that has caused it.
+    /// Whether the origin gets the credentials of the client that caused the request.
     pub authenticated: bool,
     /// Whether the origin gets the client's `Cookie`.
     pub has_cookie: bool,
-    /// Whether others may get the response: the headers that the origin gets beside those of the key are few enough.
+    /// Whether others may get the response, because the origin gets few enough headers beside those of the key.
     pub may_share: bool,
-    /// The headers of the request by which it asks for another form of the page, and which its key does not have. Others may
-    /// get the response only if its `Vary` names them.
+    /// The request headers that select another form of the page and that the key lacks. Others may get the response
+    /// only if its `Vary` names them.
     pub selectors: Vec<String>,
     /// Whether the store has room.
     pub room: bool,
-    /// The newest purge when it was sent.
+    /// The number of the newest purge when the request was sent.
     pub began: u64,
-    /// What has come of it.
+    /// The response so far.
     pub response: Response,
 }
 
-/// The origin's response, as far as it has come.
+/// The origin's response so far.
 #[derive(Debug, Default)]
 pub struct Response {
-    /// What becomes of its body.
+    /// The handling of its body.
     pub body: Body,
     /// Bytes of the body so far.
     pub bytes: u64,
-    /// The body that goes into the store, if no header tells its length.
+    /// The body that is stored, if the headers lack its length.
     pub unannounced: Option<BodyId>,
-    /// Whether it goes into the store.
+    /// Whether it is stored.
     pub stores: bool,
     /// Whether the origin has failed and the store serves its stale response.
     pub keeps: bool,
-    /// Whether the origin has failed, and perhaps only because of the request's own headers.
+    /// Whether the origin has failed, perhaps only because of the request's own headers.
     pub own_failure: bool,
-    /// Whether it says nothing of the object: the bucket refuses the edge's own requests.
+    /// Whether it says nothing about the object, because it refuses the edge's request itself.
     pub refused: bool,
-    /// The reason for which it is not stored, where the verdict on it does not say that.
+    /// The reason for which it is not stored, if the verdict does not contain it.
     pub reason: Option<UncacheableReason>,
-    /// Whether it has come to its end.
+    /// Whether it has ended.
     pub ended: bool,
 }
 
 impl Fetch {
-    /// A request that the store has sent on by `link`, with these headers.
+    /// Creates the record of a request that the store has forwarded by `link`, with these headers.
     pub fn of(
         worker: &mut Worker,
         context: u32,
@@ -110,15 +110,15 @@ impl Fetch {
         let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
         let for_headers = cacheable && is_for_headers(&cache_key);
         let authenticated = headers.has(AUTHORIZATION_HEADER);
-        // Asking for the headers costs no more than asking whether they have changed, and what is stored may not be for
-        // these credentials.
+        // A request for the headers costs no more than a validation, and the stored headers may not be for these
+        // credentials.
         let alone = authenticated && link.request == StoreRequest::Unshared;
         let asks = cacheable && !for_headers && !alone;
         let revalidation = asks.then(|| Revalidation::of_request(&*worker.host, headers));
         let stream = link.request.names_a_request();
         let stream = stream.then(|| worker.requests.get(link.stream)).flatten();
         let may_share = stream.is_none_or(|stream| stream.may_share);
-        // What is stored may be another variant, about which this request cannot ask.
+        // The stored response may be another variant, which this request cannot validate.
         let mut revalidation = revalidation
             .flatten()
             .filter(|stored| is_wanted(selection.as_ref(), stored));
@@ -162,20 +162,20 @@ impl Fetch {
         }
     }
 
-    /// The stored response, if it may be served where the origin fails.
+    /// The stored response, if it may be served after a failure of the origin.
     pub fn servable(&self) -> Option<Rc<Revalidation>> {
         self.revalidation
             .clone()
             .filter(|revalidation| revalidation.left() > 0 && !self.invalidated)
     }
 
-    /// The stored response that a response with this `status` freshens, if it does.
+    /// The stored response that a response with this `status` freshens, if any.
     pub fn freshens(&self, status: u16) -> Option<Rc<Revalidation>> {
         let asked = |stored: &Rc<Revalidation>| status == 304 && stored.conditional;
         self.revalidation.clone().filter(asked)
     }
 
-    /// Makes the store's request, which has these headers, one for the origin.
+    /// Turns the store's request, which has these headers, into one for the origin.
     pub fn prepare(&self, worker: &Worker, headers: &Headers) -> host::Result<()> {
         let (host, identity) = (&*worker.host, &*worker.identity);
         let policy = &self.policy.policy;
@@ -192,19 +192,19 @@ impl Fetch {
         let Some(revalidation) = &self.revalidation else {
             return Ok(());
         };
-        // The tags of a bucket are strong; a mark before one is a compressor's.
+        // The tags of a bucket are strong. A mark in front of one was added by a compressor.
         let compressed = matches!(policy.origin, Origin::Bucket(_));
         host.edit_headers(Map::Request, revalidation.conditions(compressed))
     }
 
-    /// Notes for its client that the response is not stored, for this reason.
+    /// Records for the client's access log that the response is not stored, for this reason.
     pub fn is_not_stored(&self, requests: &OpenRequests, reason: UncacheableReason) {
         if let Some(stream) = requests.get(self.link.stream) {
             stream.progress.account.is_not_stored(reason);
         }
     }
 
-    /// Lets nobody share the response, for this reason: the next request leads.
+    /// Ends the flight without a shared response, for this reason. The next request leads.
     pub fn share_nothing(&self, worker: &mut Worker, reason: UncacheableReason) {
         let stream = self.link.stream;
         let until = worker.host.monotonic_millis();
@@ -215,10 +215,10 @@ impl Fetch {
         );
     }
 
-    /// Tells the worker that the origin has failed with `status` and the store serves its stale response.
+    /// Reports to the worker that the origin has failed with `status` and that the store serves its stale response.
     pub fn keep(&mut self, worker: &mut Worker, status: u16, revalidation: &Revalidation) {
         self.response.keeps = true;
-        // The store needs nothing of the error's body, and lets go of it.
+        // The store does not need the error's body, and ends the request.
         self.response.ended = true;
         let stream = self.link.stream;
         if self.response.own_failure {
@@ -228,15 +228,15 @@ impl Fetch {
         }
     }
 
-    /// The request of EDGE that has caused it, while its client is there.
+    /// The request of EDGE that caused this one, while its client is connected.
     pub fn stream(&self, requests: &OpenRequests) -> Option<Rc<EdgeRequest>> {
         let named = self.link.request.names_a_request();
         named.then(|| requests.get(self.link.stream)).flatten()
     }
 
-    /// Whether a response with that status is a failure of the origin that only the request's own headers may have caused.
-    /// `arrived` says that the origin has got the request. An error for which the origin says how long to keep it is for
-    /// all, unless a good response is known, in whose place it would come.
+    /// Whether a response with that status is a failure of the origin that only the request's own headers may have
+    /// caused. `arrived` says that the origin has received the request. If the origin gives the error a lifetime, the
+    /// error is for all requests, unless a good response is known that it would replace.
     pub fn is_own_failure(
         &self,
         worker: &mut Worker,
@@ -260,19 +260,19 @@ impl Fetch {
         !self.may_share || is_own && !(is_to_be_kept(headers) && self.has_no_better(worker))
     }
 
-    /// Whether neither the store nor this worker knows of a response that was no failure.
+    /// Whether neither the store nor this worker knows of a successful response.
     fn has_no_better(&self, worker: &mut Worker) -> bool {
         self.revalidation.is_none() && !worker.remembers(&self.cache_key)
     }
 
-    /// The path that the store asks for.
+    /// The path that the store requests.
     pub fn path(&self) -> &str {
         let start = self.cache_key.find('/');
         let path = start.and_then(|start| self.cache_key.get(start..));
         path.unwrap_or_default()
     }
 
-    /// Cleans the response's headers; `ends` if no body follows.
+    /// Cleans the response's headers. `ends` says that no body follows.
     pub fn clean(
         &self,
         host: &dyn Host,
@@ -287,7 +287,7 @@ impl Fetch {
         clean_response(host, &self.policy.policy, asked, headers, status, ends)
     }
 
-    /// Tells the worker that the origin is asked.
+    /// Reports to the worker that the request is sent to the origin.
     pub fn begin(&self, worker: &mut Worker) {
         worker.metrics.count_of(&self.policy, Metric::OriginFetches);
         worker
@@ -301,15 +301,17 @@ impl Fetch {
             return;
         };
         let mut request = stream.request();
-        // Whatever its client wants of it, the store fetches the whole object. It lets a HEAD pass, and its response as well.
+        // The store fetches the whole object, whatever part its client wants. It passes a HEAD and its response
+        // through.
         request.may_lead = stream.may_lead && (!self.head || self.for_headers);
         worker.turn(self.context, |coalescer, turn| {
             coalescer.unexpected_miss(&request, turn);
         });
     }
 
-    /// Whether the store had the object a moment ago, and is asked again before the origin is: Envoy's cache takes a file
-    /// away before it writes the one that a validation has freshened. A fill in between would leave the store without it once more.
+    /// Whether to ask the store again before the origin: it served the object a moment ago, so it may be rewriting
+    /// the file. Envoy's cache removes a file before it writes the one that a validation has freshened. A fill in
+    /// between would make the store lose the object again.
     pub fn asks_again(&self, worker: &mut Worker) -> bool {
         let stream = worker.requests.get(self.link.stream);
         let fits = |stream: &Rc<EdgeRequest>| self.is_unexpected() && stream.may_call;
@@ -334,7 +336,7 @@ impl Fetch {
         again
     }
 
-    /// Whether the store was believed to serve it without a word to the origin.
+    /// Whether the store was expected to serve the response without asking the origin.
     const fn is_unexpected(&self) -> bool {
         matches!(
             self.link.request,
@@ -342,7 +344,8 @@ impl Fetch {
         )
     }
 
-    /// The stale response that the store serves if the origin is slow. A refresh has none: nobody waits for it.
+    /// The stale response that the store serves if the origin is slow. A refresh has none, because no client waits
+    /// for it.
     pub fn fallback(&self) -> Option<Fallback> {
         if self.link.request.is_background() {
             return None;
@@ -353,13 +356,12 @@ impl Fetch {
         })
     }
 
-    /// Whether Envoy's cache would write into a client that has gone, which crashes Envoy.
+    /// Whether Envoy's cache would write to a client that has left, which crashes Envoy.
     pub fn must_abort(&self, worker: &Worker) -> bool {
         !self.link.request.avoids_the_store() && worker.requests.get(self.link.stream).is_none()
     }
 
-    /// Whether a soft purge has overtaken a fill that no client sees. The store would put it in the place of
-    /// what has been fetched since.
+    /// Whether a soft purge has overtaken a fill that no client sees. The store would replace a newer response by it.
     pub fn is_overtaken(&self, keys: &Keys, requests: &OpenRequests) -> bool {
         let is_unseen = || {
             let stream = requests.get(self.link.stream);
@@ -372,21 +374,21 @@ impl Fetch {
     pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
         self.response.bytes = self.response.bytes.saturating_add(size as u64);
         if self.response.keeps && size > 0 {
-            // What becomes of the error's body does not matter.
+            // The rest of the error's body is not needed.
             let _ = host.drop_response_body(size);
             return Ok(());
         }
         self.response.body.pass(host, size).map(drop)
     }
 
-    /// The response has come to its end.
+    /// Handles the end of the response.
     pub fn end(&mut self, worker: &mut Worker) {
         self.response.ended = true;
         if !self.response.stores {
             return;
         }
         let (stream, cache) = (self.link.stream, &self.policy.policy.cache);
-        // Its length was not announced; it is stored now, but not again.
+        // The length was not announced. The object is stored this time, but not the next time.
         let too_large = self.response.bytes > cache.max_object_bytes;
         let shunned = too_large.then(|| worker.keys.key_hash(&self.cache_key));
         if let Some(body) = self.response.unannounced {
@@ -404,7 +406,7 @@ impl Fetch {
     }
 }
 
-/// Whether the origin has the response kept for a time.
+/// Whether the origin allows the response to be stored for a time.
 fn is_to_be_kept(headers: &Headers) -> bool {
     headers
         .joined("cache-control")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of an origin's response, and as which variant the store has it.
+//! The verdict on an origin's response, and the variant as which it is stored.
 
 use std::borrow::Cow;
 
@@ -18,32 +18,32 @@ use crate::worker::Worker;
 use sluice_host::Host;
 use sluice_host::headers::Headers;
 
-/// A response on which a verdict has been passed.
+/// A response with its verdict.
 #[derive(Debug)]
 pub struct Judged<'a> {
-    /// What becomes of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The whole cache key of the response, which may be that of a variant where its request's is not.
+    /// The whole cache key of the response. It may be that of a variant although the request's key is not.
     pub key: String,
     /// Whether the store has it as the plain variant of its URL, which was not known to vary.
     pub has_plain_key: bool,
-    /// What it varies with.
+    /// The request headers that it varies with.
     pub variance: Variance<'a>,
     /// Its surrogate keys, if they can be read.
     pub surrogate_keys: SurrogateKeys<'a>,
 }
 
-/// A response, as far as the verdict on it depends on it alone.
+/// The properties of a response on which the verdict depends.
 struct Response<'a> {
     headers: &'a Headers,
     status: u16,
-    /// The `Vary` of what the key does not have.
+    /// The names in `Vary` that the key lacks.
     unkeyed: Option<FieldValue<'a>>,
     has_unreadable_key: bool,
 }
 
 impl<'a> Judged<'a> {
-    /// The verdict on the response to `fetch`. `freshens` is the stored response that it freshens, if it is a 304.
+    /// Judges the response to `fetch`. `freshens` is the stored response that it freshens, if it is a 304.
     pub fn of(
         worker: &Worker,
         fetch: &Fetch,
@@ -53,7 +53,7 @@ impl<'a> Judged<'a> {
     ) -> Self {
         let key = asked_key(fetch, freshens).into_owned();
         let variance = Variance::of(&fetch.policy.policy, &key, headers);
-        // What a 304 freshens was selected by what it was stored with, and nothing else.
+        // A response that a 304 freshens keeps the selecting headers with which it was stored.
         let plain_variant = match freshens {
             Some(_) => None,
             None => plain_key_of(fetch, headers, &variance),
@@ -79,7 +79,8 @@ impl<'a> Judged<'a> {
             _ => None,
         });
         let has_plain_key = plain_variant.is_some();
-        // Who waits under the plain key may want another variant, so that what is not stored is not for them.
+        // A request that waits under the plain key may want another variant, so it does not share a response that is
+        // not stored.
         let (verdict, key) = plain_variant.unwrap_or_else(|| (judge(variance.unkeyed()), key));
         Self {
             verdict,
@@ -90,12 +91,12 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Whether the store gets it.
+    /// Whether it is stored.
     pub const fn is_stored(&self) -> bool {
         matches!(self.verdict, Verdict::Store(_))
     }
 
-    /// Whether others than its own client may get it.
+    /// Whether clients other than its own may get it.
     pub const fn is_shared(&self) -> bool {
         matches!(
             self.verdict,
@@ -143,7 +144,7 @@ fn verdict_of(
         .map(|(name, joined)| (*name, joined.value()))
         .collect();
     let facts = ResponseFacts {
-        // A 304 stands for the response that it freshens.
+        // A 304 represents the response that it freshens.
         status: if freshens.is_some() { 200 } else { status },
         freshens: freshens.and_then(Revalidation::freshened),
         cache_control: cache_control.as_ref().map(JoinedValue::value),
@@ -154,7 +155,7 @@ fn verdict_of(
         age: headers.get("age"),
         vary: response.unkeyed,
         has_unreadable_key: response.has_unreadable_key,
-        // The edge's own compression takes the length from a bucket's objects, which end all the same.
+        // The edge's compression removes the length of a bucket's objects, which are no streams nevertheless.
         is_stream: !policy.origin.is_bucket()
             && is_stream(
                 headers
@@ -164,14 +165,14 @@ fn verdict_of(
             ),
         has_set_cookie: headers.has("set-cookie"),
         answers_cookie: fetch.has_cookie,
-        // The store keeps the validator of what a 304 freshens.
+        // The store keeps the validator of a response that a 304 freshens.
         has_validator: freshens.is_some() || has_validator(headers),
-        // The headers of a large object take no more room than those of any other.
+        // The headers of a large object need no more room than those of a small one.
         content_length: headers.content_length().filter(|_| !fetch.for_headers),
         authenticated: fetch.authenticated,
     };
     let verdict = match judge(policy, rule, &facts, host.unix_seconds()) {
-        // Headers alone are fetched anew, and never validated.
+        // Headers alone are fetched again, and never validated.
         Verdict::Store(storage) if fetch.for_headers && storage.lifetime.must_be_validated() => {
             Verdict::Uncacheable(UncacheableReason::NoCache)
         }
@@ -185,25 +186,25 @@ fn verdict_of(
     }
 }
 
-/// The key of what a fetch asks for: of the stored response, if it freshens that.
+/// The key of the response that a fetch requests: that of the stored response, if the fetch freshens it.
 fn asked_key<'a>(fetch: &'a Fetch, freshens: Option<&Revalidation>) -> Cow<'a, str> {
     let stored = fetch.selection.as_ref().zip(freshens);
     let key = stored.and_then(|(selection, stored)| selection.key_of(stored));
     key.map_or(Cow::Borrowed(&*fetch.cache_key), Cow::Owned)
 }
 
-/// Whether the response has a validator. One that cannot be read is none.
+/// Whether the response has a validator that can be read.
 fn has_validator(headers: &Headers) -> bool {
     let etag = headers.get("etag");
     let date = headers.get("last-modified").and_then(date::of);
     date.is_some() || etag.is_some_and(|etag| etag.text().is_ok())
 }
 
-/// The key of a response that the store may get under the plain key of its URL, though it varies with more than that has.
+/// The key of a response that the store may get under the plain key of its URL, although it varies with more headers.
 ///
-/// A worker that does not know yet of which variant it is gives it to requests for others, which need a call then. So it is
-/// not larger than what a call may bring. It is for all whose requests make the same key, so that the origin must have been
-/// asked with the values which that has.
+/// A worker that does not know the variant yet gives the response to requests for other variants, which then need a
+/// call. Therefore it must not be larger than the response to a call. It is for all requests with the same key, so
+/// the origin must have been asked with the values in that key.
 fn plain_key_of(fetch: &Fetch, headers: &Headers, variance: &Variance<'_>) -> Option<String> {
     let small = headers
         .content_length()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ORIGIN: the role between Envoy's cache filter and the origin, in the cluster's upstream chain.
 //!
-//! It sees every miss and every revalidation, and nothing else. It stops requests that EDGE has not vouched for, lets
-//! only allowed headers on (`request`), decides whether and for how long the response is stored (`response`), and tells
-//! the coalescer how the fill goes (`fetch`).
+//! Every miss and every revalidation passes through ORIGIN, and nothing else. ORIGIN stops requests that EDGE has not
+//! vouched for, and passes on only allowed headers (`request`). It decides whether and for how long the response is
+//! stored (`response`), and reports the progress of the fill to the coalescer (`fetch`).
 
 mod clean;
 mod failure;
@@ -45,7 +45,7 @@ pub struct OriginStream {
 }
 
 impl OriginStream {
-    /// A request of which nothing is known.
+    /// Creates a request whose headers have not arrived.
     pub fn new(context: u32) -> Self {
         Self {
             context,
@@ -80,7 +80,7 @@ impl OriginStream {
                 .set_header(Map::Request, SERVER_HEADER, server)?;
         }
         match vouched {
-            // The hop brings it back to EDGE, and nowhere else.
+            // The hop can only send it back to EDGE.
             Vouched::Here(Link {
                 request: StoreRequest::Empty,
                 ..
@@ -100,7 +100,7 @@ impl OriginStream {
         self.refuse(worker, DueReply::Unlinked)
     }
 
-    /// Sends on the request of a client whose EDGE is in another VM.
+    /// Forwards the request of a client whose EDGE is in another VM.
     fn adopt(
         &mut self,
         worker: &mut Worker,
@@ -130,7 +130,7 @@ impl OriginStream {
         Ok(Action::Continue)
     }
 
-    /// Handles a request that EDGE has sent to the store, and the store has sent on.
+    /// Handles a request that EDGE has sent to the store, and that the store has forwarded.
     fn receive_linked(
         &mut self,
         worker: &mut Worker,
@@ -196,7 +196,7 @@ impl OriginStream {
                 .fault("a response was kept out of the store", error);
             let host = &*worker.host;
             let _ = host.set_header(Map::Response, "cache-control", "no-store");
-            // To EDGE an unmarked response with an age is one out of the store.
+            // EDGE takes an unmarked response with an age for one from the store.
             let _ = host.remove_header(Map::Response, "age");
         }
         Action::Continue
@@ -210,7 +210,7 @@ impl OriginStream {
         let passed = match (&mut self.adopted, &mut self.fetch) {
             (Some(adopted), _) => adopted.pass(&*worker.host, size).map(drop),
             (None, Some(fetch)) => {
-                // Nobody waits for longer than for headers where the store does not get the response.
+                // If the response is not stored, no follower waits beyond its headers.
                 if fetch.response.stores {
                     fills::progress(
                         &*worker.host,
@@ -234,7 +234,7 @@ impl OriginStream {
         Action::Continue
     }
 
-    /// The response has come to its end, with its trailers or without.
+    /// Handles the end of the response, with or without trailers.
     fn end(&mut self, worker: &mut Worker) -> Action {
         if self.must_abort(worker, true) {
             return abort(&*worker.host, &worker.metrics);
@@ -243,7 +243,7 @@ impl OriginStream {
         Action::Continue
     }
 
-    /// Whether the response must not go on, which `ends` with this part.
+    /// Whether the response must be aborted. `ends` says that this part is its last.
     fn must_abort(&self, worker: &Worker, ends: bool) -> bool {
         let fetch = self.fetch.as_ref();
         fetch.is_some_and(|fetch| {
@@ -257,7 +257,7 @@ impl OriginStream {
         }
     }
 
-    /// What becomes of a response that cannot be told to the worker: the store must not get it.
+    /// Ends a response that cannot be reported to the worker, because the store must not get it.
     fn cut_off(&self, host: &dyn Host) -> Action {
         if self.fetch.is_none() && self.adopted.is_none() {
             return Action::Continue;
@@ -266,14 +266,14 @@ impl OriginStream {
     }
 }
 
-/// Ends a response that must not go on.
+/// Aborts a response.
 fn abort(host: &dyn Host, metrics: &Metrics) -> Action {
     metrics.count(Metric::FillsAborted, 1);
     reset(host)
 }
 
 fn reset(host: &dyn Host) -> Action {
-    // If Envoy refuses, pausing keeps the response from the store all the same.
+    // If Envoy refuses, pausing still keeps the response from the store.
     let _ = host.reset(Half::Response);
     Action::Pause
 }
@@ -295,7 +295,7 @@ impl StreamContext for OriginStream {
             received.map_err(fault).ok()
         });
         received.unwrap_or_else(|| {
-            // Without the proof the native guard stops it.
+            // Without the proof the native guard stops the request.
             (self.fetch, self.adopted) = (None, None);
             let _ = host.remove_header(Map::Request, PROOF_HEADER);
             Action::Continue

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A 304 of the origin: whether it is about the stored response, and what it may change of that (RFC 9111, 4.3.4).
+//! A 304 of the origin: whether it is about the stored response, and which of its fields it may change (RFC 9111,
+//! 4.3.4).
 
 use std::rc::Rc;
 
@@ -14,10 +15,10 @@ use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// Fields that describe a body. A 304 has none, and the stored one may be as the edge has coded it.
+/// Fields that describe a body. A 304 has no body, and the stored body may have a coding of the edge.
 const OF_THE_BODY: [&str; 3] = ["content-encoding", "content-length", "content-range"];
 
-/// Whether a 304 with these headers is about the response that `fetch` has asked about.
+/// Whether a 304 with these headers is about the response that `fetch` wants to validate.
 pub fn is_about_stored(fetch: &Fetch, headers: &Headers) -> bool {
     let (etag, last_modified) = (headers.get("etag"), headers.get("last-modified"));
     let bucket = fetch.policy.policy.origin.is_bucket();
@@ -25,7 +26,7 @@ pub fn is_about_stored(fetch: &Fetch, headers: &Headers) -> bool {
     stored.is_none_or(|stored| stored.is_about(etag, last_modified, bucket))
 }
 
-/// Keeps the stored response's description of its body. False if the 304 has none of its own.
+/// Keeps the fields of the stored response that describe its body. Returns false if the 304 has no such fields.
 pub fn keep_body_fields(host: &dyn Host, headers: &Headers) -> host::Result<bool> {
     let mut found = false;
     for name in OF_THE_BODY.into_iter().filter(|name| headers.has(name)) {
@@ -35,9 +36,9 @@ pub fn keep_body_fields(host: &dyn Host, headers: &Headers) -> host::Result<bool
     Ok(found)
 }
 
-/// Refuses a 304 that is about another response: the object is fetched anew, without a condition, by a call for this
-/// client, or by the next of those who wait for it. Where no call fits, the client gets what is stored, if that may be
-/// served stale.
+/// Refuses a 304 that is about another response. The object is fetched again without a condition: by a call for this
+/// client, or by the next waiting request. If no call is possible, the client gets the stored response, if that may
+/// be served stale.
 pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> host::Result<()> {
     const STATUS: u16 = 503;
     worker.metrics.count(Metric::ValidationsRefused, 1);

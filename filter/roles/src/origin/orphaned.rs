@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request whose EDGE is in another VM: the module was replaced while the request was on its way.
+//! A request whose EDGE is in another VM, because the module was replaced while the request was on its way.
 //!
-//! ORIGIN cannot know what that VM knows of the request, so the response is for its client alone and is not stored.
-//! Envoy's cache survives the loss of a client whose response it does not store.
+//! ORIGIN cannot know the other VM's record of the request, so the response is for its client alone and is not
+//! stored. Envoy's cache survives the loss of a client whose response it does not store.
 
 use crate::worker::metrics::Metrics;
 use sluice_core::key::qualifiers::is_for_headers;
@@ -17,7 +17,7 @@ use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// A request that goes on to the origin, for its client alone.
+/// A request to the origin, for its client alone.
 #[derive(Debug)]
 pub struct OrphanedRequest {
     policy: NumberedPolicy,
@@ -29,7 +29,7 @@ pub struct OrphanedRequest {
 }
 
 impl OrphanedRequest {
-    /// The request with these headers, under the newest policy of this VM.
+    /// Creates the record of a request with these headers, under the newest policy of this VM.
     pub fn new(
         metrics: &Metrics,
         policy: NumberedPolicy,
@@ -47,7 +47,7 @@ impl OrphanedRequest {
         }
     }
 
-    /// Makes the response's headers what a client may see, and keeps it from the store.
+    /// Turns the response's headers into the headers for a client, and keeps the response from the store.
     pub fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> host::Result<()> {
         let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
         let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;

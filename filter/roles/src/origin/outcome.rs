@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the worker learns of a response's headers, and what its followers are told.
+//! Facts that the worker learns from a response's headers, and the outcome for its followers.
 
 use crate::worker::keys::Keys;
 use sluice_core::coalescing::NotStored;
@@ -15,10 +15,11 @@ use super::judged::Judged;
 use crate::worker::own_requests::variants;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 
-/// For how long requests with `Authorization` do not look for a shared response, once one has got its client's own.
+/// How long requests with `Authorization` do not look for a shared response after one got a response for its client
+/// alone.
 const MOMENT_MILLIS: Millis = 1_000;
 
-/// Tells of the response to `fetch`, whose headers have gone on.
+/// Reports the response to `fetch`, after its headers were passed on.
 pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stream: bool) {
     if matches!(judged.verdict, Verdict::NoRoom(_)) {
         worker.metrics.count(Metric::FillsWithoutRoom, 1);
@@ -33,7 +34,7 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
     tell_followers(worker, fetch, judged, end_of_stream);
 }
 
-/// Lets the worker know how the URL of a response that is stored varies.
+/// Records in the worker how the URL of a stored response varies.
 fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
     let stream = worker.requests.get(fetch.link.stream);
     let Some(stream) = stream.filter(|_| judged.variance.vary().is_some()) else {
@@ -52,18 +53,19 @@ fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
     }
 }
 
-/// Remembers who gets the response to a request with `Authorization`.
+/// Remembers the clients that may get the response to a request with `Authorization`.
 fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verdict: &Verdict) {
     let authorized_sharing = match verdict {
         Verdict::Store(storage) | Verdict::NoRoom(storage) => storage
             .allows_authenticated
             .then_some(AuthorizedSharing::All),
-        // An error says nothing of the next response, nor does what a request's own headers may have caused.
+        // An error says nothing about the next response, and neither does a response that the request's own headers
+        // may have caused.
         Verdict::Share(_)
         | Verdict::RequestError
         | Verdict::Passing(UncacheableReason::RequestHeaders) => return,
         Verdict::ForCredentials => {
-            // The response to the next one may be for all, whatever this client has sent.
+            // The next response may be for all clients, whatever headers this client has sent.
             let pause = millis(fetch.policy.policy.cache.hit_for_miss).min(MOMENT_MILLIS);
             let until = host.monotonic_millis().saturating_add(pause);
             Some(AuthorizedSharing::Client { until })
@@ -74,16 +76,16 @@ fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verd
     keys.note_authorized_sharing(key, authorized_sharing);
 }
 
-/// Tells the followers of `fetch` what the verdict on its response means for them.
+/// Informs the followers of `fetch` about the consequence of the verdict on its response.
 fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stream: bool) {
     let (stream, context) = (fetch.link.stream, fetch.context);
     match (&judged.verdict, judged.variance.lesson()) {
         (Verdict::Store(_), _) => begin_fill(worker, fetch, end_of_stream),
-        // A copy would be used without validation by those who come later.
+        // Later requests would use a copy without validation.
         (Verdict::NoRoom(storage), _) if storage.lifetime.must_be_validated() => {
             worker.end_flight(context, stream, FlightOutcome::NoRoom);
         }
-        // EDGE sees whether they get a copy.
+        // EDGE decides whether the followers get a copy.
         (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => {}
         (Verdict::Share(status), _) => {
             let status = *status;
@@ -123,7 +125,7 @@ fn begin_fill(worker: &mut Worker, fetch: &Fetch, end_of_stream: bool) {
     });
 }
 
-/// Has each follower go on under the key of its own variant.
+/// Makes each follower continue under the key of the variant that it wants.
 fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
     let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
     worker.metrics.count(Metric::VaryingLearnt, 1);
@@ -137,7 +139,8 @@ fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
     });
 }
 
-/// Makes the key hit-for-miss, unless the request's own headers may be why the response is not stored.
+/// Makes the key hit-for-miss, unless the request's own headers may be the reason for which the response is not
+/// stored.
 fn refuse_to_store(worker: &mut Worker, fetch: &Fetch, reason: UncacheableReason) {
     let own_headers = fetch
         .stream(&worker.requests)

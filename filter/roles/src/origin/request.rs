@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The store's request to the origin: whether it goes there, and in what form.
+//! The store's request to the origin: whether it is sent there, and in what form.
 
 use crate::worker::keys::Keys;
 use sluice_core::coalescing::Coalescer;
@@ -28,8 +28,8 @@ use sluice_host::{self as host, Host, Map};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Makes the store's request one for the origin; `path` has the qualifiers of its key. What others learn of the response
-/// must not depend on what its key does not have.
+/// Turns the store's request into one for the origin. `path` has the qualifiers of its key. A response that others
+/// may get must not depend on headers that its key does not have.
 pub fn prepare_request(
     host: &dyn Host,
     identity: &Identity,
@@ -39,7 +39,7 @@ pub fn prepare_request(
     path: &str,
 ) -> host::Result<()> {
     let (cacheable, shared) = (!request.avoids_the_store(), request.is_shared());
-    // It asks for a part of what a fill asks for, and others may get its response.
+    // Such a request is for a part of the object that a fill fetches, and others may get its response.
     let ahead = request == StoreRequest::Ahead;
     for (name, value) in headers.iter() {
         let of_store = matches!(
@@ -47,11 +47,12 @@ pub fn prepare_request(
             "if-none-match" | "if-modified-since" | "cache-control" | "pragma"
         );
         let sentinel = name == "if-range" && value == BYPASS_SENTINEL.as_bytes();
-        // EDGE lets nothing of that kind of the client's through to the store.
+        // EDGE has removed the client's own fields of that kind, so these are the store's.
         let keep = if sentinel || (cacheable && of_store) || (ahead && name == "cookie") {
             false
         } else if name == ORIGINAL_PATH_HEADER || (ahead && Demand::concerns(name.as_bytes())) {
-            // The access log reads the path from this very request. The hop removes it from what it sends on.
+            // The access log reads the path from this request. The hop removes the header from the request that it
+            // sends.
             true
         } else {
             forward_header(policy, shared, name)
@@ -91,12 +92,13 @@ pub fn prepare_request(
     host.write_header(Map::Request, headers, PROOF_HEADER, "1")
 }
 
-/// Gives a request for a bucket the header values that S3 signs: Envoy signs a tab as it is, and S3 a space in its place.
+/// Sets the header values that S3 signs on a request for a bucket. Envoy signs a tab unchanged, but S3 signs a space
+/// instead of it.
 fn collapse_spaces(host: &dyn Host, policy: &Policy, headers: &Headers) -> host::Result<()> {
     let spaced = headers
         .iter()
         .filter(|(name, value)| !name.starts_with(':') && collapsed(value).is_some());
-    // Those of the key need not be those that have come.
+    // The headers of the key may have other values than the received headers.
     let keyed = policy.key.headers.iter().map(String::as_str);
     for name in spaced.map(|(name, _)| name).chain(keyed) {
         let value = host.header(Map::Request, name)?;
@@ -107,9 +109,9 @@ fn collapse_spaces(host: &dyn Host, policy: &Policy, headers: &Headers) -> host:
     Ok(())
 }
 
-/// Tells the origin, and each cache on the way to it, that the request comes from this cache (RFC 8586; RFC 9110, 7.6.3).
-/// `Via` says for all requests the version with which the hop sends them, because many clients may share one. What is in a
-/// bucket does not depend on it.
+/// Names this cache to the origin and to each cache on the way to it (RFC 8586; RFC 9110, 7.6.3). `Via` has the
+/// version with which the hop sends requests, because many clients may share one request. A bucket does not get
+/// `Via`, because its objects do not depend on it.
 fn name_cache(host: &dyn Host, identity: &Identity, policy: &Policy) -> host::Result<()> {
     let name = &identity.name;
     host.add_header(Map::Request, CDN_LOOP, name.cdn_loop())?;
@@ -119,8 +121,8 @@ fn name_cache(host: &dyn Host, identity: &Identity, policy: &Policy) -> host::Re
     host.add_header(Map::Request, VIA, format!("1.1 {name}"))
 }
 
-/// Sets `X-Forwarded-For` to the addresses of the clients and proxies before Envoy. The cache filter's requests have
-/// Envoy's own address as well, as if it were one more proxy.
+/// Sets `X-Forwarded-For` to the addresses of the clients and proxies in front of Envoy. The requests of the cache
+/// filter also have Envoy's own address, as if Envoy were one more proxy.
 fn tell_clients(host: &dyn Host, addresses: Option<&[u8]>) -> host::Result<()> {
     match addresses {
         Some(addresses) => host.set_header(Map::Request, FORWARDED_FOR, addresses),
@@ -128,13 +130,14 @@ fn tell_clients(host: &dyn Host, addresses: Option<&[u8]>) -> host::Result<()> {
     }
 }
 
-/// The key under which the store has the response, as EDGE has written it into the request, without the hash.
+/// The key under which the store has the response, without the hash. EDGE has written it into the request.
 pub fn stored_key(headers: &Headers) -> String {
     let path = without_hash(written(headers, ":path"));
     [written(headers, ":authority"), &path].concat()
 }
 
-/// What EDGE has written into a header, in a canonical form; empty for anything else, which no key is made of.
+/// The value that EDGE has written into a header, in canonical form. Empty for any other value, because no key
+/// contains one.
 pub fn written<'a>(headers: &'a Headers, name: &str) -> &'a str {
     let text = headers.get(name).and_then(|value| value.text().ok());
     text.unwrap_or_default()
@@ -150,7 +153,7 @@ pub fn not_served(
     let revalidation = Revalidation::of_request(host, headers);
     let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
     match (request, revalidation) {
-        // What it is tells whether it is what the lookup looks for.
+        // The stored response itself shows whether the lookup wants it.
         (StoreRequest::Lookup, Some(stored)) if stored.must_be_validated() => {
             DueReply::Unwritten(Rc::new(stored))
         }
@@ -160,8 +163,8 @@ pub fn not_served(
     }
 }
 
-/// Whether the stored response is served without asking the origin, which has just failed and is left alone. The store
-/// does not know that, so each request comes here.
+/// Whether to serve the stored response without asking the origin, because the origin has just failed. The store does
+/// not know about the failure, so each such request arrives here.
 pub fn keeps_unasked(
     host: &dyn Host,
     keys: &Keys,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The origin's response: whether the store gets it, in what form, and what its followers are told.
+//! The origin's response: whether and in what form it is stored, and the outcome for its followers.
 
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
@@ -82,7 +82,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         return Ok(());
     }
     if failure.is_some() && status >= 500 && fetch.revalidation.is_some() {
-        // What is stored must not be served, and nobody can be asked (RFC 9111, 5.2.2.2).
+        // The stored response must not be served, and the origin cannot be reached (RFC 9111, 5.2.2.2).
         status = 504;
         worker.host.set_header(Map::Response, ":status", "504")?;
     }
@@ -103,7 +103,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
 }
 
-/// Notes that the response is one that the edge refuses.
+/// Records that the edge refuses the response.
 fn note_refusal(fetch: &mut Fetch, failure: Option<OriginFailure>) {
     match failure {
         Some(OriginFailure::ResponseHeaders) => {
@@ -115,7 +115,7 @@ fn note_refusal(fetch: &mut Fetch, failure: Option<OriginFailure>) {
     }
 }
 
-/// Whether a response with that status does not take the place of what may be served stale.
+/// Whether a response with that status does not replace a stored one that may be served stale.
 fn keeps_stored(keys: &Keys, fetch: &Fetch, status: u16) -> bool {
     let missing = fetch.policy.policy.cache.stale_if_missing && matches!(status, 404 | 410);
     let purged = || {
@@ -126,7 +126,7 @@ fn keeps_stored(keys: &Keys, fetch: &Fetch, status: u16) -> bool {
     matches!(status, 500 | 502..=504) || (missing && !purged())
 }
 
-/// Makes of the response what the store takes, or lets it pass by the store, and tells the followers.
+/// Turns the response into the one that is stored, or keeps it from the store, and informs the followers.
 fn respond_to_store(
     worker: &mut Worker,
     fetch: &mut Fetch,
@@ -202,7 +202,7 @@ fn stays(policy: &Policy, name: &str) -> bool {
     name != "set-cookie" || policy.cache.set_cookie == SetCookie::Store
 }
 
-/// Tells the worker what the fill brings, so that ranges need not wait for it that begin far ahead.
+/// Reports to the worker which object the fill stores, so that ranges that begin far ahead need not wait for it.
 fn let_ranges_go_ahead(worker: &mut Worker, fetch: &Fetch, headers: &Headers) {
     let key = &fetch.cache_key;
     if let Some(representation) = ahead::representation(&fetch.policy.policy, key, headers) {
@@ -212,7 +212,7 @@ fn let_ranges_go_ahead(worker: &mut Worker, fetch: &Fetch, headers: &Headers) {
     }
 }
 
-/// The response, as far as its edits for the store depend on it.
+/// The properties of the response on which the edits for the store depend.
 fn origin_response<'a>(
     host: &dyn Host,
     identity: &Identity,
@@ -222,7 +222,7 @@ fn origin_response<'a>(
     status: u16,
     freshens: Option<&'a Revalidation>,
 ) -> OriginResponse<'a> {
-    // What has told of the body that a page replaces says nothing of the page.
+    // The validators belong to the body that the page replaces, not to the page.
     let is_page = fetch.policy.policy.origin.is_bucket() && error_page::replaces(status);
     OriginResponse {
         fill: fill_id(identity, fetch),
@@ -247,7 +247,8 @@ fn origin_response<'a>(
     }
 }
 
-/// Indexes the response's surrogate keys and cache groups. False if it may be older than a purge of one of them.
+/// Indexes the response's surrogate keys and cache groups. Returns false if it may be older than a purge of one of
+/// them.
 fn index(
     identity: &Identity,
     keys: &Keys,
@@ -267,12 +268,12 @@ fn fill_id(identity: &Identity, fetch: &Fetch) -> FillId {
     identity.vouching.fill_id(fetch.link.stream)
 }
 
-/// Whether a response of that status brings an object as it is stored.
+/// Whether a response with that status has a whole object, unchanged.
 const fn brings_object(fetch: &Fetch, status: u16) -> bool {
     status == 200 && !fetch.head && matches!(fetch.response.body, Body::Kept)
 }
 
-/// The response's body, if only its end tells how long it is.
+/// The response's body, if the headers lack its length.
 fn unannounced(
     identity: &Identity,
     fetch: &Fetch,

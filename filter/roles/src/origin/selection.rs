@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which variant a request is for, and which one the store has under the plain key of its URL.
+//! The variant that a request wants, and the one that the store has under the plain key of its URL.
 
 use std::rc::Rc;
 
@@ -11,12 +11,13 @@ use sluice_store::Revalidation;
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 
-/// A request whose response the store has under the plain key of its URL, which says nothing of the variant.
+/// A request whose response the store has under the plain key of its URL. The key does not identify the variant.
 #[derive(Debug)]
 pub struct Selection(Rc<EdgeRequest>);
 
 impl Selection {
-    /// That of the request which EDGE has sent on; `None` where the store has its response under a key of its own.
+    /// The selection of the request that EDGE has sent. Returns `None` if the key in the store identifies the
+    /// response.
     pub fn of(worker: &Worker, link: Link, stored_key: &str) -> Option<Self> {
         let stream = link
             .request
@@ -29,25 +30,26 @@ impl Selection {
         stream.filter(here).map(Self)
     }
 
-    /// The key of what is asked for, as far as is known.
+    /// The key of the requested response, as far as it is known.
     pub fn cache_key(&self) -> &str {
         self.0.target.cache_key()
     }
 
-    /// The path with the qualifiers of the variant that the store has under the plain key, if the request is for that.
+    /// The path with the qualifiers of the variant that the store has under the plain key, if the request wants that
+    /// variant.
     pub fn plain_path(&self) -> Option<&str> {
         let target = &self.0.target;
         target.has_plain_key().then(|| target.path())
     }
 
-    /// The key of the variant that the request is for, whose URL varies with `names`.
+    /// The key of the variant that the request wants, if its URL varies with `names`.
     pub fn key(&self, names: &VaryNames) -> Option<String> {
         let variant = self.0.variant(names)?;
         Some(variant.cache_key().to_owned())
     }
 
-    /// Whether the request has asked the origin for the variant of that key: by the very values that the key has beyond the
-    /// plain one, in one of their spellings. The coding is ORIGIN's choice, by the key.
+    /// Whether the request has asked the origin for the variant of that key: it has the values that the key adds to
+    /// the plain one, in one of their spellings. ORIGIN chooses the coding by the key.
     pub fn asks_for(&self, key: &str) -> bool {
         let Some(sent) = self.0.selecting.as_ref() else {
             return false;
@@ -61,12 +63,12 @@ impl Selection {
         })
     }
 
-    /// The key of the stored response, if it is the variant that the request is for.
+    /// The key of the stored response, if it is the variant that the request wants.
     pub fn key_of(&self, stored: &Revalidation) -> Option<String> {
         let target = &self.0.target;
         let plain = target.plain_key();
         let Some(variant) = stored.validator()?.variant else {
-            // It was not known to vary, and may be any variant by now.
+            // The URL was not known to vary, so this may be any variant.
             return (!target.has_plain_key()).then(|| plain.to_owned());
         };
         let key = vary::key_of_variant(plain, variant);
@@ -79,7 +81,7 @@ impl Selection {
     }
 }
 
-/// Whether the stored response is the variant that the request is for, as far as is known.
+/// Whether the stored response is the variant that the request wants, as far as it is known.
 pub fn is_wanted(selection: Option<&Selection>, stored: &Revalidation) -> bool {
     match selection {
         Some(selection) => selection.key_of(stored).is_some(),

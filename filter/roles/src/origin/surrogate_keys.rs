@@ -16,7 +16,7 @@ const NAMES: [&str; 4] = [
     "x-amz-meta-surrogate-key",
 ];
 
-/// What a response says of them.
+/// The surrogate keys and cache groups of a response.
 #[derive(Debug, Default)]
 pub struct SurrogateKeys<'a> {
     /// Values of the fields with surrogate keys.
@@ -26,10 +26,10 @@ pub struct SurrogateKeys<'a> {
 }
 
 impl<'a> SurrogateKeys<'a> {
-    /// Those of a response with these headers. A bucket has no cache groups.
+    /// The keys and groups of a response with these headers. A bucket has no cache groups.
     ///
     /// # Errors
-    /// One of the fields is no text: no purge would find the response by what it says.
+    /// One of the fields is not text, so that no purge could find the response by it.
     pub fn of(policy: &Policy, headers: &'a Headers) -> Result<Self, NotText> {
         let fields = headers.fields();
         let fields = fields.filter(|(name, _)| NAMES.iter().any(|known| known.as_bytes() == *name));
@@ -46,12 +46,13 @@ impl<'a> SurrogateKeys<'a> {
         })
     }
 
-    /// Whether there are none.
+    /// Whether the response has none.
     pub const fn is_empty(&self) -> bool {
         self.values.is_empty() && self.groups.is_none()
     }
 
-    /// Their hashes under the store's secret, for a response for `url`; `None` if there are too many.
+    /// The hashes of the keys and groups under the store's secret, for a response for `url`. `None` if there are too
+    /// many.
     pub fn hashes(&self, url: &str, secret: &StoreSecret) -> Option<Vec<TagHash>> {
         let groups = self.groups.as_ref().map(JoinedValue::value);
         let groups = groups.and_then(|groups| groups.text().ok());

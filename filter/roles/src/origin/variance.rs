@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Variants: what the origin is asked for, and what its response varies with.
+//! Variants: the content coding that is requested from the origin, and the headers that its response varies with.
 
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::internal_headers::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
@@ -12,7 +12,7 @@ use crate::request::headers::set_or_remove;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// Asks for the content codings of the key that `path` has, for a request that fills the store.
+/// Requests the content coding in the key of `path`, for a request that fills the store.
 pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {
     let mut selected = vary::selected(path);
     let encoding = selected.find(|selected| selected.name == ACCEPT_ENCODING);
@@ -21,7 +21,7 @@ pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> h
     let chosen = encoding.is_some();
     let wanted = match encoding {
         Some(coding) => coding,
-        // The edge alone decides.
+        // The edge alone decides on compression.
         None if compression.enabled || matches!(policy.origin, Origin::Bucket(_)) => None,
         None => {
             let accepted = headers.joined(ACCEPT_ENCODING);
@@ -44,8 +44,9 @@ pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> h
     Ok(())
 }
 
-/// Makes the headers of a HEAD's response those of the compressed object, which nothing compresses here: no length, and
-/// a weak tag (RFC 9110, 8.6). False where nothing would be compressed.
+/// Turns the headers of a response to HEAD into those of the compressed object, because a response without a body is
+/// not compressed here. Removes the length and weakens the tag (RFC 9110, 8.6). Returns false if the object would not
+/// be compressed.
 pub fn blur_head(
     host: &dyn Host,
     policy: &Policy,
@@ -65,21 +66,21 @@ pub fn blur_head(
     Ok(true)
 }
 
-/// The request headers that a response depends on, beside what its key has.
+/// The request headers that a response depends on, beside those in its key.
 #[derive(Debug)]
 pub struct Variance<'a> {
-    /// `Vary`, its lines joined by commas. An empty one is none.
+    /// `Vary`, its lines joined by commas. An empty one counts as absent.
     vary: Option<JoinedValue<'a>>,
     fit: VaryDecision,
 }
 
 impl<'a> Variance<'a> {
-    /// Of a response with these headers, asked for under `key`.
+    /// The variance of a response with these headers, requested under `key`.
     pub fn of(policy: &Policy, key: &str, headers: &'a Headers) -> Self {
         let said = headers.joined("vary");
         let said = said.filter(|said| !said.value().bytes().trim_ascii().is_empty());
         let vary = match (said, headers.has("content-encoding")) {
-            // An origin that encodes says so, or should.
+            // An origin that encodes should name this header.
             (Some(said), true) => {
                 let coding = ACCEPT_ENCODING.as_bytes();
                 Some([said.value().bytes(), b", ", coding].concat().into())
@@ -91,7 +92,7 @@ impl<'a> Variance<'a> {
         Self { vary, fit }
     }
 
-    /// The `Vary` of what the key does not have, for the verdict on the response.
+    /// The names in `Vary` that the key lacks, for the verdict on the response.
     pub fn unkeyed(&self) -> Option<FieldValue<'_>> {
         match &self.fit {
             VaryDecision::Keyed => None,
@@ -101,7 +102,7 @@ impl<'a> Variance<'a> {
         }
     }
 
-    /// The headers that keys of the URL should have from now on.
+    /// The headers that keys of the URL should contain from now on.
     pub fn lesson(&self) -> Option<&VaryNames> {
         match &self.fit {
             VaryDecision::Unkeyed(names) => Some(names),
@@ -109,17 +110,17 @@ impl<'a> Variance<'a> {
         }
     }
 
-    /// Whether the response is one for certain credentials.
+    /// Whether the response depends on the request's credentials.
     pub fn names_credentials(&self) -> bool {
         vary::names_credentials(self.vary())
     }
 
-    /// Whether the response names all these headers as those that it varies with.
+    /// Whether the response varies with all of these headers.
     pub fn names_all(&self, headers: &[String]) -> bool {
         vary::names_all(self.vary(), headers)
     }
 
-    /// What clients are told that the response varies with.
+    /// The `Vary` that clients see.
     pub fn vary(&self) -> Option<FieldValue<'_>> {
         self.vary.as_ref().map(JoinedValue::value)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes of a whole response what the client's conditions and range ask for: 206, 304, 412 or 416 (RFC 9110, 13, 14).
+//! Turns a whole response into the one that the client's conditions and range demand: 206, 304, 412 or 416 (RFC 9110,
+//! 13, 14).
 
 use sluice_core::http::conditional::conditions::Validators;
 use sluice_core::http::conditional::demand::{Delivery, Demand, WholeResponse};
@@ -11,9 +12,9 @@ use crate::request::body::Passing;
 use sluice_host::headers::{Headers, extend};
 use sluice_host::{self as host, Action, Host, Map};
 
-/// Turns the response into what was asked for. `status` is the origin's; `separable` says that the
-/// response may be replaced by an answer, as no store would be hurt if its reader left. `counted` is the length of the
-/// body if it is known though no header tells it.
+/// Turns the response into the demanded one. `status` is the origin's. `separable` says that an answer may replace
+/// the response, because no fill is lost if its reader leaves. `counted` is the length of the body if it is known
+/// although the headers lack it.
 pub fn deliver(
     host: &dyn Host,
     stream: &EdgeRequest,
@@ -46,8 +47,8 @@ pub fn deliver(
     }
 }
 
-/// Answers the effective context's request with what its client asks for of a whole response with this `status`, these
-/// `headers`, but for its length, and this `body`. A HEAD gets no body from Envoy.
+/// Answers the effective context's request with the result of the client's demand on a whole response. The response
+/// has this `status`, these `headers` without its length, and this `body`. Envoy sends no body to a HEAD.
 pub fn answer_with(
     host: &dyn Host,
     demand: Option<&Demand>,
@@ -81,7 +82,8 @@ pub fn answer_with(
     }
 }
 
-/// The 304 or 412 that `demand` makes of a response with these `headers`; `None` if it makes anything else of it.
+/// The 304 or 412 that results from `demand` on a response with these `headers`. `None` if the result is another
+/// status.
 pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<BodilessReply> {
     let candidate = WholeResponse {
         status,
@@ -102,7 +104,7 @@ fn validators(headers: &Headers) -> Validators<'_> {
     Validators::of(etag, last_modified, date)
 }
 
-/// Makes a 206 of a whole response: this slice of an object of `length` bytes.
+/// Turns a whole response into a 206 with this slice of an object of `length` bytes.
 fn cut(host: &dyn Host, stream: &EdgeRequest, slice: Slice, length: u64) -> host::Result<Action> {
     host.set_header(Map::Response, ":status", "206")?;
     host.set_header(Map::Response, "content-range", slice.content_range(length))?;

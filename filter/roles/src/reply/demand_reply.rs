@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replies without a body to what a client demands: 304, 412, 416.
+//! Replies without a body to a client's demand: 304, 412, 416.
 
 use sluice_core::http::conditional::range::unsatisfied_range;
 
@@ -10,7 +10,7 @@ use crate::request::headers::Header;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Action, Host, Map};
 
-/// The whole reply to a client that needs no body.
+/// The complete reply to a client that needs no body.
 #[derive(Clone, Debug)]
 pub struct BodilessReply {
     status: u16,
@@ -19,7 +19,7 @@ pub struct BodilessReply {
 }
 
 impl BodilessReply {
-    /// The same, with what is to be said of the way here in the place of what the response says of its own.
+    /// Replaces the `Cache-Status` of the response by `status`.
     pub fn described(mut self, status: &str) -> Self {
         let mut fields = self.fields.iter_mut().rev();
         if let Some((_, value)) = fields.find(|(name, _)| name == CACHE_STATUS) {
@@ -36,7 +36,7 @@ impl BodilessReply {
     }
 }
 
-/// A reply to a condition or a range that has no body and takes the place of the whole response: 304, 412 or 416.
+/// A reply without a body to a condition or a range, which replaces the whole response: 304, 412 or 416.
 pub struct DemandReply {
     status: u16,
     details: &'static str,
@@ -52,17 +52,17 @@ impl DemandReply {
         }
     }
 
-    /// 304 (RFC 9110, 15.4.5).
+    /// A reply with status 304 (RFC 9110, 15.4.5).
     pub const fn not_modified() -> Self {
         Self::of(304, "sluice_not_modified")
     }
 
-    /// 412.
+    /// A reply with status 412.
     pub const fn precondition_failed() -> Self {
         Self::of(412, "sluice_precondition_failed")
     }
 
-    /// 416, for an object of `length` bytes.
+    /// A reply with status 416, for an object of `length` bytes.
     pub fn unsatisfiable(length: u64) -> Self {
         Self {
             content_range: Some(unsatisfied_range(length)),
@@ -70,8 +70,8 @@ impl DemandReply {
         }
     }
 
-    /// Whether a header of the whole response belongs to this one too. A 304 has what RFC 9110, 15.4.5
-    /// asks for, and what does not describe the body; an error is not for storing.
+    /// Whether the reply has this header of the whole response. A 304 has the headers that RFC 9110, 15.4.5 demands,
+    /// and other headers if they do not describe the body. An error must not be stored.
     fn keeps(&self, headers: &Headers, name: &str) -> bool {
         let not_modified = self.status == 304;
         match name {
@@ -107,7 +107,7 @@ impl DemandReply {
         kept.chain(self.added())
     }
 
-    /// The same as a value, for another client that waits for the response with these `headers`.
+    /// The reply as a value, for another client that waits for the response with these `headers`.
     pub fn bodiless(&self, headers: &Headers) -> BodilessReply {
         let fields = self.fields(headers);
         BodilessReply {
@@ -119,7 +119,7 @@ impl DemandReply {
         }
     }
 
-    /// Answers at once, so that nobody need read the body.
+    /// Answers at once, so that the body need not be read.
     pub fn send(&self, host: &dyn Host, headers: &Headers) -> host::Result<()> {
         let fields = serialize(self.fields(headers));
         host.respond_with(self.status, self.details, &fields, b"")

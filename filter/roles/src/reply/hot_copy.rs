@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replies out of the worker's memory.
+//! Replies from the worker's memory.
 
 use sluice_core::hot::HotCopy;
 use sluice_core::http::conditional::demand::Demand;
@@ -10,7 +10,8 @@ use crate::request::EdgeRequest;
 use sluice_host::headers::{Headers, extend};
 use sluice_host::{self as host, Host};
 
-/// Answers the effective context's request with `copy`, which is `age` seconds old, and has this member of `Cache-Status`.
+/// Answers the effective context's request with `copy`, which is `age` seconds old. `status` is its member of
+/// `Cache-Status`.
 pub fn answer(
     host: &dyn Host,
     copy: &HotCopy,
@@ -26,7 +27,7 @@ pub fn answer(
     answer_with(host, demand, head, copy.status, &headers, &copy.body)
 }
 
-/// Answers the effective context's request, a follower that has waited for this response, with that member of
+/// Answers the effective context's request, a follower that has waited for this response. `status` is its member of
 /// `Cache-Status`.
 pub fn answer_follower(
     host: &dyn Host,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replies that the filter makes by itself, at once or at the root context's next turn.
+//! Replies that the filter makes itself, at once or in the root context's next turn.
 
 pub mod delivery;
 pub mod demand_reply;
@@ -24,43 +24,45 @@ use sluice_host::{self as host, Half, Host};
 
 /// Name of the response header of RFC 9211.
 pub const CACHE_STATUS: &str = "cache-status";
-/// Detail of `Cache-Status` of a response that is wanted from the store only, which does not have it.
+/// Detail of `Cache-Status` for a request for the store only, if the store does not have the response.
 pub const NOT_STORED: &str = "only-if-cached";
 
-/// A reply that a paused request gets at the root context's next turn.
+/// A reply that a paused request gets in the root context's next turn.
 #[derive(Clone, Debug)]
 pub enum DueReply {
     /// ORIGIN: EDGE has not vouched for the request.
     Unlinked,
-    /// ORIGIN: the request is for the store only, which does not have the response.
+    /// ORIGIN: the request is for the store only, and the store does not have the response.
     NotStored,
-    /// ORIGIN: a lookup of a store that has neither the response nor room.
+    /// ORIGIN: a lookup found neither the response nor room in the store.
     NoRoom,
-    /// ORIGIN: a lookup of a store whose response has to be revalidated.
+    /// ORIGIN: a lookup found a response that must be revalidated.
     Expired,
     /// ORIGIN: the origin fails, and the store serves its stale response.
     Keep(Rc<Revalidation>),
-    /// ORIGIN: the store serves its response as it is, and does not write it anew.
+    /// ORIGIN: the store serves its response unchanged, and does not write it again.
     Unwritten(Rc<Revalidation>),
-    /// ORIGIN: the store has just lost the object. EDGE asks the store again, by a call, before the client hears of it.
+    /// ORIGIN: the store has just lost the object. EDGE asks the store again by a call before the client gets an
+    /// answer.
     AskAgain,
-    /// ORIGIN: no reply; the response that has begun is cut off.
+    /// ORIGIN: no reply. The response that has begun is cut off.
     Reset,
-    /// EDGE: the client has not sent its request to the end.
+    /// EDGE: the client has not completed its request.
     RequestTimeout,
-    /// EDGE: the outcome of a request of the filter's own. The response's body may be on its way, and Envoy would
-    /// bring it to a context that has gone if this came while the response's headers are handled.
+    /// EDGE: the outcome of a request of the filter. It is sent later, because the response's body may be on its way.
+    /// If the outcome were sent while the response's headers are handled, Envoy would deliver the body to a context
+    /// that has ended.
     Outcome {
-        /// 204, or 502 for nothing.
+        /// The status: 204, or 502 for a failure.
         status: u16,
     },
     /// EDGE: a follower's 304 or 412.
     Bodiless(BodilessReply),
-    /// EDGE: a copy of the response that a follower has waited for, and for which the store has no room.
+    /// EDGE: a copy of the response that a follower has waited for, and that the store does not get.
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
-    /// EDGE: the document that takes the place of a missing object's response, which is held.
+    /// EDGE: the document that replaces the held response of a missing object.
     Substitute(Rc<Document>, Rc<EdgeRequest>, HeldResponse),
-    /// EDGE: a copy of the 206 that an equal range got.
+    /// EDGE: a copy of the 206 for an equal range.
     Part(Rc<PartCopy>),
     /// EDGE: the error that a follower's leader got.
     Failed {
@@ -70,7 +72,7 @@ pub enum DueReply {
 }
 
 impl DueReply {
-    /// Answers the effective context's request, in the cache of that name.
+    /// Answers the effective context's request. `name` is the name of the cache.
     pub fn send(&self, host: &dyn Host, name: &CacheName) -> host::Result<()> {
         const NO_STORE: &[(&str, &str)] = &[("cache-control", "no-store")];
         match self {
@@ -107,7 +109,7 @@ impl DueReply {
     }
 }
 
-/// Answers the effective context's request, which goes no further, in the cache of that name.
+/// Rejects the effective context's request. `name` is the name of the cache.
 pub fn answer_rejection(
     host: &dyn Host,
     name: &CacheName,
@@ -125,25 +127,25 @@ pub fn answer_rejection(
         headers.push(("allow", allow));
     }
     let body = match rejection {
-        // A body would hold all of these headers until the client takes it.
+        // A body would make Envoy hold all of these headers until the client has received it.
         Rejection::RepeatedHeaders => String::new(),
         _ => format!("{}\n", rejection.reason()),
     };
     host.respond(rejection.status(), rejection.name(), &headers, &body)
 }
 
-/// Answers the effective context's request, which its client has not sent to the end (RFC 9110, 15.5.9).
+/// Answers the effective context's request, which its client has not completed (RFC 9110, 15.5.9).
 fn answer_timeout(host: &dyn Host, name: &CacheName) -> host::Result<()> {
     let cache_status = detailed(name, "rejected");
     let headers = [
         ("content-type", "text/plain; charset=utf-8"),
         (CACHE_STATUS, cache_status.as_str()),
     ];
-    let body = "The request has not come to its end in time.\n";
+    let body = "The request was not completed in time.\n";
     host.respond(408, "request_timeout", &headers, body)
 }
 
-/// Answers the effective context's request with an error of the origin's or of the edge's own.
+/// Answers the effective context's request with an error of the origin or of the edge.
 pub fn answer_failure(
     host: &dyn Host,
     name: &CacheName,
@@ -170,8 +172,8 @@ pub fn answer_failure(
     )
 }
 
-/// Answers the effective context's request, to which the store has given another response than that of its key. The
-/// next one goes around the store.
+/// Answers the effective context's request, to which the store has given the response of another key. The client's
+/// next request bypasses the store.
 pub fn answer_mismatch(host: &dyn Host, name: &CacheName) -> host::Result<()> {
     let cache_status = detailed(name, "key-mismatch");
     let headers = [
@@ -184,8 +186,8 @@ pub fn answer_mismatch(host: &dyn Host, name: &CacheName) -> host::Result<()> {
     host.respond(503, "sluice_key_mismatch", &headers, body)
 }
 
-/// Answers the effective context's request, which is for the store only, and the store does not have what its client
-/// would take (RFC 9111, 5.2.1.7).
+/// Answers the effective context's request for the store only, because the store has no response that its client
+/// accepts (RFC 9111, 5.2.1.7).
 pub fn answer_not_stored(host: &dyn Host, name: &CacheName) -> host::Result<()> {
     let cache_status = detailed(name, NOT_STORED);
     let headers = [

@@ -5,7 +5,7 @@ use sluice_core::purge::PurgeReceipt;
 
 use sluice_host::{self as host, Host};
 
-/// Tells the caller what came of its purge.
+/// Sends the result of a purge to its caller.
 pub fn answer_receipt(host: &dyn Host, receipt: &PurgeReceipt) -> host::Result<()> {
     let (number, workers, missing) = (receipt.number, receipt.workers, receipt.missing.len());
     let (status, error) = match (receipt.recorded, missing) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses that take the place of an object that a site does not have.
+//! Responses that replace an object that a site does not have.
 
 use sluice_core::coalescing::SMALL_BYTES;
 use sluice_core::policy::Policy;
@@ -14,9 +14,9 @@ use crate::request::stand_in::StandIn;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Host, Map};
 
-/// Tells a call that the variant which it asks for is larger.
+/// The status that reports to a call that the requested variant is too large for it.
 pub const TOO_LARGE: u16 = 507;
-/// What describes the body of an error, and its way through caches.
+/// Fields of an error's response that describe its body and its way through caches.
 const OF_THE_ERROR: [&str; 10] = [
     "accept-ranges",
     "age",
@@ -30,10 +30,10 @@ const OF_THE_ERROR: [&str; 10] = [
     "last-modified",
 ];
 
-/// What an error document says of itself.
+/// Fields that an error document keeps.
 const OF_AN_ERROR_DOCUMENT: [&str; 3] = ["content-encoding", "content-language", "content-type"];
 
-/// What a document's response says of its own way to the filter.
+/// Fields of a document's response that concern its way to the filter.
 const OF_THE_CALL: [&str; 8] = [
     "cache-status",
     "connection",
@@ -45,20 +45,20 @@ const OF_THE_CALL: [&str; 8] = [
     "vary",
 ];
 
-/// A response that is held.
+/// A response that is held for its substitute.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldResponse {
-    /// Whose.
+    /// The request that it answers.
     pub stream: StreamId,
-    /// What is looked for.
+    /// The substitute that is being fetched.
     pub substitute: Substitute,
     /// The bucket's status.
     pub status: u16,
-    /// For how long that is known.
+    /// How long the object is known to be missing.
     pub known_for: Millis,
 }
 
-/// Makes of the document's response that of the missing object.
+/// Turns the document's response into that of the missing object.
 pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Result<()> {
     let told = said_of(&host.headers(Map::Response)?, stand_in.substitute);
     host.set_header(Map::Response, CACHE_STATUS, &told)?;
@@ -76,7 +76,7 @@ pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Resu
     Ok(())
 }
 
-/// A document that the filter has asked for.
+/// A document that the filter has fetched by a call.
 #[derive(Debug)]
 pub struct Document {
     status: u16,
@@ -85,12 +85,12 @@ pub struct Document {
 }
 
 impl Document {
-    /// The answer of a call, with a body of that size; `None` if there is no such document.
+    /// The answer to a call, with a body of `size` bytes. `None` if the document does not exist.
     pub fn answered(host: &dyn Host, size: usize) -> Option<Self> {
         Self::received(host, size).filter(|document| matches!(document.status, 200 | 204))
     }
 
-    /// The answer of a call, whatever its status; `None` if it is not whole, or too large.
+    /// The answer to a call, whatever its status. `None` if it is incomplete or too large.
     pub fn received(host: &dyn Host, size: usize) -> Option<Self> {
         let headers = host.headers(Map::CallResponse).ok()?;
         let status = headers.status()?;
@@ -110,19 +110,19 @@ impl Document {
         })
     }
 
-    /// Whether it can be that substitute.
+    /// Whether the document can be that substitute.
     pub fn serves_as(&self, substitute: Substitute) -> bool {
         substitute == Substitute::Directory || self.status == 200
     }
 
-    /// Whether it can be the answer to a client.
+    /// Whether it can be an answer to a client.
     pub fn is_whole_answer(&self) -> bool {
-        // Envoy would give an answer without a media type one of its own.
+        // Envoy would add a media type to an answer without one.
         self.status == 200 && self.headers.has("content-type")
     }
 
-    /// Answers the effective context's request with it, in the place of a response that is held. Who may read it is
-    /// what the held response says.
+    /// Answers the effective context's request with the document, which replaces a held response. The CORS headers
+    /// are those of the held response.
     pub fn answer(&self, host: &dyn Host, stream: &EdgeRequest) -> host::Result<()> {
         let held = host.headers(Map::Response)?;
         let of_the_way = ["cache-status", "vary"];
@@ -141,12 +141,13 @@ impl Document {
         answer_with(host, demand, stream.head, 200, &headers, &self.body)
     }
 
-    /// Whether it says its media type.
+    /// Whether the document has a media type.
     pub fn is_typed(&self) -> bool {
         self.headers.has("content-type")
     }
 
-    /// Answers the effective context's request with it, in the place of a missing object's response that is held.
+    /// Answers the effective context's request with the document, which replaces the held response of a missing
+    /// object.
     pub fn take_place(
         &self,
         host: &dyn Host,
@@ -180,7 +181,7 @@ impl Document {
     }
 }
 
-/// Whether a header of a document's response is one of what the document takes the place of.
+/// Whether the response that replaces a missing object's takes this header from the document.
 fn is_of_the_document(substitute: Substitute, name: &str) -> bool {
     match substitute {
         Substitute::Directory => false,
@@ -189,7 +190,7 @@ fn is_of_the_document(substitute: Substitute, name: &str) -> bool {
     }
 }
 
-/// Whether a header of a missing object's response stays where a document takes its place.
+/// Whether the response that replaces a missing object's keeps this header of it.
 fn is_of_the_missing(name: &str) -> bool {
     const MADE_ANEW: [&str; 4] = [
         CACHE_STATUS,
@@ -205,7 +206,7 @@ fn is_of_the_call(name: &str) -> bool {
     OF_THE_CALL.contains(&name) || internal.iter().any(|start| name.starts_with(start))
 }
 
-/// The `Cache-Status` of a response with these headers, with what has taken its place.
+/// The `Cache-Status` of a response with these headers, with the kind of its substitute.
 fn said_of(headers: &Headers, substitute: Substitute) -> Vec<u8> {
     let told = headers.joined(CACHE_STATUS);
     let told = told.as_ref().map_or(&[][..], |told| told.value().bytes());

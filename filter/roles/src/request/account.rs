@@ -11,7 +11,7 @@ use sluice_host::{self as host, Host};
 
 /// The result of a request that was answered with an error.
 pub const FAILED: &str = "failed";
-/// The result of a request that went to the origin by itself, as its leader made no progress.
+/// The result of a request that was sent to the origin alone because its leader made no progress.
 pub const WAIT_TIMEOUT: &str = "wait_timeout";
 /// The result of an `only-if-cached` request that the store could not satisfy.
 pub const NOT_STORED: &str = "not_stored";
@@ -21,10 +21,10 @@ pub const NOT_STORED: &str = "not_stored";
 pub struct Account {
     result: Cell<Option<&'static str>>,
     led: Cell<bool>,
-    /// Since when it waits.
+    /// The time at which the current wait began.
     parked: Cell<Option<u64>>,
     waited_millis: Cell<Option<u64>>,
-    /// When the origin was asked last.
+    /// The time of the last request to the origin.
     asked: Cell<u64>,
     origin_millis: Cell<Option<u64>>,
     attempts: Cell<u32>,
@@ -33,68 +33,69 @@ pub struct Account {
     told: Cell<bool>,
 }
 
-/// The last part of the name of the metric that counts such requests.
+/// The result that the metric of such requests counts: the last part of its name.
 pub fn result_of(metric: Metric) -> &'static str {
     let name = metric.name();
     name.strip_prefix("sluice_requests_").unwrap_or(name)
 }
 
 impl Account {
-    /// It has come to this.
+    /// Sets the result.
     pub fn results_in(&self, result: &'static str) {
         self.result.set(Some(result));
     }
 
-    /// The same, if it has not come to anything yet.
+    /// Sets the result unless it is set already.
     pub fn results_at_least_in(&self, result: &'static str) {
         self.result.set(self.result.get().or(Some(result)));
     }
 
-    /// It fetches for others.
+    /// Records that the request fetches for others.
     pub fn leads(&self) {
         self.led.set(true);
     }
 
-    /// It begins to wait.
+    /// Records that the request begins to wait.
     pub fn parks(&self, now: u64) {
         self.parked.set(Some(now));
     }
 
-    /// It has waited so long.
+    /// Adds to the time that the request has waited.
     pub fn has_waited(&self, millis: u64) {
         self.parked.set(None);
         let before = self.waited_millis.get().unwrap_or(0);
         self.waited_millis.set(Some(before.saturating_add(millis)));
     }
 
-    /// The origin is asked because of it.
+    /// Records a request to the origin.
     pub fn asks(&self, now: u64) {
         self.asked.set(now);
         self.attempts.set(self.attempts.get().saturating_add(1));
     }
 
-    /// The origin has begun to answer.
+    /// Records the start of the origin's answer.
     pub fn is_answered(&self, now: u64) {
         self.origin_millis
             .set(Some(now.saturating_sub(self.asked.get())));
     }
 
-    /// The bucket has answered with an error that has this code.
+    /// Records the code of the bucket's error.
     pub fn meets_bucket_error(&self, code: &str) {
         *self.bucket_error.borrow_mut() = Some(code.into());
     }
 
-    /// Its response is not stored, for this reason.
+    /// Records the reason for which the response is not stored.
     pub fn is_not_stored(&self, reason: UncacheableReason) {
         self.uncacheable.set(Some(reason));
     }
 
-    /// The reason for which its response is not stored, if it is not.
+    /// The reason for which the response is not stored, if it is not.
     pub fn uncacheable(&self) -> Option<UncacheableReason> {
         self.uncacheable.get()
     }
 
-    /// Tells Envoy, once: what is not so is not told. A hit is told by its result and its key.
+    /// Writes the facts that are set into Envoy's filter state, once per request. A hit has only its result and its
+    /// key.
     pub fn tell(&self, host: &dyn Host, key: KeyHash) -> host::Result<()> {
         if self.told.replace(true) {
             return Ok(());
@@ -131,13 +132,14 @@ impl Account {
     }
 }
 
-/// Tells Envoy the site that a request is for, and the host that its client has named: the store is asked with another.
+/// Writes the site and the host that the client has named into the filter state, because the store is asked with
+/// another host.
 pub fn tell_site(host: &dyn Host, site: &str, authority: &str) -> host::Result<()> {
     host.set_property("sluice.site", site)?;
     host.set_property("sluice.host", authority)
 }
 
-/// Tells Envoy of a hit that nothing else is to be said of.
+/// Writes the facts about a hit without further properties into the filter state.
 pub fn tell_hit(host: &dyn Host, key: KeyHash) -> host::Result<()> {
     tell_result(host, result_of(Metric::RequestsHit))?;
     tell_key(host, key)
@@ -147,7 +149,7 @@ fn tell_key(host: &dyn Host, key: KeyHash) -> host::Result<()> {
     host.set_property("sluice.key", &format!("{:016x}", key.0))
 }
 
-/// Tells Envoy what the effective context's request has come to.
+/// Writes the result of the effective context's request into the filter state.
 pub fn tell_result(host: &dyn Host, result: &'static str) -> host::Result<()> {
     host.set_property("sluice.result", result)
 }

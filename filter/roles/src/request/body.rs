@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The body of a response while it passes: what is put in its place, and what of it the client gets.
+//! The body of a response while it passes: its replacement, and the part that the client gets.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -15,28 +15,28 @@ use sluice_host::{self as host, Half, Host};
 /// The body of a response to a client, as it passes.
 #[derive(Debug)]
 pub struct PassingBody {
-    /// Whether the response has none.
+    /// Whether the response has no body.
     pub missing: Cell<bool>,
-    /// The body that comes out of the store or goes into it, if no header tells its length.
+    /// The body that comes from the store or is stored, if the headers lack its length.
     pub unannounced: Cell<Option<BodyId>>,
-    /// Bytes that have come.
+    /// Bytes that have arrived.
     pub bytes: Cell<u64>,
-    /// What replaces it, before a part is cut out of it.
+    /// The replacement of the body. Ranges are cut out of the replacement.
     pub replacement: RefCell<Body>,
-    /// What of it the client gets.
+    /// The part of the body that the client gets.
     pub passing: Cell<Passing>,
     held: Cell<HeldBody>,
-    /// The copy that is made of it for the hot tier.
+    /// The copy for the hot tier.
     pub capture: RefCell<Option<Capture>>,
-    /// The copy that is made of it for equal ranges.
+    /// The copy for equal ranges.
     pub part: RefCell<Option<PartCopy>>,
-    /// How this copy is shared with followers, where the response does not go into the store.
+    /// How the copy for the hot tier is shared with followers, if the response is not stored.
     pub sharing: Cell<Option<Sharing>>,
 }
 
 impl PassingBody {
-    /// Nothing has come yet. To a HEAD no body goes on: one that leads fills the store as GET, and Envoy would send a body
-    /// of unannounced length.
+    /// The state before any body has arrived. A HEAD gets no body, because a leading HEAD fills the store as GET, and
+    /// Envoy would forward a body of unannounced length.
     pub fn new(head: bool) -> Self {
         let passing = if head {
             Passing::Nothing
@@ -56,23 +56,23 @@ impl PassingBody {
         }
     }
 
-    /// Whether a copy is made of it.
+    /// Whether a copy of it is being made.
     pub fn is_copied(&self) -> bool {
         self.capture.borrow().is_some() || self.part.borrow().is_some()
     }
 
-    /// The response is held at its headers, until [`PassingBody::release`].
+    /// Holds the response at its headers, until [`PassingBody::release`].
     pub fn hold(&self) {
         self.held.set(HeldBody::Awaited);
     }
 
-    /// The response is held at its headers until it is answered otherwise, so its body is dropped.
+    /// Holds the response at its headers until another answer replaces it. Its body is dropped.
     pub fn hold_unwanted(&self) {
         self.held.set(HeldBody::Unwanted);
     }
 
-    /// Takes a part of the body: `size` bytes are there now, with those that Envoy has kept, and all of them if it `ends`.
-    /// True if the response is held and must not go on.
+    /// Handles a part of the body. `size` is the number of bytes present, including the bytes that Envoy has kept.
+    /// `ends` says that they are the last. Returns true if the response is held and must not continue.
     pub fn wait(&self, host: &dyn Host, size: usize, ends: bool) -> host::Result<bool> {
         let held = self.held.get();
         self.held.set(match held {
@@ -88,12 +88,12 @@ impl PassingBody {
         Ok(!matches!(self.held.get(), HeldBody::Passing))
     }
 
-    /// Whether the response that is held has come to its end.
+    /// Whether the held response has ended.
     pub fn has_ended(&self) -> bool {
         self.missing.get() || matches!(self.held.get(), HeldBody::Kept { ends: true, .. })
     }
 
-    /// How many bytes Envoy has kept of the body of a response that is held; `None` for any other.
+    /// The number of bytes that Envoy has kept of the body of a held response. `None` for any other response.
     pub fn kept(&self) -> Option<usize> {
         match self.held.get() {
             HeldBody::Passing => None,
@@ -102,7 +102,7 @@ impl PassingBody {
         }
     }
 
-    /// Lets the response of the effective context go on that is held, at once or with the end of its body.
+    /// Lets the held response of the effective context continue, at once or at the end of its body.
     pub fn release(&self, host: &dyn Host) -> host::Result<()> {
         match self.held.replace(HeldBody::Passing) {
             HeldBody::Kept { size, ends: false } => {
@@ -115,7 +115,7 @@ impl PassingBody {
         host.resume(Half::Response)
     }
 
-    /// Replaces the next `size` bytes if need be, and lets through what the client wants of them.
+    /// Replaces the next `size` bytes if necessary, and passes on the part that the client wants.
     pub fn pass(&self, host: &dyn Host, size: usize) -> host::Result<()> {
         let size = self.replacement.borrow_mut().pass(host, size)?;
         let mut passing = self.passing.get();
@@ -125,63 +125,64 @@ impl PassingBody {
     }
 }
 
-/// The body of a response that may be held at its headers. Parts of it come all the same, and Envoy keeps them.
+/// The state of a response's body that may be held at its headers. Parts of it arrive nevertheless, and Envoy keeps
+/// them.
 #[derive(Clone, Copy, Debug, Default)]
 enum HeldBody {
     /// The response is not held.
     #[default]
     Passing,
-    /// Nothing of it has come.
+    /// No part of the body has arrived.
     Awaited,
-    /// So many bytes have come, and all of them if it `ends`.
+    /// `size` bytes have arrived. `ends` says that they are the last.
     Kept { size: usize, ends: bool },
-    /// So many bytes have come, and the response goes on with the last. Envoy would lose what it has kept of a body that
-    /// goes on before its end.
+    /// `size` bytes have arrived, and the response continues at the end of the body. Envoy would lose the kept bytes
+    /// of a body that continues before its end.
     Released { size: usize },
-    /// Nobody gets it.
+    /// Dropped, because another answer replaces the response.
     Unwanted,
 }
 
-/// How the copy of a response is shared that does not go into the store.
+/// How the copy of a response that is not stored is shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
     /// The `Cache-Status` of the followers.
     pub way: CacheStatus<'static>,
-    /// Whether it is only for those who wait for it already, and no hot copy.
+    /// Whether the copy is only for requests that wait already, and not for the hot tier.
     pub once: bool,
 }
 
 /// A copy of a 206, for other clients with an equal range.
 #[derive(Debug, Default)]
 pub struct PartCopy {
-    /// Its headers as those clients get them, serialised.
+    /// Its serialised headers for those clients.
     pub headers: Vec<u8>,
     /// Whether it has a media type.
     pub typed: bool,
-    /// As much of its body as has come.
+    /// The part of its body that has arrived so far.
     pub body: Vec<u8>,
 }
 
-/// The largest page that may take the place of a body that passes, in bytes. Envoy resets a stream, amid the call, when it
-/// has to hold more of a body than its connection's buffer takes (64 KiB). A larger page is a reply.
+/// The largest page that may replace a passing body, in bytes. Envoy resets a stream during the host call if it has
+/// to hold more of a body than its connection's buffer takes (64 KiB). A larger page must be sent as a reply.
 const MOST_REPLACED_BYTES: usize = 16 << 10;
-/// The fault of a page that is larger.
+/// The error for a larger page.
 const TOO_LARGE: HostError = HostError { status: 2 };
 
-/// What replaces a response's body.
+/// The replacement of a response's body.
 #[derive(Debug, Default)]
 pub enum Body {
-    /// Nothing: it goes on as it is.
+    /// None: the body passes unchanged.
     #[default]
     Kept,
-    /// This page, which has not gone on yet.
+    /// This page, which has not been sent yet.
     Replaced(Vec<u8>),
-    /// A page that has gone on; the rest of the body is dropped.
+    /// A page that has been sent. The rest of the body is dropped.
     Dropped,
 }
 
 impl Body {
-    /// Handles a part of `size` bytes that passes; gives the size that it has then.
+    /// Handles a part of `size` bytes that passes. Returns its size after the replacement.
     pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<usize> {
         match self {
             Self::Kept => Ok(size),
@@ -199,7 +200,7 @@ impl Body {
     }
 }
 
-/// Which part of a response's body goes to the client.
+/// The part of a response's body that the client gets.
 #[derive(Clone, Copy, Debug)]
 pub enum Passing {
     /// All of it.
@@ -211,7 +212,7 @@ pub enum Passing {
 }
 
 impl Passing {
-    /// Lets through what the client wants of the next `size` bytes of the body.
+    /// Passes on the part of the next `size` bytes of the body that the client wants.
     pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
         match self {
             Self::Whole => Ok(()),
@@ -221,7 +222,7 @@ impl Passing {
     }
 }
 
-/// Keeps that part of the next `size` bytes. Only the start of a passing buffer can be dropped without a copy.
+/// Keeps the part `kept` of the next `size` bytes. Only the start of a passing buffer can be dropped without a copy.
 fn keep(host: &dyn Host, size: usize, kept: Range<usize>) -> host::Result<()> {
     if kept.end == size {
         host.drop_response_body(kept.start)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is counted for a site.
+//! Counters of a site.
 
 use std::cell::RefCell;
 
@@ -7,17 +7,17 @@ use sluice_core::metrics::Metric;
 
 use sluice_host::Host;
 
-/// The counters of a site, which are defined when something is counted for the first time.
+/// The counters of a site. Each is defined in the host when it is used for the first time.
 #[derive(Debug)]
 pub struct SiteCounters {
-    /// What the names end with; empty for the one site of an edge that has no name.
+    /// The end of the names. Empty for the only site of an edge, if it has no name.
     suffix: String,
-    /// The host's numbers, by [`Metric::index`]. A counter that the host refuses counts for the edge alone.
+    /// The host's numbers, by [`Metric::index`]. If the host refuses a counter, only the edge's counter counts.
     ids: RefCell<Vec<Option<Option<u32>>>>,
 }
 
 impl SiteCounters {
-    /// The counters of the site of that name.
+    /// Creates the counters of the site of that name.
     pub fn new(site: &str) -> Self {
         let suffix = match site {
             "" => String::new(),
@@ -29,7 +29,7 @@ impl SiteCounters {
         }
     }
 
-    /// The host's number of a counter of a named site.
+    /// The host's number of a counter. `None` for the site without a name.
     pub fn id(&self, host: &dyn Host, metric: Metric) -> Option<u32> {
         if self.suffix.is_empty() {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An in-flight request of EDGE. EDGE's callbacks, ORIGIN and the worker share its record.
+//! A request in EDGE from its start to its end. EDGE's callbacks, ORIGIN and the worker share its record.
 
 pub mod account;
 pub mod body;
@@ -29,7 +29,8 @@ use stand_in::StandIn;
 use crate::request::headers::Header;
 use sluice_host::headers::Headers;
 
-/// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
+/// The progress of the background calls for a request that may not lead or wait at once: a range, a HEAD, or a
+/// conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorCall {
     /// None yet.
@@ -38,11 +39,11 @@ pub enum PriorCall {
     Sized,
     /// The store was asked whether it has the object.
     Looked,
-    /// All that it can have, as a rule a fill that goes on without it.
+    /// No further call is possible. The last one was usually a background fill.
     Done,
 }
 
-/// The report of ORIGIN on a question of the store, where EDGE cannot see the reason in the response.
+/// The report of ORIGIN about a request from the store, if EDGE cannot see the reason in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginReport {
     /// ORIGIN reports nothing.
@@ -60,16 +61,16 @@ pub enum OriginReport {
     Lost,
 }
 
-/// The record of a request: what it is, and how far it has come.
+/// The record of a request: its properties, and its progress.
 #[derive(Debug)]
 pub struct EdgeRequest {
     /// Its context in EDGE.
     pub id: StreamId,
-    /// What it asks for.
+    /// The object that it requests.
     pub target: Rc<CanonicalTarget>,
     /// The hashes of its key.
     pub key: FlightKey,
-    /// The policy under which it came.
+    /// The policy under which it began.
     pub policy: NumberedPolicy,
     /// Whether the client asked with HEAD.
     pub head: bool,
@@ -77,65 +78,65 @@ pub struct EdgeRequest {
     pub for_others: bool,
     /// Whether its `Authorization` is hidden from the store, for ORIGIN.
     pub authenticated: bool,
-    /// What it takes to the origin beside its key.
+    /// The headers that it takes to the origin beside those of its key, as a hash.
     pub own_headers: OwnHeaders,
-    /// Whether others may get what it fetches, because its headers are few enough.
+    /// Whether others may get the response that it fetches, because its headers are few enough.
     pub may_share: bool,
-    /// Whether it may lead: others may get what it fetches, and the worker has room for a fill that its client may not
-    /// read.
+    /// Whether it may lead: others may get the response that it fetches, and the worker has room for a fill that its
+    /// client may not read.
     pub may_lead: bool,
-    /// Whether a call may bring what it asks for, once it is on its way to the store: it is a client's, for what all
-    /// clients may get.
+    /// Whether a call may fetch its object after the request has been sent to the store: a client sent it, and its
+    /// object is for all clients.
     pub may_call: bool,
     /// Conditions and a range, if it has any.
     pub demand: Option<Demand>,
-    /// Its headers as they came, which select a variant, where the store may have any under the key that it is asked for.
+    /// Its headers as received, which select a variant, if the store may have any variant under its key.
     pub selecting: Option<Rc<Headers>>,
-    /// What its client asks of caches, where the policy obeys.
+    /// The cache directives of its client, if the policy obeys them.
     pub control: RequestControl,
-    /// A visitor's request, for which a document may take the place of a missing object.
+    /// The visitor who sent it, if a document may replace a missing object.
     pub visit: Option<MissingObjectVisit>,
-    /// The missing object whose place its response takes.
+    /// The missing object that its response replaces.
     pub stand_in: Option<StandIn>,
-    /// How far it has come.
+    /// Its progress.
     pub progress: Progress,
     /// The body of its response, as it passes.
     pub body: PassingBody,
 }
 
-/// How far a request has come.
+/// The progress of a request.
 #[derive(Debug)]
 pub struct Progress {
     /// Facts for the access log.
     pub account: Rc<Account>,
     /// Its request to the store, as its link says.
     pub store_request: Cell<StoreRequest>,
-    /// How it goes on, unless it asks the store or the origin in a way of its own.
+    /// Its next step, unless its directives send it to the store or the origin without coalescing.
     pub next_step: Cell<Option<NextStep>>,
     /// Which background calls it has had.
     pub prior_call: Cell<PriorCall>,
     /// Its client's headers, for background calls on its behalf.
     pub headers: RefCell<Vec<Header>>,
-    /// The variant that the store has served it, where its own key does not tell.
+    /// The variant that the store has served to it, if its own key does not identify the variant.
     pub variant: RefCell<Option<Rc<CanonicalTarget>>>,
-    /// What it asks for a range of, if that goes to the origin ahead of the fill.
+    /// The representation of the object, if the request is for a range that is sent to the origin ahead of the fill.
     pub ahead_of: RefCell<Option<Rc<Representation>>>,
     /// Whether equal ranges wait for its response, and get it too.
     pub shares: Cell<bool>,
-    /// Whether the store was told to ask the origin first, after a soft purge.
+    /// Whether the store must ask the origin first, because of a soft purge.
     pub forced: Cell<bool>,
-    /// The report of ORIGIN on the store's question.
+    /// The report of ORIGIN about the request from the store.
     pub report: Cell<OriginReport>,
-    /// Whether its response goes into the store, which would lose the fill with this request.
+    /// Whether its response is being stored, so that the store would lose the fill with this request.
     pub fragile: Cell<bool>,
-    /// Whether the filter has answered it by itself.
+    /// Whether the filter has answered it without the store.
     pub answered: Cell<bool>,
-    /// Whether that answer has no media type, and Envoy gives it one that must go.
+    /// Whether that answer has no media type. Envoy adds one, which must be removed.
     pub answered_untyped: Cell<bool>,
 }
 
 impl Progress {
-    /// That of a request that has just come.
+    /// The progress of a request that has just arrived.
     fn new(account: Rc<Account>) -> Self {
         Self {
             account,
@@ -156,7 +157,7 @@ impl Progress {
 }
 
 impl Progress {
-    /// Takes the report that the store has lost the response, if there is that report.
+    /// Takes ORIGIN's report that the store has lost the response, and returns whether there was one.
     pub fn take_loss(&self) -> bool {
         let lost = self.report.get() == OriginReport::Lost;
         if lost {
@@ -167,7 +168,7 @@ impl Progress {
 }
 
 impl EdgeRequest {
-    /// A request that has just come.
+    /// Creates the record of a request that has just arrived.
     pub fn new(
         id: StreamId,
         key: FlightKey,
@@ -197,7 +198,7 @@ impl EdgeRequest {
         }
     }
 
-    /// This request as if it had just come, under the key of another variant.
+    /// Returns this request as if it had just arrived, under the key of another variant.
     pub fn retargeted(&self, key: FlightKey, target: Rc<CanonicalTarget>) -> Self {
         Self {
             for_others: self.for_others,
@@ -215,8 +216,8 @@ impl EdgeRequest {
         }
     }
 
-    /// The target of the variant that it wants, where its URL varies with `names`; `None` if one of its headers is too long
-    /// for a key, or they are not known.
+    /// The target of the variant that it wants, if its URL varies with `names`. `None` if one of its headers is too
+    /// long for a key, or if the headers are not known.
     pub fn variant(&self, names: &VaryNames) -> Option<CanonicalTarget> {
         let headers = self.selecting.as_ref()?;
         let mut variant = self.target.plain();
@@ -231,17 +232,17 @@ impl EdgeRequest {
         !self.head && demand.is_some_and(Demand::is_for_part)
     }
 
-    /// Whether it has the store looked at in front of any other call.
+    /// Whether a lookup precedes all other calls for it.
     pub fn looks_first(&self) -> bool {
         self.head || self.is_for_part()
     }
 
-    /// Whether the origin is to be asked for the object's size, as the store has been looked at.
+    /// Whether to ask the origin for the object's size, because the lookup is done.
     pub fn sizes_next(&self) -> bool {
         self.is_for_part() && self.progress.prior_call.get() == PriorCall::Looked
     }
 
-    /// Whether its whole answer may be a 304 or a 412.
+    /// Whether its complete answer may be a 304 or a 412.
     pub fn may_be_bodiless(&self) -> bool {
         let demand = self.demand.as_ref();
         demand.is_some_and(Demand::may_be_bodiless)
@@ -250,18 +251,18 @@ impl EdgeRequest {
             && self.stand_in.is_none()
     }
 
-    /// Whether its client asks for a range of what it has named, and of nothing that takes its place.
+    /// Whether its client wants a range of the object that it has named, not of a document that replaces the object.
     pub fn is_for_plain_part(&self) -> bool {
         self.is_for_part() && self.stand_in.is_none()
     }
 
-    /// Whether both get the same headers of one response: the policy makes them.
+    /// Whether both requests get the same headers of one response. The policy determines them.
     pub fn is_alike(&self, other: &Self) -> bool {
         self.target.cache_key() == other.target.cache_key()
             && self.policy.number == other.policy.number
     }
 
-    /// Whether its client has a part of one version, and wants more of that only.
+    /// Whether its client has a part of one version and wants more of that version only.
     pub fn is_for_one_version(&self) -> bool {
         self.demand.as_ref().is_some_and(Demand::has_if_range)
     }
@@ -273,23 +274,23 @@ impl EdgeRequest {
         asks && self.may_lead && self.may_be_bodiless()
     }
 
-    /// Whether its client may leave with a whole answer (304, 412, or a part) before the object has come that fills the
-    /// store.
+    /// Whether its client may have a complete answer (304, 412, or a part) and leave before the whole object is
+    /// stored.
     pub fn may_finish_early(&self) -> bool {
         !self.head && self.demand.is_some()
     }
 
-    /// Whether it is a HEAD that is not yet turned to the headers alone. A HEAD cannot fill the store: Envoy does not
-    /// survive a HEAD that is sent on as GET when its object is large. It does not wait for fills either, which nobody
-    /// can read before their end, and a background fill would let GETs wait in the same way. So if the store does not
-    /// have the object, HEADs share the headers alone, as an object of their own: no client waits for more than it asks
-    /// for, and the origin is asked for no more.
+    /// Whether it is a HEAD whose target is not the headers alone yet. A HEAD cannot fill the store: Envoy crashes if
+    /// a HEAD is forwarded as GET and its object is large. A HEAD does not wait for fills either, because they cannot
+    /// be read before their end, and a background fill would make GETs wait in the same way. Therefore, if the store
+    /// does not have the object, HEADs share the headers alone, as a separate object. So no client waits for more
+    /// than it requests, and the origin sends no more.
     pub fn shares_headers_only(&self) -> bool {
         self.head && !self.target.is_for_headers()
     }
 
-    /// This request as the coalescer knows it. A range does not lead unless what it would have to fetch
-    /// has been looked at.
+    /// This request as the coalescer knows it. A range may lead only after the object that it would have to fetch has
+    /// been looked up.
     pub fn request(&self) -> Request<'_> {
         Request {
             stream: self.id,
@@ -302,7 +303,7 @@ impl EdgeRequest {
         }
     }
 
-    /// Asks the coalescer how it goes on; `None` if it waits.
+    /// Asks the coalescer for its next step. `None` means that it waits.
     pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<NextStep> {
         let remembered = coalescer.remembered(self.key.key, turn.now);
         if !self.policy.policy.coalesce.enabled {
@@ -324,7 +325,7 @@ impl EdgeRequest {
         admitted
     }
 
-    /// The link towards ORIGIN.
+    /// The link that identifies the request to ORIGIN.
     pub fn link(&self) -> Link {
         Link {
             request: self.progress.store_request.get(),

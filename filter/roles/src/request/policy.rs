@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy under which a request has come.
+//! The policy under which a request began.
 
 use std::rc::Rc;
 
@@ -13,13 +13,13 @@ use super::counters::SiteCounters;
 /// The policy of a site and its number within this VM.
 #[derive(Clone, Debug)]
 pub struct NumberedPolicy {
-    /// Counts the policies that this VM has had.
+    /// The number of the policy, which increases with each policy that this VM has had.
     pub number: u32,
     /// The policy itself.
     pub policy: Rc<Policy>,
     /// Its settings for flights.
     pub flights: FlightPolicy,
-    /// The number of its site in this VM, which stays whatever sites come and go.
+    /// The number of its site in this VM, which does not change when sites are added or removed.
     pub site: SiteNumber,
     /// The counters of its site.
     pub counters: Rc<SiteCounters>,
@@ -35,7 +35,7 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// The sites with their policies, in the same order.
+    /// Creates the generation. The policies must have the order of the sites.
     pub const fn new(sites: Rc<Sites>, policies: Vec<NumberedPolicy>) -> Self {
         Self { sites, policies }
     }

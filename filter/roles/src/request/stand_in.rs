@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request that asks for a document in the place of an object that is known to be missing.
+//! A request for a document that replaces an object that is known to be missing.
 
 use sluice_core::website::Substitute;
 
-/// The missing object whose place a document takes.
+/// The missing object that a document replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct StandIn {
-    /// Which substitute it asks for.
+    /// The kind of document.
     pub substitute: Substitute,
     /// The bucket's status for the missing object.
     pub missing: u16,

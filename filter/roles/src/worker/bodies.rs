@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that their headers have not ended: EDGE waits for the first part of the body, which may be empty.
+//! Requests whose headers do not end them: EDGE waits for the first part of the body, which may be empty.
 
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
@@ -13,12 +13,12 @@ const BODY_MILLIS: Millis = 1_000;
 /// Timer period while EDGE waits.
 const WATCH_MILLIS: Millis = 100;
 
-/// What becomes of a request whose client sends nothing in time.
+/// The handling of a request whose client sends no body in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// It is answered with 408.
+    /// Answers the request with 408.
     Refused,
-    /// It goes on as it is, with whatever body follows.
+    /// Lets the request continue unchanged, with whatever body follows.
     Passes,
 }
 
@@ -35,12 +35,12 @@ pub struct AwaitedBodies {
 }
 
 impl AwaitedBodies {
-    /// Ends the wait. False if it has ended before.
+    /// Ends the wait. Returns false if it has ended already.
     pub fn end(&mut self, stream: StreamId) -> bool {
         self.awaited.remove(&stream).is_some()
     }
 
-    /// The timer period in which [`give_up_overdue`] is wanted.
+    /// The timer period in which [`give_up_overdue`] must be called.
     pub fn tick_period(&self) -> Option<Millis> {
         (!self.awaited.is_empty()).then_some(WATCH_MILLIS)
     }

@@ -16,10 +16,10 @@ use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use sluice_host::Host;
 
-/// Timer period while only the origin is waited for, however long it may take.
+/// Longest timer period while fills are under way, even if the origin may take longer.
 const LONGEST_WATCH_MILLIS: Millis = 1_000;
 const SHORTEST_WATCH_MILLIS: Millis = 50;
-/// The status of a request whose origin is silent.
+/// The status that is recorded for a request whose origin is silent.
 const GATEWAY_TIMEOUT: u16 = 504;
 
 /// A request of ORIGIN.
@@ -27,15 +27,15 @@ const GATEWAY_TIMEOUT: u16 = 504;
 struct Fill {
     context: u32,
     begun: Millis,
-    /// Until the response headers have come.
+    /// The stale response that the store may serve, until the response headers have arrived.
     fallback: Option<Fallback>,
-    /// The fallback has taken the place of the origin's answer.
+    /// Whether the fallback has replaced the origin's answer.
     given_up: bool,
-    /// What the store gets, where ranges of it can go ahead.
+    /// The representation that the store gets, if ranges of it can be sent ahead, and the progress of the body.
     brings: Option<(Rc<Representation>, FillProgress)>,
 }
 
-/// What the store serves if the origin does not answer in time.
+/// The stored response to serve if the origin does not answer in time.
 #[derive(Clone, Debug)]
 pub struct Fallback {
     /// The stored response.
@@ -44,15 +44,15 @@ pub struct Fallback {
     pub patience: Millis,
 }
 
-/// A fill whose origin has not begun its answer in time. Where the store has nothing to serve in its place, Envoy gives
-/// the origin up.
+/// A fill whose origin has not begun its answer in time. If the store has nothing to serve instead, Envoy's own
+/// timeout ends the fill.
 #[derive(Clone, Debug)]
 pub struct Overdue {
     /// The request of EDGE that caused it.
     pub stream: StreamId,
     /// ORIGIN's context.
     pub context: u32,
-    /// What the store serves in place of the answer.
+    /// The stored response to serve instead of the answer.
     pub revalidation: Rc<Revalidation>,
 }
 
@@ -60,13 +60,13 @@ pub struct Overdue {
 #[derive(Debug, Default)]
 pub struct Fills {
     fills: NumberMap<StreamId, Fill>,
-    /// The shortest time that an origin had to begin its answer, when those that are overdue were last looked for or
-    /// since.
+    /// The shortest patience among the fills that were under way at the last search for overdue ones, or that began
+    /// later.
     patience: Option<Millis>,
 }
 
 impl Fills {
-    /// A request goes to the origin.
+    /// Adds a fill: a request is being sent to the origin.
     pub fn begin(
         &mut self,
         stream: StreamId,
@@ -88,7 +88,7 @@ impl Fills {
         );
     }
 
-    /// Its response goes into the store: this, from `now` on.
+    /// Records that the response of a fill is stored from `now` on, as this representation.
     pub fn brings(&mut self, stream: StreamId, representation: Rc<Representation>, now: Millis) {
         if let Some(fill) = self.fills.get_mut(&stream) {
             let progress = FillProgress {
@@ -99,12 +99,12 @@ impl Fills {
         }
     }
 
-    /// What its response brings, and how far it has come.
+    /// The representation that a fill stores, and its progress.
     pub fn brought(&self, stream: StreamId) -> Option<(Rc<Representation>, FillProgress)> {
         self.fills.get(&stream)?.brings.clone()
     }
 
-    /// `size` more bytes of its body have come.
+    /// Counts `size` more bytes of the body of a fill.
     fn progress(&mut self, stream: StreamId, size: usize) {
         let fill = self.fills.get_mut(&stream);
         if let Some((_, progress)) = fill.and_then(|fill| fill.brings.as_mut()) {
@@ -112,7 +112,8 @@ impl Fills {
         }
     }
 
-    /// Its response headers have come. True if the fallback has taken their place.
+    /// Records that the response headers of a fill have arrived. Returns true if the fallback has replaced the
+    /// response.
     pub fn answer(&mut self, stream: StreamId) -> bool {
         self.fills.get_mut(&stream).is_some_and(|fill| {
             fill.fallback = None;
@@ -120,7 +121,8 @@ impl Fills {
         })
     }
 
-    /// ORIGIN's context has gone. False if another has taken its place, or its fallback has.
+    /// Removes a fill whose context in ORIGIN has ended. Returns false if another context or the fallback has
+    /// replaced it.
     pub fn end(&mut self, stream: StreamId, context: u32) -> bool {
         if self.context(stream) != Some(context) {
             return false;
@@ -135,13 +137,13 @@ impl Fills {
         self.fills.get(&stream).map(|fill| fill.context)
     }
 
-    /// The timer period in which [`Fills::overdue`] is wanted.
+    /// The timer period in which [`Fills::overdue`] must be called.
     pub fn tick_period(&self) -> Option<Millis> {
         let patience = self.patience?;
         Some(patience.clamp(SHORTEST_WATCH_MILLIS, LONGEST_WATCH_MILLIS))
     }
 
-    /// Those whose origin has not answered in time, each named once.
+    /// The fills whose origin has not answered in time. Returns each of them once.
     pub fn overdue(&mut self, now: Millis) -> Vec<Overdue> {
         let mut overdue = Vec::new();
         for (stream, fill) in &mut self.fills {
@@ -173,8 +175,8 @@ pub fn begin(worker: &mut Worker, stream: StreamId, context: u32, fallback: Opti
     worker.roots.restore(context);
 }
 
-/// The origin has failed a fill with `status`, and the store serves its stale response. `context` is that of this
-/// callback.
+/// Notes that the origin has failed a fill with `status` and that the store serves its stale response. `context` is
+/// that of the current callback.
 pub fn keep(
     worker: &mut Worker,
     stream: StreamId,
@@ -186,8 +188,8 @@ pub fn keep(
     keep_unwritten(worker, stream, revalidation, context);
 }
 
-/// The same of a failure that is the request's own ([`is_own_failure`]): another request leads, and the origin counts as
-/// well.
+/// Notes a failure that the request itself may have caused ([`is_own_failure`]). Another request leads, and the
+/// origin does not count as failing.
 pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, context: u32) {
     worker.requests.note_failure(stream, status, true);
     worker.turn(context, |coalescer, turn| {
@@ -195,8 +197,8 @@ pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, conte
     });
 }
 
-/// Whether the failure of the origin that a request for `cache_key` has met may be the fault of its own headers. See
-/// [`Coalescer::meet_failure`](sluice_core::coalescing::Coalescer::meet_failure).
+/// Whether the request's own headers may have caused the failure of the origin to answer a request for `cache_key`.
+/// See [`Coalescer::meet_failure`](sluice_core::coalescing::Coalescer::meet_failure).
 pub fn is_own_failure(worker: &mut Worker, stream: &EdgeRequest, cache_key: &str) -> bool {
     let (key, now) = (
         worker.keys.key_hash(cache_key),
@@ -207,14 +209,14 @@ pub fn is_own_failure(worker: &mut Worker, stream: &EdgeRequest, cache_key: &str
         .meet_failure(key, stream.id, stream.own_headers, now)
 }
 
-/// The origin has answered a request for `cache_key`, and has not failed.
+/// Records that the origin has answered a request for `cache_key` without a failure.
 pub fn origin_is_well(keys: &Keys, coalescer: &mut Coalescer, cache_key: &str) {
     let key = keys.key_hash(cache_key);
     coalescer.origin_is_well(key);
 }
 
-/// The store serves its stale response unwritten, and asks again the next time. The followers must know that the
-/// origin fails, or each of them would ask.
+/// Ends the flight while the store serves its stale response without writing it again; the next request revalidates
+/// it. The followers must learn that the origin fails, because otherwise each of them would ask the origin.
 pub fn keep_unwritten(
     worker: &mut Worker,
     stream: StreamId,
@@ -226,7 +228,7 @@ pub fn keep_unwritten(
     worker.end_flight(context, stream, FlightOutcome::Kept { until });
 }
 
-/// `size` more bytes of a fill's body have come.
+/// Records that `size` more bytes of a fill's body have arrived.
 pub fn progress(
     host: &dyn Host,
     coalescer: &mut Coalescer,
@@ -238,7 +240,7 @@ pub fn progress(
     coalescer.fill_progress(stream, host.monotonic_millis());
 }
 
-/// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.
+/// Ends a fill whose context in ORIGIN has ended. `complete` says whether the whole response has arrived.
 pub fn end(worker: &mut Worker, stream: StreamId, context: u32, complete: bool) {
     worker.wakeups.forget(context);
     if worker.fills.end(stream, context) && !complete {
@@ -248,7 +250,7 @@ pub fn end(worker: &mut Worker, stream: StreamId, context: u32, complete: bool) 
     }
 }
 
-/// Lets the store serve stale responses in the place of an origin that takes too long.
+/// Makes the store serve stale responses in place of the answers of an origin that takes too long.
 pub fn give_up_overdue(worker: &mut Worker) {
     for overdue in worker.fills.overdue(worker.host.monotonic_millis()) {
         worker.metrics.count(Metric::OriginOverdue, 1);

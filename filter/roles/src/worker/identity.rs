@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tells this worker from the others, and what all of them agree on, by way of shared data.
+//! Identity of a worker, and the values on which all workers agree through shared data.
 
 use std::hash::Hasher;
 
@@ -16,25 +16,25 @@ use sluice_store::{Vouching, store_path};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Level};
 
-/// What a worker is known by, and what its marks are made with.
+/// The number of a worker, its secrets and its name.
 #[derive(Debug)]
 pub struct Identity {
-    /// The number of this worker, past ones included.
+    /// The number of this worker. The numbers of past workers are not used again.
     pub worker: WorkerId,
-    /// The secrets of this VM, by which it vouches for requests.
+    /// The secrets with which this VM vouches for requests.
     pub vouching: Vouching,
-    /// The key of all hashes of keys, which is the same in all workers.
+    /// The key of all hashes of keys. All workers have the same one.
     hash_key: [u64; 2],
-    /// The secret of the names in the store, and of the hashes by which purges know URLs.
+    /// The secret of the file names in the store, and of the hashes by which purges identify URLs.
     pub store_secret: StoreSecret,
-    /// The name by which the cache calls itself.
+    /// The name of the cache in `Cache-Status` and `Via`.
     pub name: CacheName,
-    /// Whether HTTP origins are told of the edge in `Via`.
+    /// Whether requests to HTTP origins name the edge in `Via`.
     pub tells_via: bool,
 }
 
 impl Identity {
-    /// A new identity, and what the workers have agreed on.
+    /// Creates an identity, and agrees with the other workers on the shared values.
     ///
     /// # Errors
     /// The host refused a call.
@@ -51,12 +51,12 @@ impl Identity {
         })
     }
 
-    /// `:path` of `target` towards the store.
+    /// The `:path` of `target` in requests to the store.
     pub fn store_path(&self, target: &CanonicalTarget) -> String {
         store_path(&self.store_secret, target)
     }
 
-    /// What a request with these headers takes to the origin beside those of `key`.
+    /// The headers that a request takes to the origin beside those of `key`, as a hash.
     pub fn own_headers(&self, policy: &Policy, key: &str, headers: &Headers) -> OwnHeaders {
         let mut any = false;
         let hash = self.hash(|hasher| {
@@ -69,7 +69,7 @@ impl Identity {
         }
     }
 
-    /// A keyed hash, so that nobody can choose URLs that wait for each other.
+    /// A keyed hash, so that clients cannot choose URLs whose requests wait for each other.
     pub fn hash(&self, write: impl FnOnce(&mut SipHasher13)) -> KeyHash {
         let [low, high] = self.hash_key;
         let mut hasher = SipHasher13::new_with_keys(low, high);
@@ -78,8 +78,8 @@ impl Identity {
     }
 }
 
-/// The name of the cache: that of the environment, which the edges of a fleet share, else the usual one with a number that
-/// all workers of this process know.
+/// The name of the cache. It is that of the environment, which the edges of a fleet share, or else the usual name
+/// with a number on which the workers of this process agree.
 fn cache_name(host: &dyn Host) -> host::Result<CacheName> {
     let given = host.environment(NAME_VARIABLE)?;
     let given = given.filter(|given| !given.is_empty());
@@ -95,8 +95,8 @@ fn cache_name(host: &dyn Host) -> host::Result<CacheName> {
     Ok(CacheName::usual(number as u32))
 }
 
-/// The secret of the names in the store: that of the environment, with which a cache outlives this process, else one
-/// that all workers of this process know.
+/// The secret of the file names in the store. It is that of the environment, with which a cache outlives this
+/// process, or else one on which the workers of this process agree.
 fn store_secret(host: &dyn Host) -> host::Result<StoreSecret> {
     let given = host.environment(SECRET_VARIABLE)?;
     let secret = given.as_deref().and_then(StoreSecret::parse);

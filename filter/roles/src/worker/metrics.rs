@@ -13,8 +13,8 @@ use sluice_core::workers::Millis;
 use crate::request::policy::NumberedPolicy;
 use sluice_host::{self as host, Host, Level};
 
-/// The host's numbers of the metrics and what the gauges last said, by [`Metric::index`], and when each
-/// line of this code last logged.
+/// The host's numbers of the metrics and the last values of the gauges, by [`Metric::index`], and the time at which
+/// each line of code last logged.
 #[derive(Debug)]
 pub struct Metrics {
     host: Rc<dyn Host>,
@@ -24,7 +24,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Defines them all. One that the host refuses is not counted; requests do not suffer.
+    /// Defines all metrics. A metric that the host refuses is not counted; requests are not affected.
     pub fn define(host: Rc<dyn Host>) -> Self {
         let define = |metric: &Metric| host.define_metric(metric.kind(), metric.name()).ok();
         Self {
@@ -51,7 +51,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a response for a client that is not stored, for the site of that policy, if there is a reason.
+    /// Counts the reason for which a client's response is not stored, if there is one, for the site of that policy.
     pub fn count_uncacheable(&self, policy: &NumberedPolicy, reason: Option<UncacheableReason>) {
         if let Some(reason) = reason {
             self.count_of(policy, Metric::of_reason(reason));
@@ -65,7 +65,7 @@ impl Metrics {
         }
     }
 
-    /// Moves a gauge to this worker's present value. The host sums the workers' movements.
+    /// Sets a gauge to this worker's present value. The host adds up the changes of all workers.
     pub fn set_gauge(&self, metric: Metric, value: usize) {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         let mut gauges = self.gauges.borrow_mut();
@@ -77,8 +77,8 @@ impl Metrics {
         }
     }
 
-    /// Logs an abnormal event, at most one a second of each kind, by the caller's line of code. An event of one kind must
-    /// not hide another, such as the reason for which a bucket cannot be read.
+    /// Logs an abnormal event, at most one per second for each line of code that calls this. Events of one kind must
+    /// not hide others, such as the reason for which a bucket cannot be read.
     #[track_caller]
     pub fn warn(&self, message: impl FnOnce() -> String) {
         let (now, kind) = (self.host.monotonic_millis(), Location::caller());
@@ -91,7 +91,7 @@ impl Metrics {
         self.host.log(Level::Warn, &message());
     }
 
-    /// A host call has failed: counts it, and logs what came of it.
+    /// Counts a failed host call, and logs its consequence.
     #[track_caller]
     pub fn fault(&self, consequence: &str, error: HostError) {
         self.count(Metric::HostErrors, 1);
@@ -102,7 +102,7 @@ impl Metrics {
     #[track_caller]
     pub fn check(&self, result: host::Result<()>) {
         if let Err(error) = result {
-            self.fault("a request went on uncoalesced", error);
+            self.fault("a request continued without coalescing", error);
         }
     }
 

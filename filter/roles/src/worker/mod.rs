@@ -47,51 +47,51 @@ use crate::request::EdgeRequest;
 use crate::request::policy::{Generation, NumberedPolicy};
 use sluice_host::{self as host, Host};
 
-/// One worker's part of the filter.
+/// The state of the filter in one worker.
 #[derive(Debug)]
 pub struct Worker {
-    /// What runs it.
+    /// The host that runs the worker.
     pub host: Rc<dyn Host>,
     /// Counters, gauges, and the log.
     pub metrics: Rc<Metrics>,
-    /// What it is known by.
+    /// The number and the secrets of the worker.
     pub identity: Rc<Identity>,
-    /// What it knows of keys.
+    /// The hashes of keys, their purges, and facts about their responses.
     pub keys: Keys,
-    /// The part of this worker in coalescing. Its events go through [`Worker::turn`].
+    /// This worker's part of coalescing. Its events pass through [`Worker::turn`].
     pub coalescer: Coalescer,
-    /// The responses that the store is to make readable.
+    /// The responses that the store has yet to make readable.
     pub confirmations: Confirmations,
     /// The root contexts, with the timer and the queue.
     pub roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
-    /// The requests of EDGE whose clients are there.
+    /// The requests of EDGE whose clients are still connected.
     pub requests: OpenRequests,
-    /// Requests for whose body EDGE waits.
+    /// The requests for whose body EDGE waits.
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
     pub fills: Fills,
-    /// What it asks of the origin for nobody.
+    /// The budget of fills that no client reads.
     pub unread: UnreadFills,
-    /// Ranges that go to the origin ahead of a fill.
+    /// Ranges that are sent to the origin ahead of a fill.
     pub ahead: Ahead,
-    /// Requests of its own.
+    /// Background calls: requests that the worker makes itself.
     pub calls: Calls,
-    /// The purges that it carries out.
+    /// The purges that the worker carries out.
     pub purge_calls: PurgeCalls,
-    /// What waits for a turn of the root context.
+    /// Replies and requests that wait for a turn of the root context.
     pub wakeups: Wakeups,
-    /// What it knows of the store's room.
+    /// The last known state of the store's room.
     pub room: Room,
 }
 
 impl Worker {
-    /// Brings the worker under a new configuration, whose root context gets the timer and the queue. The first one
-    /// starts it.
+    /// Applies a new configuration. Its root context gets the timer and the queue. The first configuration creates
+    /// the worker.
     ///
     /// # Errors
-    /// What is wrong with the configuration, or what the host refused that the worker cannot do without.
+    /// The error in the configuration, or the failure of a host call without which the worker cannot run.
     pub fn configure(
         worker: &mut Option<Self>,
         host: &Rc<dyn Host>,
@@ -150,7 +150,7 @@ impl Worker {
         configuration: &[u8],
         sites: Sites,
     ) -> host::Result<Rc<Generation>> {
-        // Whatever may fail comes before the former root context loses the timer and the queue.
+        // These calls may fail, so they precede the former root context's loss of the timer and the queue.
         self.purge_calls.begin(&sites)?;
         self.roots.add(root);
         self.roots.register()?;
@@ -171,19 +171,20 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether it remembers a key, though what it knew of the key may be outdated.
+    /// Whether this worker has a hint for a key, even an outdated one.
     pub fn remembers(&mut self, cache_key: &str) -> bool {
         let key = self.keys.key_hash(cache_key);
         self.coalescer.hints().remembers(key)
     }
 
-    /// Whether it believes that the store serves a key as it is, so that requests for it neither lead nor wait.
+    /// Whether this worker believes that the store can serve a key without the origin. Requests for it neither lead
+    /// nor wait.
     pub fn believes_fresh(&mut self, key: KeyHash) -> bool {
         let now = self.host.monotonic_millis();
         self.coalescer.remembered(key, now) == Some(NextStep::Fresh)
     }
 
-    /// Forgets a request whose client has gone or has its response.
+    /// Forgets a request whose client has left or has its response.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(closed) = self.requests.close(stream) {
             if let Some(capture) = closed.body.capture.take() {
@@ -200,7 +201,7 @@ impl Worker {
         }
     }
 
-    /// Carries out a purge. Its receipt goes to `context`, once all workers and the journal have answered.
+    /// Carries out a purge. `context` gets the receipt after all workers and the journal have answered.
     ///
     /// # Errors
     /// The purge cannot be carried out now.
@@ -209,7 +210,8 @@ impl Worker {
         self.purge_calls.purge(keys, roots, context, order)
     }
 
-    /// Has the stored responses of these URLs of a site revalidated: an unsafe request has changed them (RFC 9111, 4.4).
+    /// Makes the store revalidate the responses of these URLs of a site, because an unsafe request has changed them
+    /// (RFC 9111, 4.4).
     pub fn invalidate(&mut self, policy: &Policy, urls: &[String]) {
         let (keys, roots) = (&mut self.keys, &mut self.roots);
         let mut scopes: Vec<_> = urls.iter().map(|url| keys.scope_of(url)).collect();
@@ -219,7 +221,8 @@ impl Worker {
         self.purge_calls.invalidate(keys, roots, site, &scopes);
     }
 
-    /// Has the stored responses of these cache groups revalidated: an unsafe request has changed them (RFC 9875, 3).
+    /// Makes the store revalidate the responses of these cache groups, because an unsafe request has changed them
+    /// (RFC 9875, 3).
     pub fn invalidate_groups(&mut self, policy: &Policy, groups: &[TagHash]) {
         let (keys, roots) = (&mut self.keys, &mut self.roots);
         let site = policy.site.name.as_str();
@@ -227,7 +230,7 @@ impl Worker {
             .invalidate_groups(keys, roots, site, groups);
     }
 
-    /// Puts a stored response out of reach that the store has spoilt.
+    /// Purges a stored response that the store has damaged.
     pub fn discard(&mut self, stream: &EdgeRequest) {
         let url = url_of(&stream.policy.policy, stream.target.url());
         let (keys, roots) = (&mut self.keys, &mut self.roots);
@@ -235,7 +238,7 @@ impl Worker {
         self.purge_calls.discard(keys, roots, url);
     }
 
-    /// Lets requests for a key whose object is too large go around the store for a while.
+    /// Marks a key whose object is too large as hit-for-miss, so that requests for it bypass the store for a while.
     fn mark_too_large(&mut self, key: KeyHash, policy: &NumberedPolicy) {
         let (most, now) = (policy.flights.hit_for_miss, self.host.monotonic_millis());
         let reason = UncacheableReason::TooLarge;
@@ -243,8 +246,8 @@ impl Worker {
         self.coalescer.hints().mark(key, reason, most, now);
     }
 
-    /// Lets requests for a key go around the store from now on, whose file is that of another, until the time that is given
-    /// back.
+    /// Marks a key whose file belongs to another key as hit-for-miss, so that requests for it bypass the store.
+    /// Returns when the mark expires.
     fn mark_mismatch(&mut self, key: KeyHash, policy: &NumberedPolicy) -> Millis {
         let now = self.host.monotonic_millis();
         let until = now.saturating_add(policy.flights.hit_for_miss);
@@ -254,7 +257,7 @@ impl Worker {
         until
     }
 
-    /// Publishes how much there is of everything.
+    /// Publishes the gauges.
     fn publish_gauges(&mut self) {
         let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
         self.metrics.set_gauge(Metric::ParkedNow, parked);

@@ -14,23 +14,23 @@ use sluice_core::workers::NumberMap;
 use crate::request::counters::SiteCounters;
 use crate::request::policy::{Generation, NumberedPolicy};
 
-/// The policies of the newest configuration, and those of former ones under which requests are on their way.
+/// The policies of the newest configuration, and those of former ones that requests still use.
 #[derive(Debug, Default)]
 pub struct Policies {
     newest: Option<Rc<Generation>>,
-    /// The hash of the newest configuration, which each root context of the worker is given.
+    /// The hash of the newest configuration. Every root context of the worker gets that configuration.
     configuration: u64,
     known: NumberMap<u32, NumberedPolicy>,
-    /// The names of all sites that there were, by their numbers.
+    /// The names of all sites, past ones included, by their numbers.
     names: Vec<String>,
     last: u32,
 }
 
 impl Policies {
-    /// Takes the sites of the newest configuration, and forgets the policies under which nothing is any more. A site
-    /// whose policy has not changed keeps its number, and what is known under it.
+    /// Installs the sites of the newest configuration, and forgets the policies that nothing uses any more. A site
+    /// whose policy has not changed keeps its number and what is stored under that number.
     pub fn renew(&mut self, configuration: &[u8], mut sites: Sites) -> Rc<Generation> {
-        // Root contexts and requests that came under a policy keep it.
+        // Root contexts and requests that began under a policy keep a reference to it.
         let former = self.newest.take();
         let mut policies = Vec::with_capacity(sites.sites.len());
         for site in &mut sites.sites {
@@ -56,7 +56,7 @@ impl Policies {
         generation
     }
 
-    /// The sites of the newest configuration, if it is this one.
+    /// The sites of the newest configuration, if `configuration` is the newest.
     pub fn of(&self, configuration: &[u8]) -> Option<Rc<Generation>> {
         let newest = self.newest.clone();
         newest.filter(|_| self.configuration == hash(configuration))
@@ -67,12 +67,12 @@ impl Policies {
         self.newest.as_ref()
     }
 
-    /// The policy of that number, if it is not long gone.
+    /// The policy of that number, unless it has been forgotten.
     pub fn get(&self, number: u32) -> Option<&NumberedPolicy> {
         self.known.get(&number)
     }
 
-    /// The policy of the site under which a key was made, which may be gone while requests for it are on their way.
+    /// The policy of the site under which a key was made. Requests for the key may outlive the site.
     pub fn of_key(&self, cache_key: &str) -> Option<&NumberedPolicy> {
         let newest = self.newest.as_ref();
         newest
@@ -84,7 +84,7 @@ impl Policies {
             })
     }
 
-    /// The weights of the sites, by their numbers. A site that is gone has none.
+    /// The weights of the sites, by their numbers. A removed site has the weight 0.
     pub fn shares(&self) -> Vec<u32> {
         let mut shares = vec![0; self.names.len()];
         let newest = self.newest.iter();
@@ -97,7 +97,7 @@ impl Policies {
         shares
     }
 
-    /// The number of the site of that name, which a site that comes back has again.
+    /// The number of the site of that name. A site that is configured again gets its old number.
     fn site(&mut self, name: &str) -> SiteNumber {
         let known = self.names.iter().position(|known| known == name);
         let position = known.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requests of EDGE whose clients are there, for ORIGIN and for the waiting lists.
+//! The requests of EDGE whose clients are still connected. ORIGIN and the waiting lists read them.
 
 use std::rc::Rc;
 
@@ -19,12 +19,12 @@ impl OpenRequests {
         self.requests.insert(request.id, Rc::clone(request));
     }
 
-    /// Removes a request whose client has gone or has its response.
+    /// Removes a request whose client has left or has its response.
     pub fn close(&mut self, id: StreamId) -> Option<Rc<EdgeRequest>> {
         self.requests.remove(&id)
     }
 
-    /// Returns a request while its client is there.
+    /// Returns a request while its client is connected.
     pub fn get(&self, id: StreamId) -> Option<Rc<EdgeRequest>> {
         self.requests.get(&id).cloned()
     }
@@ -43,7 +43,8 @@ impl OpenRequests {
         }
     }
 
-    /// Notes that the stored response expired while the request was on its way to the store, and is served nevertheless.
+    /// Notes that the stored response expired while the request was on its way to the store, and is served
+    /// nevertheless.
     pub fn note_late(&self, id: StreamId) {
         if let Some(request) = self.requests.get(&id) {
             request.progress.report.set(OriginReport::Late);

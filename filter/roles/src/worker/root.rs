@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the root context does for the worker: it has the timer and the queue, and all that waits for its turn.
+//! Work that the root context does for the worker: it has the timer and the queue, and runs everything that waits for
+//! its turn.
 
 use sluice_core::coalescing::Store as _;
 use sluice_core::workers::Millis;
@@ -10,7 +11,7 @@ use crate::worker::waking::resumption;
 use crate::worker::{Worker, bodies, fills};
 
 impl Worker {
-    /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
+    /// Makes up for the messages, answers to calls and turns that the former root context can no longer receive.
     pub(in crate::worker) fn resync(&mut self) {
         call_ends::fail_calls(self);
         self.purge_calls.requeue_journal();
@@ -22,8 +23,8 @@ impl Worker {
         self.roots.wake();
     }
 
-    /// Forgets a root context that goes. It may be the one with the timer and the queue and not the oldest: where a
-    /// policy is taken back before all requests under it have ended, Envoy goes on with the root context that it had.
+    /// Forgets a root context that ends. It may have the timer and the queue without being the oldest one: if a
+    /// policy is withdrawn before all requests under it have ended, Envoy returns to the earlier root context.
     pub fn lose_root(&mut self, root: u32) {
         if !self.roots.remove(root) {
             return;
@@ -33,7 +34,7 @@ impl Worker {
         self.resync();
     }
 
-    /// The shortest period in which somebody needs the timer, in milliseconds; 0 is none.
+    /// The shortest timer period that any part of the worker needs, in milliseconds; 0 means none.
     fn needed_period(&self) -> Millis {
         let needed = [
             self.coalescer.tick_period(),
@@ -47,7 +48,7 @@ impl Worker {
     }
 
     /// Starts the timer if it is needed, or shortens its period. Only [`Worker::tick`] lengthens the period or stops
-    /// the timer, so that one request after the other does not start and stop it.
+    /// the timer, so that successive requests do not start and stop it repeatedly.
     pub(in crate::worker) fn arm_timer(&mut self) {
         self.roots.shorten_period(self.needed_period());
     }
@@ -69,7 +70,7 @@ impl Worker {
             }
         }
         self.go_on_as_root();
-        // A request that was resumed may wait again, and a call has to be watched.
+        // A resumed request may wait again, and its call needs the timer.
         self.arm_timer();
         self.roots.restore(self.roots.serving());
     }
@@ -106,7 +107,7 @@ impl Worker {
         }
     }
 
-    /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
+    /// Handles the timer. Due work is also done here, in case no message arrives in the queue.
     pub fn tick(&mut self) {
         self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
         self.hear_store();
@@ -118,7 +119,7 @@ impl Worker {
         self.publish_gauges();
     }
 
-    /// Does the work that only the root context can do, or that had to wait for its turn.
+    /// Does the work that only the root context can do, or that waited for its turn.
     fn go_on_as_root(&mut self) {
         resumption::resume_some(self);
         self.send_answers();

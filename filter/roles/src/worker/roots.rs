@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The root contexts of this worker, with what only a root context has: the timer and the queue, by which workers tell
-//! each other.
+//! The root contexts of this worker. Only a root context has the timer and the queue through which workers send each
+//! other messages.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,25 +22,25 @@ pub struct Roots {
     metrics: Rc<Metrics>,
     /// This worker.
     worker: WorkerId,
-    /// All root contexts that have a policy and are there, in the order of their configuration.
+    /// All live root contexts that have a policy, in the order of their configuration.
     contexts: Vec<u32>,
-    /// The one whose callback runs, or has run last.
+    /// The root context whose callback runs, or ran last.
     serving: u32,
     queue: Option<Queue>,
-    /// The one that is called for messages.
+    /// The root context that is called for messages.
     receiver: u32,
-    /// The host's [`Host::first_root`] has gone.
+    /// Whether the host's [`Host::first_root`] has ended.
     first_is_gone: bool,
-    /// The queues of other workers, as far as they were needed.
+    /// The queues of other workers to which this worker has sent messages.
     queues: HashMap<WorkerId, Queue>,
-    /// The timer's period in milliseconds; 0 is none.
+    /// The timer's period in milliseconds; 0 means no timer.
     tick_period: Millis,
-    /// The effective context is another than that of the callback.
+    /// Whether the effective context differs from that of the callback.
     acting_as_other: Cell<bool>,
 }
 
 impl Roots {
-    /// No root context of `worker` yet.
+    /// The roots of `worker`, without any root context yet.
     pub fn new(host: Rc<dyn Host>, metrics: Rc<Metrics>, worker: WorkerId) -> Self {
         Self {
             host,
@@ -63,7 +63,7 @@ impl Roots {
         self.serving = context;
     }
 
-    /// Forgets a root context that goes. True if another has to take over the timer and the queue.
+    /// Forgets a root context that ends. Returns true if another one has to take over the timer and the queue.
     pub fn remove(&mut self, context: u32) -> bool {
         self.first_is_gone |= self.host.first_root() == Some(context);
         let serves = self.serves(context);
@@ -72,7 +72,7 @@ impl Roots {
         serves && !self.contexts.is_empty()
     }
 
-    /// The newest root context, which has the timer; 0 is none.
+    /// The newest root context, which has the timer; 0 means none.
     fn newest(&self) -> u32 {
         self.contexts.last().copied().unwrap_or(0)
     }
@@ -82,21 +82,21 @@ impl Roots {
         context == self.newest() || context == self.receiver
     }
 
-    /// Notes that a callback of this root context begins. The calls that it makes are answered to it.
+    /// Notes that a callback of this root context begins. Answers to calls that it makes are delivered to it.
     pub fn begin_callback(&mut self, context: u32) {
         self.serving = context;
     }
 
-    /// The root context whose callback runs, or that has served last.
+    /// The root context whose callback runs, or ran last.
     pub fn serving(&self) -> u32 {
         self.serving
     }
 
-    /// Makes a root context the receiver of this worker's queue: the VM's first one, or the newest where that has gone.
-    /// When a VM has died, the host calls its successor for messages to it, by the same number. The SDK does not survive
-    /// that where the number is a stream's, which that of the first root context never is.
+    /// Makes a root context the receiver of this worker's queue: the VM's first one, or the newest one if the first
+    /// has ended. After a VM has died, the host delivers the VM's messages to the same context number in the next VM.
+    /// The SDK aborts if that number belongs to a stream. The number of the first root context never does.
     pub fn register(&mut self) -> host::Result<()> {
-        // It may have gone before this worker began.
+        // The first root context may have ended before this worker began.
         let first = self.host.first_root().filter(|first| {
             self.first_is_gone = self.first_is_gone || self.act_as(*first).is_err();
             !self.first_is_gone
@@ -108,44 +108,44 @@ impl Roots {
         self.restore(self.newest());
         self.queue = Some(queue);
         self.receiver = receiver;
-        // The timer of the former root context has stopped with it.
+        // The timer of the former root context stopped with that context.
         self.tick_period = 0;
         Ok(())
     }
 
-    /// Directs the host calls that follow at another context.
+    /// Makes another context the target of the following host calls.
     pub fn act_as(&self, context: u32) -> host::Result<&dyn Host> {
         self.acting_as_other.set(true);
         self.host.act_as(context)?;
         Ok(&*self.host)
     }
 
-    /// Directs the host calls that follow at the newest root context, which has the timer.
+    /// Makes the newest root context, which has the timer, the target of the following host calls.
     fn act_as_root(&self) -> host::Result<&dyn Host> {
         self.act_as(self.newest())
     }
 
-    /// Directs host calls at `context` again, which is that of the callback, if they went elsewhere.
+    /// Makes `context`, which is that of the callback, the target of host calls again, if another one was.
     pub fn restore(&self, context: u32) {
         if self.acting_as_other.take() {
             self.metrics.check(self.host.act_as(context));
         }
     }
 
-    /// Gives the queue and the timer to those root contexts that are left, and stops the timer.
+    /// Gives the queue and the timer to the remaining root contexts, and stops the timer.
     pub fn take_over(&mut self) -> host::Result<()> {
         self.register()?;
         self.act_as_root()?.set_tick_period(0)
     }
 
-    /// Asks for a turn of the root context that has the queue, after this callback.
+    /// Requests a turn of the root context that has the queue, after this callback.
     pub fn wake(&self) {
         if let Some(queue) = self.queue {
             self.metrics.check(self.host.enqueue(queue, &[]));
         }
     }
 
-    /// The next message in this worker's queue. What does not decode is the request for a turn.
+    /// The next message in this worker's queue. A message that cannot be decoded is a request for a turn.
     pub fn receive(&self) -> host::Result<Option<Vec<u8>>> {
         self.queue
             .map_or(Ok(None), |queue| self.host.dequeue(queue))
@@ -164,7 +164,7 @@ impl Roots {
         self.host.enqueue(queue, &message.encode())
     }
 
-    /// Sends a message to other workers; `fault` is logged for each that it does not reach.
+    /// Sends a message to other workers. Logs `fault` for each worker that the message does not reach.
     pub fn spread(&mut self, others: &[WorkerId], message: &Message, fault: &'static str) {
         for &other in others {
             if let Err(error) = self.send(other, message) {

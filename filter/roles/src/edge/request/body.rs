@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The body of a client's request that its headers have not ended. HTTP/2 may end a request without a body by an empty
+//! The body of a client's request whose headers do not end it. HTTP/2 may end a request without a body by an empty
 //! frame or by trailers, HTTP/1.1 by an empty chunk.
 //!
-//! Envoy's cache filter ignores a request that its headers do not end, whatever follows. So a request that proves to have
-//! no body comes back to EDGE by the background listener, where its headers end it, and is coalesced like any other.
+//! Envoy's cache filter ignores a request that does not end with its headers, whatever follows. Therefore a request
+//! that proves to have no body is sent back to EDGE through the background listener. There it ends with its headers,
+//! and is coalesced like any other.
 
 use super::headers::strip_internal;
 use crate::edge::{Edge, Refusal, State};
@@ -22,8 +23,8 @@ use sluice_host::{Action, Host, Map};
 use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Link, StoreRequest};
 
 impl Edge {
-    /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further
-    /// with a body; towards an HTTP origin it has what it needs to pass.
+    /// Waits for the body of a request that the store would answer if it had no body. If the origin is a bucket, a
+    /// request with a body is refused. A request to an HTTP origin already has the headers with which it passes.
     pub(in crate::edge) fn await_body(&mut self, worker: &mut Worker) -> Action {
         let late = if self.is_for_bucket() {
             Late::Refused
@@ -40,7 +41,7 @@ impl Edge {
         matches!(self.policy.policy.origin, Origin::Bucket(_))
     }
 
-    /// The first part of the body has come, with `bytes` or without, or trailers in its place.
+    /// Handles the first part of the body, with or without `bytes`, or trailers in its place.
     pub(in crate::edge) fn take_body(
         &mut self,
         host: &dyn Host,
@@ -55,7 +56,7 @@ impl Edge {
         let waited = worker.bodies.end(self.id);
         let passes = matches!(self.state, State::Passed(..));
         let outcome = match (waited, bytes) {
-            // The wait has ended before, in one way or the other.
+            // The wait has ended already.
             (false, _) if passes => return Action::Continue,
             (false, _) => return Action::Pause,
             (true, true) if passes => {
@@ -77,8 +78,8 @@ impl Edge {
         }
     }
 
-    /// Sends a request without a body back to EDGE, by way of the hop, whose codec leaves the empty body out where the
-    /// length is known. The guard lets it out under its canonical path.
+    /// Sends a request without a body back to EDGE through the hop. The hop's codec omits the empty body because the
+    /// length is known. The guard accepts the request under its canonical path.
     fn send_back(&mut self, host: &dyn Host) -> Result<(), HostError> {
         let headers = host.headers(Map::Request)?;
         let state = std::mem::replace(&mut self.state, State::Background);
@@ -108,7 +109,7 @@ impl Edge {
     }
 }
 
-/// Makes of a request that has come back what its client has sent.
+/// Restores the headers that the client sent, in a request that was sent back.
 pub fn restore(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     strip_internal(host, headers)?;
     host.remove_header(Map::Request, "content-length")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The headers of a request on its way to the store.
+//! The headers of a request to the store.
 
 use sluice_core::admission::RequestFacts;
 use sluice_core::host::HostError;
@@ -14,7 +14,7 @@ use crate::worker::identity::Identity;
 use sluice_host::headers::Headers;
 use sluice_host::{Host, Map};
 
-/// Takes from a client's request what only the filter may say.
+/// Removes the headers that only the filter may set from a client's request.
 pub fn strip_internal(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     headers
         .iter()
@@ -22,8 +22,8 @@ pub fn strip_internal(host: &dyn Host, headers: &Headers) -> Result<(), HostErro
         .try_for_each(|(name, _)| host.remove_header(Map::Request, name))
 }
 
-/// Gives the request its canonical target in the place of the one that was `sent`. `path` is that towards the store, or
-/// towards the origin. The scheme is part of Envoy's key but not of ours.
+/// Replaces the target that was `sent` by the canonical one. `path` is the path in the store, or that at the origin.
+/// The scheme is part of Envoy's key but not of Sluice's.
 pub fn set_target(
     host: &dyn Host,
     headers: &Headers,
@@ -46,8 +46,8 @@ pub fn set_target(
     Ok(())
 }
 
-/// Passes on to the store what the client wants of it; the store's request of one that goes there by itself.
-/// A HEAD is not worth a validation.
+/// Sets the client's directives for the store. Returns the request to the store if these directives exempt the
+/// client's request from coalescing. A HEAD does not cause a validation.
 pub fn ask_the_store(
     host: &dyn Host,
     way: &ClientDemand,
@@ -64,7 +64,7 @@ pub fn ask_the_store(
     Ok(Some(request))
 }
 
-/// The store obeys what is asked for here, which is the filter's to ask.
+/// Removes the headers that the store obeys, because only the filter may set them.
 fn keep_to_the_store(
     host: &dyn Host,
     facts: &RequestFacts<'_>,
@@ -81,8 +81,9 @@ fn keep_to_the_store(
     Ok(())
 }
 
-/// Gives a request of the filter's own its path with qualifiers, which Envoy takes from nobody but a filter, and the
-/// headers that they name: the listener has set some itself, such as `X-Forwarded-Proto`.
+/// Sets the path with qualifiers on a request of the filter, because Envoy accepts such a path only from a filter.
+/// Also sets the headers that the qualifiers name, because the listener has overwritten some, such as
+/// `X-Forwarded-Proto`.
 pub fn take_path(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     let Some(Ok(path)) = headers.get(PATH_HEADER).map(FieldValue::text) else {
         return Ok(());
@@ -92,8 +93,8 @@ pub fn take_path(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     host.remove_header(Map::Request, PATH_HEADER)
 }
 
-/// Gives a client's request the form in which the store sees it: its `target`, and nothing that the store would obey
-/// or that a fill must not see.
+/// Changes a client's request into the form that the store sees. It has `target`, and no header that the store would
+/// obey or that a fill must not see.
 pub fn prepare(
     host: &dyn Host,
     identity: &Identity,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A client's request: its target and key become canonical, and the coalescer decides how it goes on.
+//! A client's request: its target and key become canonical, and the coalescer decides on its next step.
 
 mod body;
 mod headers;
@@ -40,17 +40,17 @@ use headers::{ask_the_store, prepare, set_target, strip_internal};
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
-/// What a request for a page of a site seeks.
+/// The object that a request for a page of a site needs.
 #[derive(Default)]
 struct Sought {
-    /// The visitor, where the page itself is sought.
+    /// The visitor, if the page itself is requested.
     visit: Option<MissingObjectVisit>,
-    /// The document that takes the page's place.
+    /// The document that replaces the page.
     stand_in: Option<StandIn>,
 }
 
 impl Edge {
-    /// Handles the request's headers. Without the worker a cacheable request goes on uncoalesced, around the store.
+    /// Handles the request's headers. Without the worker a cacheable request bypasses the store and is not coalesced.
     pub(in crate::edge) fn receive(
         &mut self,
         host: &dyn Host,
@@ -94,7 +94,7 @@ impl Edge {
         self.receive_for_site(host, worker, headers, end_of_stream)
     }
 
-    /// Handles the headers of a client's request, whose site is known.
+    /// Handles the headers of a client's request after its site is known.
     fn receive_for_site(
         &mut self,
         host: &dyn Host,
@@ -131,7 +131,7 @@ impl Edge {
                 self.state = State::Awaiting(target);
                 return Ok(self.await_body(worker));
             }
-            // The client sends its body only when the origin wants it (RFC 9110, 10.1.1).
+            // The client sends its body only if the origin wants it (RFC 9110, 10.1.1).
             (Disposition::AwaitsBody, Some(_)) if headers.has("expect") => PassReason::Body,
             (Disposition::AwaitsBody, Some(worker)) => {
                 self.go_around(host, PassReason::Body, &facts, target, headers)?;
@@ -151,7 +151,8 @@ impl Edge {
         self.go_around(host, reason, &facts, target, headers)
     }
 
-    /// Refuses a request whose URL names no object, or sends it to the directory that the URL is without its slash.
+    /// Refuses a request whose URL names no object, or redirects it to the directory if its URL lacks the slash at
+    /// the end.
     fn turn_away(
         &mut self,
         worker: Option<&mut Worker>,
@@ -177,13 +178,13 @@ impl Edge {
         }
     }
 
-    /// Whether the request has come through this cache before (RFC 8586).
+    /// Whether the request has already passed through this cache (RFC 8586).
     fn has_come_back(&self, headers: &Headers) -> bool {
         let mut lines = headers.iter().filter(|(name, _)| *name == CDN_LOOP);
         lines.any(|(_, line)| self.identity.name.is_listed_in(line))
     }
 
-    /// Handles a cacheable request: for an object, or for the document that is known to take its place.
+    /// Handles a cacheable request: for an object, or for the document that is known to replace it.
     fn visit(
         &mut self,
         worker: &mut Worker,
@@ -195,7 +196,7 @@ impl Edge {
         let authenticated = facts.shows_credentials(policy);
         let visitor =
             MissingObjectVisit::of(policy, &target, facts.target.path, || headers.get("accept"));
-        // What takes the place of a missing object is fetched without credentials.
+        // A substitute for a missing object is fetched without credentials.
         let Sought { visit, stand_in } = match visitor.filter(|_| !authenticated) {
             Some(visitor) => match self.seek(worker, visitor, &mut target)? {
                 Some(sought) => sought,
@@ -253,7 +254,7 @@ impl Edge {
         self.admit(worker, stream, &way)
     }
 
-    /// What a request takes to the origin beside its key, which does not matter to a hit.
+    /// The headers that a request takes to the origin beside those of its key. A hit does not need them.
     fn own_headers(
         &self,
         worker: &mut Worker,
@@ -269,8 +270,8 @@ impl Edge {
             .own_headers(policy, target.cache_key(), headers)
     }
 
-    /// Looks what is known of the page that a visitor asks for, and turns `target` to the document that takes its place if
-    /// there is one. `None` if the visitor has been sent elsewhere.
+    /// Checks whether the page that a visitor requests is known to be missing. If a document replaces it, changes
+    /// `target` to that document. Returns `None` if the visitor was redirected.
     fn seek(
         &mut self,
         worker: &mut Worker,
@@ -316,7 +317,7 @@ impl Edge {
         Ok(worker.keys.flight_key(target))
     }
 
-    /// Answers with a hot copy, if the worker has one. True if it has.
+    /// Answers with a hot copy, if the worker has one. Returns whether it has.
     fn answer_hot(
         &mut self,
         worker: &Worker,
@@ -341,7 +342,7 @@ impl Edge {
         Ok(true)
     }
 
-    /// The client's cache directives, where the policy obeys them. `asks` says whether there are any.
+    /// The client's cache directives, if the policy obeys them. `asks` says whether there are any.
     pub(in crate::edge) fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
         if !asks || self.policy.policy.request.cache_control == Obedience::Ignore {
             return RequestControl::default();
@@ -351,7 +352,7 @@ impl Edge {
         RequestControl::parse(cache_control, headers.get("pragma"))
     }
 
-    /// How the client's directives let its request go on.
+    /// The handling of a request that its client's directives demand.
     pub(in crate::edge) fn way(
         &self,
         control: RequestControl,
@@ -361,7 +362,7 @@ impl Edge {
         control.way(rule.stale_while_revalidate.as_secs())
     }
 
-    /// Lets a request go on around the store.
+    /// Makes a request bypass the store.
     fn go_around(
         &mut self,
         host: &dyn Host,
@@ -390,7 +391,7 @@ impl Edge {
         Ok(Action::Continue)
     }
 
-    /// Lets the coalescer decide how a cacheable request goes on.
+    /// Has the coalescer decide on the next step of a cacheable request.
     pub(in crate::edge) fn admit(
         &mut self,
         worker: &mut Worker,
@@ -424,7 +425,7 @@ impl Edge {
         }
     }
 
-    /// Has a request with credentials look whether the store has a response that it may share.
+    /// Makes a request with credentials look for a stored response that it may share.
     fn look(&mut self, worker: &mut Worker, stream: &Rc<EdgeRequest>) -> Result<Action, Refusal> {
         match authorization_sharing::look(worker, stream) {
             Some(next_step) => {
@@ -437,7 +438,7 @@ impl Edge {
 
     fn answer_preflight(&mut self, host: &dyn Host) -> Result<(), HostError> {
         self.state = State::Answered;
-        // The answer says all by itself.
+        // The answer to a preflight is complete without further CORS headers.
         let cors = self.cors.take();
         match (cors, self.cors_policy()) {
             (Some(cors), Some(policy)) => cors.answer_preflight(host, &self.identity.name, policy),
@@ -446,7 +447,7 @@ impl Edge {
     }
 }
 
-/// Why a request goes around the store that might be answered from it.
+/// The reason for which a request bypasses the store although it is cacheable.
 const fn why_around(keyed: &Result<FlightKey, HeaderTooLong>, way: &ClientDemand) -> PassReason {
     match (keyed, way) {
         (Err(HeaderTooLong), _) => PassReason::Vary,

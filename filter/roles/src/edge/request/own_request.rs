@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests of the filter's own, which come back to EDGE by the background listener.
+//! Requests of the filter, which arrive in EDGE through the background listener.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ use sluice_host::headers::Headers;
 use sluice_host::{Action, Map};
 
 impl Edge {
-    /// Handles a request of the filter's own, whose target is canonical.
+    /// Handles a request of the filter. Its target is already canonical.
     pub(in crate::edge) fn receive_own(
         &mut self,
         worker: &mut Worker,
@@ -52,7 +52,7 @@ impl Edge {
         }
     }
 
-    /// Leads for the requests that wait for this call, unless there is no need.
+    /// Leads for the requests that wait for this call, unless they do not need that any more.
     fn receive_fill(
         &mut self,
         worker: &mut Worker,
@@ -83,7 +83,7 @@ impl Edge {
                 resumption::send(worker, &stream, StoreRequest::Lead)?;
                 Action::Continue
             }
-            // Another leads, and may leave.
+            // Another request leads, and its client may leave, so this one waits.
             None => Action::Pause,
             Some(_) => {
                 stream.progress.answered.set(true);
@@ -95,7 +95,7 @@ impl Edge {
         Ok(action)
     }
 
-    /// Has the store revalidate a response that no client waits for.
+    /// Makes the store revalidate a response for which no client waits.
     fn receive_refresh(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let key = worker.keys.flight_key(&call.target);
@@ -107,7 +107,7 @@ impl Edge {
         Ok(Action::Continue)
     }
 
-    /// Handles a request for a document, as if a client without conditions had sent it.
+    /// Handles a request for a document like that of a client without conditions.
     fn receive_for_substitute(
         &mut self,
         worker: &mut Worker,
@@ -156,7 +156,7 @@ impl Edge {
         self.admit(worker, stream, &way)
     }
 
-    /// Fetches around the store what the file of another key hides, or what has no key of its own.
+    /// Fetches an object around the store, because the file of another key hides it or it has no key.
     fn receive_around(
         &mut self,
         worker: &mut Worker,

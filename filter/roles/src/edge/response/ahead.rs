@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The response to a range that went to the origin ahead of the fill of its object, and its copy for equal ranges.
+//! The response to a range that was sent to the origin ahead of the fill of its object, and its copy for equal
+//! ranges.
 
 use crate::worker::identity::Identity;
 use std::rc::Rc;
@@ -21,8 +22,8 @@ use sluice_host::{self as host, Action, Map};
 /// The detail of such a response in `Cache-Status`.
 pub const DETAIL: &str = "range-ahead";
 
-/// Makes of the response what its client demands: the origin sends a 200 where it has another version by now. Not every
-/// origin heeds `If-Range`: a client that has a part of one version gets none of another.
+/// Turns the response into the one that its client demands, because the origin sends a 200 if the object has changed.
+/// Not every origin obeys `If-Range`. A client that has a part of one version must not get a part of another.
 pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> host::Result<Action> {
     let headers = worker.host.headers(Map::Response)?;
     let ahead_of = stream.progress.ahead_of.borrow().clone();
@@ -45,7 +46,7 @@ pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> ho
     deliver(&*worker.host, stream, status, true, None)
 }
 
-/// Whether the response may go to other clients. The fill decides for how long.
+/// Whether other clients may get the response. The fill determines how long the object is fresh.
 fn may_share(headers: &Headers) -> bool {
     const FORBIDDING: [&str; 3] = ["private", "no-store", "no-cache"];
     let control = headers.joined("cache-control");
@@ -59,7 +60,7 @@ fn may_share(headers: &Headers) -> bool {
     small && !headers.has("set-cookie") && !FORBIDDING.iter().any(|word| control.contains(word))
 }
 
-/// A copy of the response, still without the body.
+/// A copy of the response, without the body yet.
 fn copy_of(identity: &Identity, stream: &EdgeRequest, headers: &Headers) -> PartCopy {
     let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(206);
     let status = status.collapsed().detail(DETAIL);
@@ -76,7 +77,8 @@ fn copy_of(identity: &Identity, stream: &EdgeRequest, headers: &Headers) -> Part
     }
 }
 
-/// Copies a part of `size` bytes of the body that passes. At its end those get the copy who wait with an equal range.
+/// Copies a part of `size` bytes of the body that passes. At its end, sends the copy to the requests that wait with
+/// an equal range.
 pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     let Some(mut copy) = stream.body.part.take() else {
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the rule of a path wants clients to see: headers, and a `Cache-Control` of the edge's own.
+//! Headers that the rule of a path sets for clients, with the edge's `Cache-Control`.
 
 use sluice_core::freshness::may_be_kept_downstream;
 use sluice_core::http::syntax::field_value::FieldValue;
@@ -7,8 +7,8 @@ use sluice_core::policy::{Policy, Rule};
 
 use sluice_host::{self as host, Host, Map};
 
-/// Gives the response, as the client gets it but for its validity as a whole or a part, what the rule
-/// of its path wants. `stored` says that it is one for all.
+/// Sets the client's headers by the rule of the path. Conditions and ranges are applied later. `stored` says that the
+/// response is for all clients.
 pub fn add_client_headers(
     host: &dyn Host,
     policy: &Policy,
@@ -26,11 +26,11 @@ pub fn add_client_headers(
     }
     host.set_header(Map::Response, "cache-control", told)?;
     host.remove_header(Map::Response, "expires")?;
-    // It counts from when the client gets it, whatever time the response has spent here.
+    // The lifetime begins when the client gets the response, however long the response has been stored here.
     host.remove_header(Map::Response, "age")
 }
 
-/// Gives the response the headers of the rule and leaves its `Cache-Control` alone.
+/// Sets the headers of the rule, and leaves the response's `Cache-Control` unchanged.
 pub fn add_headers(host: &dyn Host, rule: &Rule) -> host::Result<()> {
     rule.headers
         .iter()

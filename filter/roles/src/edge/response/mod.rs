@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! EDGE's part in a response: it tells the coalescer what has come, and makes of it what the client should see.
+//! The response in EDGE: EDGE reports it to the coalescer, and turns it into the one that the client should see.
 
 pub(in crate::edge) mod ahead;
 mod client_headers;
@@ -44,10 +44,10 @@ use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
 use variants::Recognized;
 
-/// How long a purged response is served after the origin has failed, before the origin is asked again.
+/// How long a purged response is served after a failure of the origin, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
 
-/// Handles the response to a request that went around the store by its own nature.
+/// Handles the response to a request whose method or headers made it bypass the store.
 pub fn respond_passed(
     worker: &Worker,
     reason: PassReason,
@@ -144,7 +144,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     finish(worker, stream, fields.content_length(), &served)
 }
 
-/// The marked response as it has come to a request, with what the worker knows of it.
+/// The marked response as a request has received it, with the facts that the worker knows about it.
 pub fn served_to<'a>(
     host: &dyn Host,
     identity: &Identity,
@@ -167,11 +167,11 @@ pub fn served_to<'a>(
     Served::of(entry, fields, &arrival)
 }
 
-/// Confirms the response after a soft purge, has it refreshed if it is stale, and leaves an origin alone that has
-/// failed.
+/// Confirms the response after a soft purge, starts a refresh if it is stale, and delays further requests to an
+/// origin that has failed.
 fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
-    // What a leader brings is confirmed once the store is seen to have it: until then it serves what was purged. Nobody
-    // looks whether it takes another's fill.
+    // The probe confirms a leader's response when the store has it; until then the store serves the purged object. No
+    // probe follows a lone request's fill, so it is confirmed here.
     let revalidated = served.own && served.entry.stored && served.entry.revalidated;
     let leads = stream.progress.store_request.get() == StoreRequest::Lead;
     if stream.progress.forced.get() && revalidated && !leads {
@@ -187,8 +187,8 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     }
 }
 
-/// Makes the response's headers what the client should see, but for the place of a missing object and for what it
-/// demands.
+/// Turns the response's headers into the headers for the client. The caller applies substitutes for missing objects,
+/// conditions and ranges.
 fn restore(
     host: &dyn Host,
     identity: &Identity,
@@ -231,8 +231,8 @@ fn restore(
     add_status_of(host, identity, stream, status)
 }
 
-/// Passes on a response that the store does not get, though others may: to the followers on this worker as well, by a
-/// copy, if it is small, and else to its own client only.
+/// Passes on a response that other clients may get but the store does not. If it is small, the followers on this
+/// worker get a copy. Otherwise only its own client gets it.
 fn share_unstored(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -263,14 +263,14 @@ fn share_unstored(
         hot::share_nothing(worker, stream, once);
     }
     if !served.has_age && served.age == 0 {
-        // Its own client has it from the origin (RFC 9111, 5.1).
+        // The client of this request has it from the origin (RFC 9111, 5.1).
         worker.host.remove_header(Map::Response, "age")?;
     }
     Ok(())
 }
 
-/// Holds a missing object's response for its substitute, copies a hit for the hot tier, and makes of the response
-/// what its client demands.
+/// Holds a missing object's response for its substitute, copies a hit for the hot tier, and applies the client's
+/// conditions and range.
 fn finish(
     worker: &mut Worker,
     stream: &Rc<EdgeRequest>,
@@ -303,13 +303,13 @@ fn finish(
     delivered
 }
 
-/// The reason for which the origin's response to this very request is not stored, if it is not.
+/// The reason for which the origin's response to this request is not stored, if it is not.
 fn reason_of(stream: &EdgeRequest, served: &Served<'_>) -> Option<UncacheableReason> {
     let reason = stream.progress.account.uncacheable();
     reason.filter(|_| served.own && !served.entry.stored)
 }
 
-/// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
+/// Whether the store has served a whole object unchanged, to a request without further demands.
 fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
     let keyed = served.entry.key == stream.target.cache_key();
@@ -319,7 +319,7 @@ fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
         && served.is_hit(stream.progress.store_request.get())
 }
 
-/// The response's body, if it is that of a stored object and no header tells its length.
+/// The response's body, if it is that of a stored object and the headers lack its length.
 fn unannounced(
     stream: &EdgeRequest,
     entry: &Entry<'_>,
@@ -329,7 +329,7 @@ fn unannounced(
     comes.then(|| fields.unannounced_body()).flatten()
 }
 
-/// Tells the coalescer and the metrics what has come.
+/// Reports the response to the coalescer and the metrics.
 fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announced: Option<u64>) {
     let small = announced.is_some_and(|length| length <= SMALL_BYTES);
     let entry = &served.entry;
@@ -360,8 +360,8 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
             let until = (!validated).then_some(until);
             coalescer.store_fills(stream.id, until, turn.now);
         } else if entry.stored && (stream.progress.forced.get() || served.predates_purge) {
-            // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
-            // that too, and one of all has it refreshed.
+            // The store has not asked the origin, because it had a fill under way, which may contain the purged
+            // object. The followers get that object too, and one of them starts a refresh.
             coalescer.hints().forget(stream.key.key);
             let until = turn.now;
             coalescer.end_flight(stream.id, FlightOutcome::Found { until, small }, turn);
@@ -372,12 +372,13 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
                 .note_readable(stream.key.key, small, turn.now);
             coalescer.end_flight(stream.id, FlightOutcome::Found { until, small }, turn);
         }
-        // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
+        // Any other response is private to its client, which ORIGIN has already reported, or the store has no room
+        // for it.
     });
 }
 
-/// Whether the store has served a response that ORIGIN has not marked as that of a fill. A response that has come by ORIGIN
-/// is marked, as one that goes around the store where its request does, and Envoy's own has no age.
+/// Whether the store has served a response that ORIGIN has not marked as that of a fill. ORIGIN marks every response
+/// that passes through it, also one that bypasses the store with its request. A response made by Envoy has no age.
 fn is_of_the_store(stream: &EdgeRequest, fields: &StoredFields<'_>, around: bool) -> bool {
     match around {
         true => !stream.progress.store_request.get().avoids_the_store(),
@@ -385,7 +386,7 @@ fn is_of_the_store(stream: &EdgeRequest, fields: &StoredFields<'_>, around: bool
     }
 }
 
-/// Handles a response that ORIGIN has not marked: it went around the store, or is Envoy's own.
+/// Handles a response that ORIGIN has not marked: it bypassed the store, or Envoy made it.
 fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     if stream.progress.store_request.get() == StoreRequest::StoreOnly {
         stream.progress.account.results_in(account::NOT_STORED);
@@ -459,7 +460,7 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
     }
 }
 
-/// Adds what is to be said of the response to a cacheable request.
+/// Adds the `Cache-Status` of the response to a cacheable request.
 fn add_status_of<'a>(
     host: &dyn Host,
     identity: &Identity,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What EDGE makes of a response to a request of the filter's own, which no client gets.
+//! Responses to requests of the filter, which no client gets.
 
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
@@ -19,7 +19,7 @@ use crate::request::body::Passing;
 use crate::worker::Worker;
 use sluice_host::{self as host, Action, Host, Map};
 
-/// Handles the response to a background fill: its followers hear of it, and nobody gets its body.
+/// Handles the response to a background fill: its followers are informed, and no client gets its body.
 pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let shared = shared(&*worker.host, &worker.identity, &worker.keys, stream)?;
     let action = respond_cached(worker, stream)?;
@@ -35,7 +35,7 @@ pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     Ok(end_own(worker, stream, 204))
 }
 
-/// The status of the origin's response to a fill that the store takes, and the `Cache-Status` of its followers.
+/// The status of the origin's response to a fill that is stored, and the `Cache-Status` of its followers.
 fn shared(
     host: &dyn Host,
     identity: &Identity,
@@ -47,7 +47,7 @@ fn shared(
     let served = fields
         .entry()
         .map(|entry| served_to(host, identity, keys, stream, entry, &fields));
-    // Who waits for one of several responses of a URL may want another.
+    // A request that waits for one of several responses of a URL may want another one.
     let taken = |served: &Served<'_>| {
         let all = served.entry.key == stream.target.cache_key();
         all && served.own && served.entry.stored && served.failure.is_none()
@@ -56,7 +56,7 @@ fn shared(
     Ok(served.map(|served| (served.entry.status, served.collapsed_cache_status())))
 }
 
-/// Answers the followers of a fill at its headers that need no body of it.
+/// Answers the followers of a fill that need no body, when its headers arrive.
 fn answer_followers(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -70,7 +70,7 @@ fn answer_followers(
     Ok(())
 }
 
-/// Handles the response to a refresh. Nobody wants its body, but a fill must come to its end.
+/// Handles the response to a refresh. No client needs its body, but a fill must reach its end.
 pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = worker.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
@@ -84,7 +84,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
             &fields,
         )
     });
-    // That the store has no room is no failure of the origin.
+    // A lack of room in the store is not a failure of the origin.
     let lacks_room = served
         .as_ref()
         .is_some_and(|served| served.entry.lacks_room());
@@ -104,7 +104,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     {
         return drain(&*worker.host, stream);
     }
-    // The origin has not failed, and is asked for the whole object the next time.
+    // The origin has not failed. The next refresh asks it for the whole object.
     let again = stream.progress.take_loss();
     let status = if stored.is_some() || lacks_room || again {
         204
@@ -114,14 +114,14 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     Ok(end_own(worker, stream, status))
 }
 
-/// Ends a request of the filter's own at the root context's next turn.
+/// Ends a request of the filter in the root context's next turn.
 fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
     stream.progress.answered.set(true);
     worker.answer_later(stream.id.0, DueReply::Outcome { status });
     Action::Pause
 }
 
-/// Lets a fill go on to its end, and gives nobody its body.
+/// Lets a fill continue to its end, and drops its body.
 fn drain(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
     host.set_header(Map::Response, ":status", "200")?;
     host.remove_header(Map::Response, "content-length")?;

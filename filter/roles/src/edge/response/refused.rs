@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses that EDGE does not let through: what the client gets in their place.
+//! Responses that EDGE does not pass on, and the answers that replace them.
 
 use crate::worker::identity::Identity;
 use sluice_core::key::CanonicalTarget;
@@ -18,7 +18,7 @@ use crate::worker::own_requests::{
 };
 use sluice_host::{self as host, Action};
 
-/// Refuses a request that is for the store only, which does not have what its client would take.
+/// Refuses a request for the store only, because the store has no response that its client accepts.
 pub fn refuse_not_stored(
     host: &dyn Host,
     identity: &Identity,
@@ -30,8 +30,8 @@ pub fn refuse_not_stored(
     Ok(Action::Pause)
 }
 
-/// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
-/// of its body. Its client gets the object by a call, where one fits.
+/// Refuses the response of another key, which occurs because Envoy's cache names files by a short hash, or a response
+/// whose headers do not belong to its body. Its client gets the object through a call, if it can have one.
 pub fn refuse_mismatch(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -45,7 +45,7 @@ pub fn refuse_mismatch(
     if stream.progress.store_request.get() == StoreRequest::StoreOnly {
         return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
-    // One that goes around the store already gets nothing else by such a call.
+    // For a request that already bypasses the store, such a call would get the same response.
     let around = stream.progress.store_request.get().avoids_the_store();
     let called = !around && mismatches::fetch_around(worker, stream);
     await_call(
@@ -56,7 +56,7 @@ pub fn refuse_mismatch(
     )
 }
 
-/// Holds a response whose client waits for a call, which counts as `result`, or answers the client where no call fits.
+/// Holds a response whose client waits for a call, which counts as `result`. Answers the client if it has no call.
 fn await_call(
     host: &dyn Host,
     identity: &Identity,
@@ -74,8 +74,8 @@ fn await_call(
     Ok(Action::Pause)
 }
 
-/// Refuses another variant than the request wants, which has come as the worker did not know that the URL varies, or has it
-/// otherwise in mind. The client gets what it wants by a call.
+/// Refuses another variant than the request wants. The store gave it because the worker did not know that the URL
+/// varies, or knew other headers. The client gets its variant through a call.
 pub fn refuse_variant(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -105,7 +105,7 @@ pub fn refuse_variant(
     )
 }
 
-/// Holds ORIGIN's word that the store has just lost the object. The client gets what a call brings.
+/// Holds ORIGIN's report that the store has just lost the object. The client gets the response to a call.
 pub fn ask_again(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<Action> {
     fetch_again(&*worker.host, &mut worker.calls, &worker.roots, stream);
     await_call(
@@ -116,7 +116,7 @@ pub fn ask_again(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<Acti
     )
 }
 
-/// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).
+/// Refuses a stored response that is too old for the policy, because the origin has failed (RFC 9111, 4.2.4).
 pub fn refuse_expired(
     worker: &mut Worker,
     stream: &EdgeRequest,

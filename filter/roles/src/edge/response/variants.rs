@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Variants: whether a stored response is the one that a request wants, and what clients are told that it varies with.
+//! Variants: whether a stored response is the one that a request wants, and the `Vary` that clients see.
 
 use std::rc::Rc;
 
@@ -15,19 +15,20 @@ use crate::worker::own_requests::variants;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// What a marked response is to a request.
+/// The relation of a marked response to a request.
 #[derive(Debug)]
 pub enum Recognized {
-    /// What it wants.
+    /// The response that the request wants.
     Wanted,
-    /// Another variant of its URL. The one that it wants has this target, unless a header of it is too long for a key.
+    /// Another variant of its URL. The variant that the request wants has this target, unless one of its headers is
+    /// too long for a key.
     Other(Option<CanonicalTarget>),
     /// The response of another key, which has the same file name.
     Foreign,
 }
 
-/// Compares the key of a response with what the request wants. Of a URL that varies the worker learns
-/// which variant the store has under the plain key.
+/// Compares the key of a response with that of the request. If the URL varies, the worker learns which variant the
+/// store has under the plain key.
 pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -> Recognized {
     let target = &stream.target;
     if entry.key == target.cache_key() {
@@ -38,7 +39,7 @@ pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -
     }
     let plain_key = target.plain_key();
     if entry.key == plain_key || entry.fill == worker.identity.vouching.fill_id(stream.id) {
-        // All requests may have what does not vary, and ORIGIN has asked for its own.
+        // A response that does not vary is for all requests, and ORIGIN has requested this one for this request.
         return Recognized::Wanted;
     }
     let Some(names) = VaryNames::beyond(plain_key, entry.key) else {
@@ -49,7 +50,7 @@ pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -
         .as_ref()
         .is_some_and(|wanted| wanted.cache_key() == plain_key)
     {
-        // This policy's plain keys have what those of a former one had not.
+        // The plain keys of this policy have parts that those of the former policy did not have.
         return Recognized::Foreign;
     }
     variants::learn_plain_variant(worker, plain_key, entry.key, stream.key.key, stream.id.0);
@@ -63,7 +64,7 @@ pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -
     }
 }
 
-/// Tells the client what the response, which had these headers, depends on.
+/// Sets the `Vary` that the client sees. `headers` are those of the response before the edits for the client.
 pub fn restore(host: &dyn Host, stream: &Rc<EdgeRequest>, headers: &Headers) -> host::Result<()> {
     let policy = &stream.policy.policy;
     let path = policy.client_path(stream.target.origin_path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hot tier, by keys.
+//! Access to the hot tier by key.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use sluice_core::metrics::Metric;
 use super::Keys;
 
 impl Keys {
-    /// The hot copy that the store would serve now.
+    /// The hot copy of the response that the store would serve now.
     pub fn hot_copy(
         &self,
         site: SiteNumber,
@@ -22,12 +22,12 @@ impl Keys {
         self.hot.get(site, key, wanted, self.host.unix_millis())
     }
 
-    /// Whether the body of `length` bytes that passes to a client should be copied.
+    /// Whether to copy a body of `length` bytes that passes to a client.
     pub fn wants_copy(&mut self, site: SiteNumber, cache_key: &str, length: usize) -> bool {
         self.hot.wants(site, self.entry_hash(cache_key), length)
     }
 
-    /// Keeps a copy, if the hot tier finds it worth that.
+    /// Inserts a copy, if the hot tier admits it.
     pub fn keep_copy(&mut self, site: SiteNumber, mut copy: HotCopy) {
         let key = self.entry_hash(&copy.key);
         copy.body = self.host.share_body(key, copy.body);
@@ -41,14 +41,14 @@ impl Keys {
         self.publish_hot();
     }
 
-    /// Drops the hot copy of a key: the store has another response, or has asked the origin.
+    /// Removes the hot copy of a key, because the store has another response or has asked the origin.
     pub fn drop_hot_copy(&mut self, site: SiteNumber, cache_key: &str) {
         if !self.hot.is_empty() {
             self.hot.remove(site, self.entry_hash(cache_key));
         }
     }
 
-    /// Publishes how much there is in the hot tier.
+    /// Publishes the number of objects and bytes in the hot tier.
     pub fn publish_hot(&self) {
         let bytes = usize::try_from(self.hot.bytes()).unwrap_or(usize::MAX);
         self.metrics

@@ -5,17 +5,17 @@ use sluice_core::workers::Millis;
 
 use super::Keys;
 
-/// What is known of a missing object.
+/// The kind of a missing object.
 #[derive(Clone, Copy, Debug)]
 pub enum MissingObject {
     /// The object is a directory.
     Directory,
-    /// The object is no directory, and the bucket has answered with this status.
+    /// The object is not a directory. The bucket has answered with this status.
     Missing(u16),
 }
 
 impl Keys {
-    /// What is known of the object at `url`, if it is missing.
+    /// The kind of the missing object at `url`, if it is known to be missing.
     pub fn missing_object(&self, url: &str) -> Option<MissingObject> {
         let (missing, until) = self.missing.peek(self.key_hash(url))?;
         (*until > self.host.monotonic_millis()).then_some(*missing)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker knows of keys: what they are made of, their hashes, what was purged of them, and what was learnt of
-//! their responses. The coalescer has its hints beside that.
+//! Keys: their parts and hashes, their purges, and facts that this worker has learned about their responses. The
+//! coalescer keeps its hints separately.
 
 mod hot;
 mod missing;
@@ -33,45 +33,45 @@ use sluice_host::headers::Headers;
 
 pub use missing::MissingObject;
 
-/// Most missing objects that are remembered.
+/// Maximum number of missing objects that are remembered.
 const MOST_MISSING: usize = 4_096;
 
-/// Most stored responses that are remembered because a 304 was about another.
+/// Maximum number of stored responses that are remembered because a 304 was about another response.
 const MOST_DOUBTED: usize = 4_096;
 
-/// Who gets the response to a request with `Authorization`.
+/// The clients that may get the response to a request with `Authorization`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorizedSharing {
-    /// All who ask, with credentials or without.
+    /// All clients, with or without credentials.
     All,
-    /// Its client alone. Until then nobody looks for a response that is shared.
+    /// Only the client that sent the request. Until `until`, requests do not look for a shared response.
     Client {
         /// The end of that time.
         until: Millis,
     },
 }
 
-/// What a worker knows of keys, by their hashes.
+/// Facts that a worker knows of keys, by their hashes.
 #[derive(Debug)]
 pub struct Keys {
     host: Rc<dyn Host>,
     metrics: Rc<Metrics>,
     identity: Rc<Identity>,
-    /// The newest sites, whose policies tell the URLs of keys.
+    /// The newest sites. Their policies map keys to URLs.
     sites: Option<Rc<Sites>>,
-    /// All purges that this worker knows, and all changes by unsafe requests.
+    /// All purges and all changes by unsafe requests that this worker knows.
     purges: Purges,
-    /// Whether this worker is on the roster, so that it is told of every purge.
+    /// Whether this worker is on the roster and thus receives every purge.
     joined: bool,
-    /// The lengths of stored bodies that no header tells.
+    /// The lengths of stored bodies that have no `Content-Length`.
     body_lengths: BodyLengths,
     /// The request headers that the responses of a URL vary with.
     varying: Varying,
-    /// Who gets the response to a request with `Authorization`.
+    /// The clients that may get the response to a request with `Authorization`.
     authenticated: RecentKeys<AuthorizedSharing>,
-    /// Stored responses about which the origin cannot be asked once more: its 304 was about another.
+    /// Stored responses that must not be revalidated again, because the origin's 304 was about another response.
     doubted: RecentKeys<()>,
-    /// Objects that are missing, and until when that is known.
+    /// Missing objects, and how long that is known.
     missing: RecentKeys<(MissingObject, Millis)>,
     /// The hot tier.
     pub hot: HotTier,
@@ -79,7 +79,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Knows nothing yet.
+    /// An empty table.
     pub fn new(
         host: Rc<dyn Host>,
         metrics: Rc<Metrics>,
@@ -103,7 +103,7 @@ impl Keys {
         }
     }
 
-    /// Keeps to new sites. Under other policies keys and headers may be others.
+    /// Applies new sites. Their policies may change keys and headers.
     pub fn keep_to(&mut self, sites: Rc<Sites>) {
         let (limits, hot) = (sites.edge.limits, sites.edge.hot);
         self.body_lengths.set_capacity(limits.hints);
@@ -116,15 +116,15 @@ impl Keys {
         self.sites = Some(sites);
     }
 
-    /// What a purge calls the URL of a key; the key itself where its site is gone.
+    /// The URL of a key, as purges name it. Returns the key itself if its site no longer exists.
     fn url_of<'a>(&self, cache_key: &'a str) -> &'a str {
         let policy = self.sites.as_ref();
         let policy = policy.and_then(|sites| sites.policy_of_key(cache_key));
         policy.map_or(cache_key, |policy| url_of(policy, cache_key))
     }
 
-    /// The hash under which requests wait for each other and hints are remembered. It changes with a soft purge, after
-    /// which the worker must know nothing of the key.
+    /// The hash under which requests wait for each other and hints are kept. A soft purge changes it, because the
+    /// worker must not use what it knew of the key before.
     pub fn key_hash(&self, cache_key: &str) -> KeyHash {
         self.since_soft_purge(self.entry_hash(cache_key), cache_key)
     }
@@ -140,7 +140,7 @@ impl Keys {
         }
     }
 
-    /// The hashes by which the board knows a target.
+    /// The hashes that identify a target on the board.
     pub fn flight_key(&self, target: &CanonicalTarget) -> FlightKey {
         let own = self.entry_hash(target.cache_key());
         let key = self.since_soft_purge(own, target.cache_key());
@@ -152,14 +152,15 @@ impl Keys {
         FlightKey { entry, key }
     }
 
-    /// The hash under which the store's entry is known, whatever was purged softly: its fills, hot copies and body lengths,
-    /// and what a URL varies with.
+    /// The hash of the store's entry. Soft purges do not change it. Fills, hot copies, body lengths and lessons about
+    /// `Vary` use it.
     fn entry_hash(&self, cache_key: &str) -> KeyHash {
         self.identity
             .hash(|hasher| hasher.write(cache_key.as_bytes()))
     }
 
-    /// Remembers that responses for the URL of a target vary with `names`, of which the store has got none.
+    /// Remembers that responses for the URL of a target vary with `names`. The response that showed this was not
+    /// stored.
     pub fn learn(&mut self, target: &CanonicalTarget, names: VaryNames) {
         let (plain, now) = (
             self.entry_hash(target.plain_key()),
@@ -178,7 +179,7 @@ impl Keys {
         );
     }
 
-    /// Remembers which variant the store has under a plain key of that hash. False if that was known.
+    /// Remembers which variant the store has under the plain key with hash `plain`. Returns false if that was known.
     pub fn learn_plain_variant(
         &mut self,
         plain: KeyHash,
@@ -197,12 +198,13 @@ impl Keys {
         )
     }
 
-    /// Has the object under a key of the store fetched anew: the origin's 304 was about another response than the store's.
+    /// Makes the next request fetch the object under a stored key again, because the origin's 304 was about another
+    /// response.
     pub fn doubt(&mut self, stored_key: &str) {
         self.doubted.insert(self.entry_hash(stored_key), ());
     }
 
-    /// Whether the object under a key of the store is to be fetched anew, which is forgotten then.
+    /// Whether the object under a stored key must be fetched again. Removes the record.
     pub fn take_doubt(&mut self, stored_key: &str) -> bool {
         if self.doubted.is_empty() {
             return false;
@@ -213,7 +215,7 @@ impl Keys {
         doubted
     }
 
-    /// Keeps in mind for longer how the URL of a target varies.
+    /// Extends the time for which the lesson about the URL of a target is kept.
     pub fn renew_lesson(&mut self, target: &CanonicalTarget) {
         if !self.varying.is_empty() {
             let plain = self.entry_hash(target.plain_key());
@@ -226,7 +228,8 @@ impl Keys {
         (self.entry_hash(plain_key), self.entry_hash(variant))
     }
 
-    /// Adds the values of the request headers that the URL of `target` is known to vary with, whose key lacks nothing else.
+    /// Adds the `vary-*` qualifiers that the URL of `target` is known to need. All other qualifiers must be in the
+    /// key already.
     fn qualify_variant(
         &mut self,
         policy: &Policy,
@@ -253,7 +256,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether responses for the URL of a target are known to differ by the credentials of their requests.
+    /// Whether responses for the URL of a target are known to vary with the credentials of their requests.
     pub fn varies_with_credentials(&mut self, target: &CanonicalTarget) -> bool {
         if self.varying.is_empty() {
             return false;
@@ -263,7 +266,7 @@ impl Keys {
         known.is_some_and(|known| known.names.has_credentials())
     }
 
-    /// Who is known to get the response to a request for `key` with `Authorization` (RFC 9111, 3.5).
+    /// The clients that may get the response to a request for `key` with `Authorization`, if known (RFC 9111, 3.5).
     pub fn authorized_sharing(&mut self, key: KeyHash) -> Option<AuthorizedSharing> {
         if self.authenticated.is_empty() {
             return None;
@@ -273,7 +276,8 @@ impl Keys {
         known.filter(|known| !matches!(known, AuthorizedSharing::Client { until } if *until <= now))
     }
 
-    /// Remembers who gets the response to a request for `key` with `Authorization`; `None` if that is unknown.
+    /// Remembers which clients may get the response to a request for `key` with `Authorization`. `None` removes the
+    /// record.
     pub fn note_authorized_sharing(
         &mut self,
         key: KeyHash,
@@ -303,18 +307,18 @@ impl Keys {
         self.qualify_variant(policy, target, headers)
     }
 
-    /// The number of bytes of a stored body, if somebody has counted them.
+    /// The number of bytes of a stored body, if a worker has counted them.
     pub fn body_length(&mut self, stored_key: &str, body: BodyId) -> Option<u64> {
         self.body_lengths.get(self.entry_hash(stored_key), body)
     }
 
-    /// All of a stored body has passed, with so many bytes.
+    /// Remembers that a stored body, which has passed completely, has `bytes` bytes.
     pub fn note_body_length(&mut self, stored_key: &str, body: BodyId, bytes: u64) {
         self.learn_body_length(self.entry_hash(stored_key), body, bytes);
     }
 
-    /// All of a body has gone into the store. Other workers are told how long it is, so that all answer alike; who misses
-    /// it learns it from the next whole response.
+    /// Remembers the length of a body that was stored completely, and sends it to the other workers, so that all
+    /// workers answer alike. A worker that misses the message learns the length from the next whole response.
     pub fn tell_body_length(
         &mut self,
         roots: &mut Roots,
@@ -331,16 +335,16 @@ impl Keys {
             bytes,
         };
         let others = self.others().unwrap_or_default();
-        roots.spread(&others, &message, "a worker was not told of a length");
+        roots.spread(&others, &message, "a worker did not receive a length");
     }
 
-    /// The body under the key with that hash has so many bytes.
+    /// Remembers that the body under the key with that hash has `bytes` bytes.
     pub fn learn_body_length(&mut self, key: KeyHash, body: BodyId, bytes: u64) {
         self.body_lengths.note(key, body, bytes);
     }
 }
 
-/// The coding in which a response is compressed on its way into the cache.
+/// The coding in which the edge compresses a response on its way into the cache.
 fn compressed(policy: &Policy, target: &CanonicalTarget, headers: &Headers) -> Option<Coding> {
     let compression = &policy.compression;
     if !compression.applies(policy.client_path(target.origin_path())) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Purges, as far as they decide about keys and stored responses.
+//! Effects of purges on keys and stored responses.
 
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers::GENERATION;
@@ -16,7 +16,7 @@ use sluice_store::Entry;
 use super::Keys;
 
 impl Keys {
-    /// Joins the roster and loads all purges, once.
+    /// Joins the roster and loads all purges. Has an effect only once.
     pub fn join_roster(&mut self) {
         if self.joined {
             return;
@@ -34,7 +34,8 @@ impl Keys {
         }
     }
 
-    /// Joins the roster again if this worker was expelled for being slow; it has missed purges since, and loads them.
+    /// Joins the roster again if the other workers expelled this worker for being slow. Loads the purges that it has
+    /// missed.
     pub fn stay_listed(&mut self) {
         if !matches!(
             Roster::new(&*self.host).join(self.identity.worker),
@@ -55,29 +56,29 @@ impl Keys {
         Ok(members)
     }
 
-    /// Takes note of purges.
+    /// Applies purges.
     pub fn apply(&mut self, records: &[Record]) {
         for record in records {
             self.purges.apply(record);
         }
     }
 
-    /// How many sites the edge has, by which they share the bounded tables of purges.
+    /// The number of sites of the edge, which share the bounded tables of purges.
     pub fn site_count(&self) -> usize {
         self.sites.as_ref().map_or(1, |sites| sites.sites.len())
     }
 
-    /// What a purge of a URL covers, as [`url_of`] gives it.
+    /// The scope of a purge of a URL. The URL has the form that [`url_of`] returns.
     pub fn scope_of(&self, url: &str) -> Scope {
         Scope::of_url(url, &self.identity.store_secret)
     }
 
-    /// The purges that cover a URL, as [`url_of`] gives it.
+    /// The purges that cover a URL. The URL has the form that [`url_of`] returns.
     fn generations(&self, url: &str) -> Generations {
         self.purges.generations(url, &self.identity.store_secret)
     }
 
-    /// The newest purge or change that this worker knows.
+    /// The number of the newest purge or change that this worker knows.
     pub fn newest_purge(&self) -> u64 {
         self.purges.newest()
     }
@@ -94,8 +95,8 @@ impl Keys {
         }
     }
 
-    /// The number of the newest soft purge or change that covers the URL of a key; 0 is none, or one that a hard purge
-    /// has overtaken.
+    /// The number of the newest soft purge or change that covers the URL of a key. It is 0 if there is none, or if a
+    /// newer hard purge covers the URL.
     pub fn soft_generation(&self, cache_key: &str) -> u64 {
         if self.purges.is_empty() {
             return 0;
@@ -103,21 +104,21 @@ impl Keys {
         self.generations(self.url_of(cache_key)).revalidates()
     }
 
-    /// Whether a response was asked for before the newest soft purge of its URL.
+    /// Whether a response was requested before the newest soft purge of its URL.
     pub fn predates_soft_purge(&self, entry: &Entry<'_>) -> bool {
         self.was_purged_since(entry.key, entry.purge)
     }
 
-    /// Whether a URL was purged softly since `began` was the newest purge.
+    /// Whether a URL was purged softly after the purge with number `began`.
     pub fn was_purged_since(&self, cache_key: &str, began: u64) -> bool {
         self.soft_generation(cache_key) > began
     }
 
-    /// Whether the stored response may be used only after the origin has been asked: a soft purge covers it, and no
-    /// worker has confirmed it since. `key` is the hash of `cache_key` when the request came.
+    /// Whether the stored response may be used only after a revalidation: a soft purge covers it, and no worker has
+    /// confirmed it since. `key` is the hash of `cache_key` at the arrival of the request.
     pub fn must_revalidate(&self, cache_key: &str, key: KeyHash) -> bool {
-        // A hard purge takes the place of a soft one, but not for a request that has come between them and still has
-        // the key from before the hard one.
+        // A hard purge replaces a soft one. A request that arrived between them still has the key from before the
+        // hard one, so the soft purge still counts for it.
         let purged = key != self.entry_hash(cache_key);
         if !purged && self.soft_generation(cache_key) == 0 {
             return false;
@@ -129,8 +130,8 @@ impl Keys {
         !confirmed.unwrap_or(false)
     }
 
-    /// Whether an unsafe request has changed the URL of a key, and the stored response was not validated since: it must
-    /// not be served then, even if the origin fails (RFC 9111, 4.4).
+    /// Whether an unsafe request has changed the URL of a key and the stored response was not validated since. Such a
+    /// response must not be served, even if the origin fails (RFC 9111, 4.4).
     pub fn is_invalidated(&self, cache_key: &str) -> bool {
         if self.purges.is_empty() {
             return false;
@@ -139,7 +140,8 @@ impl Keys {
         generations.changed > 0 && self.must_revalidate(cache_key, self.key_hash(cache_key))
     }
 
-    /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
+    /// Records for all workers that the response was received from the origin, or validated by it, after the soft
+    /// purge.
     pub fn confirm(&self, key: KeyHash) {
         if let Err(error) = Confirmations::new(&*self.host).add(key) {
             let consequence = "a response will be revalidated again";
@@ -147,7 +149,7 @@ impl Keys {
         }
     }
 
-    /// The same if a soft purge covers the target, and `key` is its hash since the newest.
+    /// Calls [`Keys::confirm`] if a soft purge covers the target and `key` is its hash since the newest one.
     pub fn confirm_current(&self, key: KeyHash, target: &CanonicalTarget) {
         let cache_key = target.cache_key();
         if self.soft_generation(cache_key) > 0 && self.key_hash(cache_key) == key {
@@ -155,8 +157,8 @@ impl Keys {
         }
     }
 
-    /// Indexes the surrogate keys of a response of a site, whose request was sent when `began` was the newest
-    /// purge. False if it may be one that has been purged since.
+    /// Indexes the surrogate keys of a response of a site. `began` is the number of the newest purge when the request
+    /// was sent. Returns false if the response may have been purged since.
     pub fn note_tags(
         &self,
         policy: &Policy,
@@ -179,7 +181,7 @@ impl Keys {
             Err(error) => {
                 self.metrics
                     .fault("a response was not indexed", error.into());
-                // What cannot be found cannot be purged.
+                // A response that is not indexed could not be purged.
                 false
             }
         }

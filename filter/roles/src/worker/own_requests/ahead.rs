@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ranges that begin far ahead of the fill of their object: they go to the origin by themselves, a few at a time.
+//! Ranges that begin far ahead of the fill of their object. They are sent to the origin alone, a few at a time.
 
 use crate::worker::fills::Fills;
 use crate::worker::own_requests::calls::Calls;
@@ -23,10 +23,10 @@ use crate::worker::own_requests::calls::CallKind;
 use crate::worker::requests::OpenRequests;
 use sluice_host::headers::Headers;
 
-/// Ranges of one object that one worker has at the origin at one time.
+/// Maximum number of ranges of one object that one worker has at the origin at one time.
 const MOST_AHEAD: usize = 8;
 
-/// The longest range whose response equal ranges share.
+/// The longest range whose response is shared with equal ranges.
 pub const MOST_SHARED_BYTES: u64 = 1 << 20;
 
 /// The ranges of one worker that are at the origin.
@@ -44,7 +44,7 @@ impl Ahead {
         self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether an equal range is at the origin, whose response `stream` is to get as well.
+    /// Whether an equal range is at the origin, whose response `stream` will get too.
     fn shares(&self, requests: &OpenRequests, stream: &EdgeRequest) -> bool {
         let mut ahead = self.of(stream.key.key).iter();
         ahead.any(|id| {
@@ -76,7 +76,7 @@ impl Ahead {
     }
 }
 
-/// A request is over, and may have made room for others.
+/// Ends a request, which may make room for other ranges.
 pub fn close(worker: &mut Worker, stream: &EdgeRequest) {
     if let Some(representation) = stream.progress.ahead_of.take() {
         worker.ahead.end(stream);
@@ -84,7 +84,7 @@ pub fn close(worker: &mut Worker, stream: &EdgeRequest) {
     }
 }
 
-/// The response to a range is its own client's: equal ranges need not wait for it.
+/// Records that the response to a range is private to its client, so that equal ranges need not wait for it.
 pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest) {
     let representation = stream.progress.ahead_of.borrow().clone();
     if stream.progress.shares.replace(false) {
@@ -92,8 +92,9 @@ pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest) {
     }
 }
 
-/// What a 200 with these headers brings, or the 200 that its HEAD is about; `None` where no range of it goes ahead. The
-/// origin cannot be asked for a part of what the edge compresses.
+/// The representation in a 200 with these headers, or in the 200 that corresponds to this response to a HEAD. Returns
+/// `None` if no range of it can be sent ahead. The origin cannot be asked for a part of a body that the edge
+/// compresses.
 pub fn representation(policy: &Policy, key: &str, headers: &Headers) -> Option<Rc<Representation>> {
     let range_ahead = policy.coalesce.range_ahead;
     let length = headers.content_length()?;
@@ -118,8 +119,8 @@ pub fn begins_far(stream: &EdgeRequest, described: &Representation) -> bool {
     demand(stream).is_some_and(|demand| described.is_asked_beyond(range_ahead, demand))
 }
 
-/// Whether a range that has begun to wait leaves the waiting list at once, as it begins far ahead of the fill of this
-/// worker.
+/// Whether a range that has begun to wait leaves the waiting list at once, because it begins far ahead of this
+/// worker's fill.
 pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let key = stream.key.key;
     let filled = demand(stream).zip(filled(
@@ -147,8 +148,9 @@ pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     ahead
 }
 
-/// Whether the origin is to be asked what the object is like, of which a range waits for the fill of another worker.
-/// Then [`release`] decides. Not if that is asked already, or the range cannot begin far into the object.
+/// Whether to ask the origin for a description of the object, because a range waits for the fill of another worker.
+/// [`release`] decides after that. Returns false if the question is under way, or if the range cannot begin far into
+/// the object.
 pub fn asks(coalescer: &Coalescer, calls: &Calls, ahead: &Ahead, stream: &EdgeRequest) -> bool {
     let key = stream.key.key;
     let follows = matches!(coalescer.role(key), Some(Role::Following { .. }));
@@ -161,8 +163,8 @@ pub fn asks(coalescer: &Coalescer, calls: &Calls, ahead: &Ahead, stream: &EdgeRe
         && !calls.has(CallKind::Size(key))
 }
 
-/// Lets the ranges go ahead that wait on this worker and begin far ahead of the fill. `described` is what the origin has
-/// told of the object where another worker fills: how far that has come is not known here.
+/// Resumes the ranges that wait on this worker and begin far ahead of the fill. `described` is the origin's
+/// description of the object if another worker fills. This worker does not know the progress of that fill.
 pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Representation>>) {
     let Some((representation, progress)) = filled(
         &*worker.host,
@@ -190,7 +192,7 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
     worker.roots.wake();
 }
 
-/// What the fill that requests of this worker wait for brings, and how far it has come.
+/// The representation that the requests of this worker wait for, and the progress of its fill.
 fn filled(
     host: &dyn Host,
     coalescer: &Coalescer,
@@ -207,7 +209,7 @@ fn filled(
     }
 }
 
-/// The demand of a request that may go ahead.
+/// The demand of a request that may be sent ahead.
 fn demand(stream: &EdgeRequest) -> Option<&Demand> {
     let may = stream.is_for_plain_part() && stream.policy.policy.coalesce.range_ahead > 0;
     stream.demand.as_ref().filter(|_| may)

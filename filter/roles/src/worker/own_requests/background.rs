@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker's own requests: refreshes, background fills, and looks that prepare a client's request.
+//! The worker's own requests: refreshes, background fills, and lookups that prepare a client's request.
 
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
@@ -24,7 +24,7 @@ use crate::worker::own_requests::{
 };
 use sluice_host::{Host, Map};
 
-/// Has a stale response refreshed that a client was served, unless a refresh is under way.
+/// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.
 pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
     let pause = pause(&*worker.host, &stream.policy);
     let variant = stream.progress.variant.borrow().clone();
@@ -51,7 +51,7 @@ pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
     worker.roots.wake();
 }
 
-/// Leaves the origin alone with a key for a while: it has failed, and a stale response was served in its place.
+/// Stops refreshes of a key for a while, because the origin has failed and a stale response was served instead.
 pub fn back_off(worker: &mut Worker, stream: &EdgeRequest) {
     let pause = pause(&*worker.host, &stream.policy);
     worker.turn(stream.id.0, |coalescer, turn| {
@@ -75,23 +75,24 @@ pub fn renew_claims(worker: &mut Worker) {
     }
 }
 
-/// What has become of the call that a request needs.
+/// The state of the call that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preparation {
-    /// The request waits for it.
+    /// The request waits for the call.
     Waits,
-    /// The request needs no more, or there are too many calls.
+    /// The request needs no further call, or there are too many calls.
     Done,
-    /// The bounds on fills that no client reads leave no room for it, and the store has nothing.
+    /// The store has no response, and the bounds on unread fills leave no room for one more.
     Refused,
 }
 
 /// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
 ///
-/// Where this worker does not know of the object, the store may have it all the same, as after a restart. A range of
-/// what the store has not leads itself once the size is known, so that it need not wait for the object's end; a
-/// background fill goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
-/// revalidated. A conditional request needs one that goes on when its client has its 304.
+/// If this worker does not know of the object, the store may have it nevertheless, for example after a restart. If
+/// the store does not have the object, the range itself leads once the size is known, so that it need not wait for
+/// the end of the object. A background fill continues for other requests, also after its client has left. A HEAD
+/// needs a fill only to revalidate a stored response. A conditional request needs a fill that continues after its
+/// client has its 304.
 fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     let key = stream.key.key;
     let (prior_call, call) = match stream.progress.prior_call.get() {
@@ -104,7 +105,8 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     wait_for(worker, stream, call)
 }
 
-/// Has a request that has had its calls wait for one more fill, if the failure of the last one was its own.
+/// Makes a request that has had its calls wait for one more fill, if the response to the last fill may concern that
+/// fill only.
 fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     let (key, now) = (stream.key.key, worker.host.monotonic_millis());
     let call = CallKind::Fill(key);
@@ -118,13 +120,14 @@ fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     }
 }
 
-/// Has a request look whether the store has what it asks for, which may go to the origin by itself only.
+/// Makes a request wait for a lookup. Without a stored response it can only be sent to the origin alone.
 fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     stream.progress.prior_call.set(PriorCall::Done);
     wait_for(worker, stream, CallKind::Look(stream.key.key))
 }
 
-/// Has a request with credentials look whether the store has a response that they share; how it goes on if it cannot.
+/// Makes a request with credentials wait for a lookup of a response that it may share. Returns its next step if it
+/// cannot wait.
 pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     match wait_for(worker, stream, CallKind::Look(stream.key.key)) {
         Preparation::Waits => None,
@@ -132,7 +135,7 @@ pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Opti
     }
 }
 
-/// Has a request wait for a call, which it makes if it is the first.
+/// Makes a request wait for a call. Makes the call if no other request waits for it.
 fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Preparation {
     if worker.calls.join(call, stream.id) {
         return Preparation::Waits;
@@ -165,8 +168,9 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
     Preparation::Waits
 }
 
-/// How a request really goes on, where the coalescer has said `next_step`; `None` if it waits for a call first. A range or
-/// a conditional request is not worth a fill that nobody shares: after its calls it goes around the store.
+/// The final next step of a request for which the coalescer has decided on `next_step`, or `None` if it waits for a
+/// call first. A range or a conditional request does not justify a fill that no other request shares, so it bypasses
+/// the store after its calls.
 pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> Option<NextStep> {
     if next_step == NextStep::Lead {
         unread::lead(&*worker.host, &mut worker.unread, stream);
@@ -181,7 +185,7 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
     if (calls && !keep_headers(&worker.metrics, &worker.roots, stream)) || !prepares {
         return Some(next_step);
     }
-    // Its fill in the background would have its headers.
+    // A background fill would be sent with these headers.
     let prepared = if stream.may_lead {
         prepare(worker, stream)
     } else if stream.may_be_bodiless() && stream.progress.prior_call.get() != PriorCall::Done {
@@ -198,14 +202,14 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
     }
 }
 
-/// Keeps the client's request headers if a background fill may have to take the place of its request.
+/// Keeps the client's request headers if a background fill may have to replace its request.
 pub fn keep_for_rescue(metrics: &Metrics, roots: &Roots, stream: &EdgeRequest) {
     if stream.may_finish_early() {
         keep_headers(metrics, roots, stream);
     }
 }
 
-/// Keeps the client's request headers for calls on its behalf. False if they cannot be read.
+/// Keeps the client's request headers for calls on its behalf. Returns false if the headers cannot be read.
 fn keep_headers(metrics: &Metrics, roots: &Roots, stream: &EdgeRequest) -> bool {
     if !stream.progress.headers.borrow().is_empty() {
         return true;
@@ -238,8 +242,9 @@ fn call_for(
     roots.wake();
 }
 
-/// Starts a background fill in the place of one that has ended with its client, who needed less than the object.
-/// Not after `Fresh`: its request headers were not kept. The next request refetches.
+/// Starts a background fill that replaces the fill of a client that has left because it needed less than the object.
+/// It starts none after `Fresh`, because the request headers were not kept then; the next request fetches the object
+/// again.
 pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     let less = !matches!(stream.body.passing.get(), Passing::Whole);
     let known = !stream.progress.headers.borrow().is_empty();
@@ -255,8 +260,7 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
         worker.metrics.count(Metric::UnreadFillsRefused, 1);
         return;
     }
-    // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
-    // only.
+    // The store rejects the next response until this one is gone. The coalescer ensures that for leaders only.
     if !worker.wakeups.answers(context) {
         worker.answer_later(context, DueReply::Reset);
     }
@@ -269,8 +273,9 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     );
 }
 
-/// Whether a range that has begun to wait goes to the origin at once, ahead of the fill. Where another worker fills, it
-/// waits at least until the origin has told what the object is like. Host calls may be directed at the request then.
+/// Whether a range that has begun to wait is sent to the origin at once, ahead of the fill. If another worker fills,
+/// the range waits at least until the origin has described the object. Afterwards host calls may be directed at the
+/// request.
 pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     if ahead::asks(&worker.coalescer, &worker.calls, &worker.ahead, stream)
         && keep_headers(&worker.metrics, &worker.roots, stream)
@@ -286,8 +291,8 @@ pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     ahead::overtakes(worker, stream)
 }
 
-/// Milliseconds for which the origin is left alone with a key. A part is random, so that all keys do not ask an origin
-/// at once that has come back.
+/// Time in milliseconds for which the origin is not asked for a key again. A part of it is random, so that not all
+/// keys ask a recovered origin at the same time.
 pub fn pause(host: &dyn Host, policy: &NumberedPolicy) -> Millis {
     let interval = policy.policy.cache.retry_interval.as_millis();
     let interval = u64::try_from(interval).unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the worker does with the outcome of a request of its own.
+//! Outcomes of the worker's own requests.
 
 use std::rc::Rc;
 
@@ -26,16 +26,16 @@ use crate::worker::own_requests::{
 use sluice_host::Map;
 use sluice_host::headers::Headers;
 
-/// What the origin has told of an object that a range is asked of.
+/// The origin's description of an object, for ranges of it.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// How many bytes it has.
+    /// The size of the object in bytes.
     length: Option<u64>,
-    /// What can be asked for in ranges.
+    /// The representation whose ranges can be requested.
     representation: Option<Rc<Representation>>,
 }
 
-/// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
+/// Handles Envoy's answer to a call of the root context. `answered` is false if the call failed.
 pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: usize) {
     if let Some(background) = worker.calls.take(call) {
         match background.kind {
@@ -63,7 +63,7 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
     send_calls(worker);
 }
 
-/// Ends all calls under way without an answer: the root context that has made them is gone.
+/// Ends all calls under way without an answer, because the root context that made them has ended.
 pub fn fail_calls(worker: &mut Worker) {
     for call in worker.calls.take_all() {
         end_call(worker, &call, false);
@@ -83,10 +83,10 @@ pub fn send_calls(worker: &mut Worker) {
     }
 }
 
-/// Admits the requests that have waited for `call`, when the origin has `told` what the object is like. `context` is that
-/// of this callback.
+/// Admits the requests that have waited for `call`. `told` is the origin's description of the object. `context` is
+/// that of the current callback.
 ///
-/// A range that begins far into the object does not lead, as its client would wait for all that comes before.
+/// A range that begins far into the object does not lead, because its client would wait for all bytes in front of it.
 pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) {
     let asked = matches!(call, CallKind::Size(_));
     let mut may_lead = asked;
@@ -106,7 +106,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
         let next_step = match admitted {
             None if !asked && overtakes(worker, &stream) => NextStep::Ahead,
             None => continue,
-            // It has waited for the call.
+            // The request has waited for the call.
             Some(NextStep::Fresh) => NextStep::Collapsed,
             Some(next_step) => next_step,
         };
@@ -117,7 +117,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
     worker.roots.wake();
 }
 
-/// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
+/// Handles the answer to a question for the size of an object. An object that is too large is not coalesced.
 fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
     let headers = worker.host.headers(Map::CallResponse);
     let Some(headers) = headers.ok().filter(|_| has_succeeded(&*worker.host)) else {
@@ -138,14 +138,14 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
     }
 }
 
-/// Whether ranges of a response with these headers are not alike for all who ask for them under `key`.
+/// Whether ranges of a response with these headers may differ between requests for `key`.
 fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
     let vary = headers.joined("vary");
     fit(policy, key, vary.as_ref().map(JoinedValue::value)) != VaryDecision::Keyed
 }
 
-/// What a lookup for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
-/// its followers take a response from before it.
+/// The result of a lookup for a flight of `key`. A flight that began before a soft purge has the hash from before it,
+/// and its followers accept a response from before it.
 fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> LookupResult {
     let cache_key = call.target.cache_key();
     let current = key == worker.keys.key_hash(cache_key);
@@ -168,7 +168,7 @@ fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Lookup
     looked_up
 }
 
-/// Ends a request of the worker: what it was for is done, or fails.
+/// Ends a call: completes its purpose, or handles its failure.
 pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
     match call.kind {
         CallKind::Confirmation(key) => {
@@ -185,7 +185,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         CallKind::Fill(key) => {
             worker.unread.end(UnreadFill::Background(key));
             let context = worker.roots.serving();
-            // Where the failure of this fill was its own, the requests wait for the next one.
+            // If the failure may concern this fill only, the requests wait for the next fill.
             if !worker.calls.is_awaited(call.kind) {
                 prepared(worker, call.kind, &Told::default(), context);
             }

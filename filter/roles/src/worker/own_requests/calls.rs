@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Background calls: requests of the filter's own, which go through the background listener.
+//! Background calls: requests that the filter makes itself and sends through the background listener.
 //!
-//! A call is due until the root's next turn, as the SDK hands an answer to the context that makes the
-//! call, and only the root outlives every stream. EDGE meets the call again as a request in the
-//! background listener, and finds in its link the number under which it is known here.
+//! A call that is due waits for the root's next turn, because the SDK delivers an answer to the context that made the
+//! call, and only the root outlives every stream. In EDGE the call arrives as a request at the background listener,
+//! whose link has the call's number.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -23,44 +23,45 @@ use sluice_host::{self as host, Host};
 /// The background listener's cluster.
 const CLUSTER: &str = "sluice_background";
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
-/// An origin that is silent is given up by the fill; this bounds one that never comes to an end.
+/// Limit for a fill that never ends. The fill itself gives up an origin that is silent.
 const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
-/// A request that waits for a size goes on without it after this time.
+/// A request that waits for a size continues without it after this time.
 const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a response is held at most for another one to take its place.
+/// How long a response is held at most for its substitute.
 const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timer period while calls are under way.
 const WATCH_MILLIS: Millis = 1_000;
-/// Refreshes of one worker at one time.
+/// Maximum number of refreshes of one worker at one time.
 const MOST_REFRESHES: usize = 128;
-/// Fills, looks, questions for sizes, and calls around the store and for variants, of one worker at one time.
+/// Maximum number of fills, lookups, questions for sizes, and calls around the store and for variants, of one worker
+/// at one time.
 const MOST_PREPARATIONS: usize = 128;
 
-/// The kind of a background call, by what it is for; most are about one key.
+/// The purpose of a background call. Most calls are about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallKind {
-    /// To see whether the store has the response of a fill that has ended.
+    /// Checks whether the store has the response of a fill that has ended.
     Confirmation(KeyHash),
-    /// To see whether the store has a response, for requests that wait.
+    /// Checks whether the store has a response, for requests that wait.
     Look(KeyHash),
-    /// To have the store revalidate a response that is served stale meanwhile.
+    /// Makes the store revalidate a response that is served stale meanwhile.
     Refresh(KeyHash),
-    /// To fill the store for requests that wait.
+    /// Fills the store for requests that wait.
     Fill(KeyHash),
-    /// To learn from the origin how large an object is, for requests that wait.
+    /// Asks the origin for the size of an object, for requests that wait.
     Size(KeyHash),
-    /// For a document that takes the place of a missing object.
+    /// Fetches a document that replaces a missing object.
     Substitute(KeyHash),
-    /// To fetch around the store what the file of another key hides.
+    /// Fetches an object around the store, because the file of another key hides it.
     Around(KeyHash),
-    /// For what the store has just lost, on behalf of a request that has met its absence.
+    /// Fetches an object that the store has just lost, for a request that found it missing.
     Again(StreamId),
-    /// For the variant that a request wants, in the place of the one that the store has given it.
+    /// Fetches the variant that a request wants, because the store has given it another one.
     Variant(StreamId),
 }
 
 impl CallKind {
-    /// Its request to the store, its method, and how long its answer may take.
+    /// The request to the store, the method and the time limit of the call.
     const fn form(self) -> (StoreRequest, &'static str, Duration) {
         match self {
             Self::Confirmation(_) | Self::Look(_) => (StoreRequest::Lookup, "HEAD", LOOKUP_TIMEOUT),
@@ -75,12 +76,12 @@ impl CallKind {
     }
 }
 
-/// A request of the filter's own.
+/// A request that the filter makes itself.
 #[derive(Clone, Debug)]
 pub struct BackgroundCall {
     /// Its kind.
     pub kind: CallKind,
-    /// What it asks for.
+    /// The target that it requests.
     pub target: Rc<CanonicalTarget>,
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
@@ -93,7 +94,7 @@ pub struct BackgroundCall {
 }
 
 impl BackgroundCall {
-    /// A call without further headers.
+    /// Creates a call without further headers.
     pub fn new(
         host: &dyn Host,
         kind: CallKind,
@@ -123,21 +124,22 @@ struct WaitingList {
 #[derive(Debug, Default)]
 pub struct Calls {
     due: Vec<BackgroundCall>,
-    /// Requests that wait for a call of their key: before they take part in coalescing, or for their response.
+    /// Requests that wait for a call of their key, either for their response or to take part in coalescing
+    /// afterwards.
     waiting: HashMap<CallKind, WaitingList>,
-    /// Responses that are held until the document with that key has come.
+    /// Responses that are held until the document with that key has arrived.
     held: NumberMap<KeyHash, Vec<HeldResponse>>,
-    /// What the requests get whose held responses have not come to their end.
+    /// The replies to requests whose held responses have not ended yet.
     replies: NumberMap<StreamId, DueReply>,
-    /// By the number in the link.
+    /// The calls by the number in the link.
     under_way: NumberMap<StreamId, BackgroundCall>,
-    /// The link's number by Envoy's.
+    /// The number in the link by Envoy's number of the call.
     numbers: NumberMap<u32, StreamId>,
     last: u32,
 }
 
 impl Calls {
-    /// Makes a call at the root's next turn.
+    /// Queues a call for the root's next turn.
     pub fn push(&mut self, call: BackgroundCall) {
         self.last = self.last.wrapping_add(1);
         let number = StreamId(self.last);
@@ -147,7 +149,7 @@ impl Calls {
         self.due.push(BackgroundCall { number, ..call });
     }
 
-    /// Has a request wait for a call that others wait for already. False if there is none.
+    /// Has a request wait for a call for which other requests wait already. Returns false if there is none.
     pub fn join(&mut self, call: CallKind, stream: StreamId) -> bool {
         let waiting = self.waiting.get_mut(&call);
         let joined = waiting.map(|waiting| waiting.streams.push(stream));
@@ -177,7 +179,7 @@ impl Calls {
         awaited.is_some_and(|awaited| all.any(|call| call.number == awaited))
     }
 
-    /// Holds a response until a document has come; true if nobody has asked for it.
+    /// Holds a response until a document has arrived. Returns true if the document has yet to be requested.
     pub fn hold(&mut self, document: KeyHash, response: HeldResponse) -> bool {
         let held = self.held.entry(document).or_default();
         held.push(response);
@@ -189,7 +191,7 @@ impl Calls {
         self.held.remove(&document).unwrap_or_default()
     }
 
-    /// Keeps the reply to a request until its held response has come to its end.
+    /// Keeps the reply to a request until its held response has ended.
     pub fn keep_reply(&mut self, stream: StreamId, reply: DueReply) {
         self.replies.insert(stream, reply);
     }
@@ -209,12 +211,12 @@ impl Calls {
         self.count(|call| call == kind) > 0
     }
 
-    /// Whether one more refresh keeps within the bound.
+    /// Whether the bound allows one more refresh.
     pub fn has_room(&self) -> bool {
         self.count(|call| matches!(call, CallKind::Refresh(_))) < MOST_REFRESHES
     }
 
-    /// Whether one more of these calls keeps within the bound, on which a request waits.
+    /// Whether the bound allows one more of the calls for which requests wait.
     pub fn has_room_to_prepare(&self) -> bool {
         let prepares = |call| {
             matches!(
@@ -235,12 +237,12 @@ impl Calls {
         all.filter(|call| counts(call.kind)).count()
     }
 
-    /// The timer period in which [`Calls::take_unrenewed`] is wanted.
+    /// The timer period in which [`Calls::take_unrenewed`] must be called.
     pub fn tick_period(&self) -> Option<Millis> {
         (!self.under_way.is_empty()).then_some(WATCH_MILLIS)
     }
 
-    /// Sends a call from the root context; the link has the secret of `identity`.
+    /// Sends a call from the root context. Its link carries the secret of `identity`.
     pub fn send(
         &mut self,
         host: &dyn Host,
@@ -276,24 +278,24 @@ impl Calls {
         Ok(())
     }
 
-    /// The call whose number is in a link.
+    /// The call with the number in a link.
     pub fn get(&self, number: StreamId) -> Option<BackgroundCall> {
         self.under_way.get(&number).cloned()
     }
 
-    /// The call that Envoy has answered, under its own number.
+    /// Removes the call with Envoy's number `call`, which Envoy has answered.
     pub fn take(&mut self, call: u32) -> Option<BackgroundCall> {
         let number = self.numbers.remove(&call)?;
         self.under_way.remove(&number)
     }
 
-    /// All calls under way, whose answers are lost with the root context that has made them.
+    /// Removes all calls under way. Their answers are lost with the root context that made them.
     pub fn take_all(&mut self) -> Vec<BackgroundCall> {
         self.numbers.clear();
         self.under_way.drain().map(|(_, call)| call).collect()
     }
 
-    /// The keys of refreshes that have run for `period` since their claim was last renewed.
+    /// The keys of refreshes whose claim was last renewed at least `period` ago.
     pub fn take_unrenewed(&mut self, now: Millis, period: Millis) -> Vec<KeyHash> {
         let mut keys = Vec::new();
         for call in self.under_way.values_mut() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Looks at the store: for HEADs, whether it has the object, or only the object's headers are shared; for ranges, in
-//! front of the question for the object's size; and for requests that go to the origin by themselves if it has not.
+//! Lookups in the store. HEADs need them to learn whether the store has the object, or whether only the object's
+//! headers are shared. Ranges need them ahead of the question for the object's size. Requests that would otherwise be
+//! sent to the origin alone need them as well.
 
 use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::key::CanonicalTarget;
@@ -12,21 +13,21 @@ use crate::worker::own_requests::calls::CallKind;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use sluice_host::Host;
 
-/// What the store has.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
-    /// A response that it serves as it is.
+    /// A response that the store serves without asking the origin.
     Served {
-        /// Requests with `Authorization` may share it.
+        /// Whether requests with `Authorization` may share it.
         allows_authenticated: bool,
     },
-    /// One that the origin has to be asked about.
+    /// A response that must be revalidated.
     Expired,
-    /// Nothing that would help.
+    /// No usable response.
     Nothing,
 }
 
-/// Turns a HEAD's target to the headers alone if this worker knows of stored headers and of no stored object.
+/// Changes a HEAD's target to the headers alone if this worker knows of stored headers but of no stored object.
 pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
     let headers = target.for_headers();
     let now = worker.host.monotonic_millis();
@@ -39,7 +40,7 @@ pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
     }
 }
 
-/// Handles the store's answer to a look, if there is one, and lets the requests go on that wait for it.
+/// Handles the store's answer to a lookup, if there is one, and resumes the requests that wait for it.
 pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answered: bool) {
     let seen = if answered {
         seen(&*worker.host, target)
@@ -65,7 +66,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
             _ if stream.authenticated => unshared(&stream),
             Seen::Served { .. } if !stream.head && !purged => NextStep::Fresh,
             _ if stream.sizes_next() => NextStep::Alone,
-            // What was purged softly is validated by a request that may lead.
+            // A request that may lead validates a response that was purged softly.
             Seen::Expired if !stream.head && !purged => NextStep::Fresh,
             _ if !stream.head => NextStep::Unfilled,
             Seen::Nothing => NextStep::Varies,
@@ -80,7 +81,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
     worker.roots.wake();
 }
 
-/// How a request with credentials goes on that shares nothing.
+/// The next step of a request with credentials that shares no response.
 pub fn unshared(stream: &EdgeRequest) -> NextStep {
     match stream.demand {
         Some(_) => NextStep::Unfilled,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests to which the store has given the response of another key, as both have one file name.
+//! Requests to which the store has given the response of another key, because both keys have the same file name.
 //!
-//! The key is hit-for-miss then, so that later requests go around the store. The request that has found the mismatch
-//! cannot go elsewhere any more: it waits for a call that fetches its object around the store.
+//! The key then becomes hit-for-miss, so that later requests bypass the store. The request that found the mismatch
+//! can no longer be sent elsewhere. It waits for a call that fetches its object around the store.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
 
-/// Lets later requests for the key of `stream` go around the store, and those that wait for it.
+/// Makes later requests for the key of `stream` bypass the store, and also the requests that wait for it.
 pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
     worker
         .keys
@@ -30,10 +30,11 @@ pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
     );
 }
 
-/// Has a request wait for a call that fetches its object around the store. False if no call fits.
+/// Makes a request wait for a call that fetches its object around the store. Returns false if it cannot have such a
+/// call.
 pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    // What nobody waits for, and what is another object than its client has asked for, is not worth a call.
-    // The call would have no credentials.
+    // A call is not worth its cost for a request for which no client waits, or that wants another object than its
+    // client has named. The call would lack the credentials.
     let fits = !stream.for_others
         && !stream.authenticated
         && stream.stand_in.is_none()
@@ -57,7 +58,7 @@ pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     true
 }
 
-/// Answers the requests that wait for `call` with the object that it has brought, if it has brought one.
+/// Answers the requests that wait for `call` with its object, or with an error if it has none.
 pub fn end_fetch(worker: &mut Worker, call: CallKind, object: Option<&Document>) {
     let object = object.filter(|object| object.is_whole_answer());
     for id in worker.calls.take_waiting(call) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests of the worker's own: calls through the background listener, and what their answers lead to; and the bounds on
-//! requests that go to the origin for no reader, or by themselves.
+//! The worker's own requests: calls through the background listener, and the handling of their answers. Also the
+//! bounds on requests to the origin that no client reads or that bypass coalescing.
 
 pub mod ahead;
 pub mod background;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Missing objects, whose responses the worker holds until their substitute has come.
+//! Missing objects. The worker holds their responses until the substitute has arrived.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::request::EdgeRequest;
 use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
 use crate::worker::{Worker, keys::MissingObject};
 
-/// Has a held response wait for its substitute; false if there is none to wait for.
+/// Makes a held response wait for its substitute. Returns false if no document can replace it.
 pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) -> bool {
     let policy = &stream.policy;
     let Some(target) = document(&policy.policy, &stream.target, held.substitute) else {
@@ -33,7 +33,7 @@ pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: Held
     true
 }
 
-/// Releases the responses that wait for a document, which has come or does not exist.
+/// Releases the responses that wait for a document. The document has arrived, or does not exist.
 pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<Document>) {
     let document = document.map(Rc::new);
     for held in worker.calls.take_held(key) {
@@ -71,8 +71,8 @@ fn release_with(
     settle(worker, stream);
 }
 
-/// Answers a request with the document that takes the place of its held response, once that has come to its end. Until then
-/// the store may be taking it in, and would lose it.
+/// Answers a request with the document that replaces its held response, once the held response has ended. Until then
+/// the store may still be writing the held response, and an answer would abort that.
 pub fn settle(worker: &mut Worker, stream: &EdgeRequest) {
     if stream.body.has_ended()
         && let Some(reply) = worker.calls.take_reply(stream.id)
@@ -96,7 +96,7 @@ fn look_further(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) {
     }
 }
 
-/// Lets a held response go on.
+/// Lets a held response continue.
 fn release(worker: &mut Worker, stream: &EdgeRequest) {
     let released = worker
         .roots

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fills that no client reads: those in the background, and those of clients that need less than half of the object.
+//! Fills that no client reads: background fills, and those of clients that need less than half of the object.
 
 use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::beside::unread::UnreadFills;
@@ -12,7 +12,8 @@ use crate::request::body::Passing;
 use crate::worker::Worker;
 use crate::worker::own_requests::calls::CallKind;
 
-/// Whether a call may be made for that request: a fill counts from here on, and a question for a size would lead to one.
+/// Whether a call may be made for a request. A fill counts against the bounds from here on. A question for a size
+/// needs room because it would lead to a fill.
 pub fn may_call(
     host: &dyn Host,
     unread: &mut UnreadFills,
@@ -31,7 +32,8 @@ pub fn may_call(
     }
 }
 
-/// Whether a range may lead, of an object of that length. It counts from here on, unless its client reads the object.
+/// Whether a range of an object of that length may lead. Its fill counts against the bounds from here on, unless the
+/// client reads half of the object or more.
 pub fn may_lead(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) -> bool {
     let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
     let fill = UnreadFill::Client(stream.id);
@@ -45,7 +47,7 @@ pub fn may_lead(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) 
     worker.unread.begin(fill, policy, unread, now)
 }
 
-/// Whether a request with such a demand may lead by itself: its answer may be a 412.
+/// Whether a request with this demand may lead itself. Its answer may be a 412, which leaves the fill unread.
 pub fn has_room_for(
     host: &dyn Host,
     unread: &mut UnreadFills,
@@ -59,7 +61,7 @@ pub fn has_room_for(
     }
 }
 
-/// A request leads: it counts from here on if its answer may be a 304 or a 412.
+/// Counts the fill of a leader against the bounds if its answer may be a 304 or a 412.
 pub fn lead(host: &dyn Host, unread: &mut UnreadFills, stream: &EdgeRequest) {
     if stream.may_be_bodiless() {
         let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
@@ -68,17 +70,17 @@ pub fn lead(host: &dyn Host, unread: &mut UnreadFills, stream: &EdgeRequest) {
     }
 }
 
-/// A range that might have led does not.
+/// Takes back the count of a range that does not lead after all.
 pub fn leads_not(unread: &mut UnreadFills, stream: &EdgeRequest) {
     unread.end(UnreadFill::Client(stream.id));
 }
 
-/// A request is over.
+/// Takes back the count of a request that has ended.
 pub fn end(worker: &mut Worker, stream: &EdgeRequest) {
     worker.unread.end(fill_of(stream));
 }
 
-/// The headers of a response have come that goes into the store, with the length that they tell.
+/// Corrects the count of a fill by the length in its response headers.
 pub fn learn(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) {
     let length = length.unwrap_or(stream.policy.policy.cache.max_object_bytes);
     let unread = match stream.body.passing.get() {
@@ -96,7 +98,8 @@ pub fn learn(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) {
     }
 }
 
-/// How many bytes of an object of that length the client's range leaves out; 0 if it has half of them or more.
+/// The number of bytes of an object of that length outside of the client's range, or 0 if the range has half of the
+/// bytes or more.
 fn part_unread(stream: &EdgeRequest, length: u64) -> u64 {
     let demand = stream.demand.as_ref();
     let left_out = demand.map_or(0, |demand| demand.leaves_out(length));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker learns of a variant that the store has under the plain key of its URL, and the call for one that a request
-//! has not got: the store has answered it with the plain variant, before the worker knew that the URL varies.
+//! Variants that are stored under the plain key of their URL, and the call that fetches the right variant for a
+//! request. Such a request got the plain variant from the store before the worker knew that the URL varies.
 
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
@@ -21,9 +21,9 @@ use crate::request::headers::headers_for_calls;
 use crate::worker::Worker;
 use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
 
-/// Remembers that the store has the variant with that key under the plain key of its URL, and tells the other workers.
-/// Requests that wait for `flight`, which has shown it, go on under the keys of their own variants. `context` is that of
-/// this callback.
+/// Remembers that the store has the variant with key `cache_key` under the plain key of its URL, and tells the other
+/// workers. Requests that wait for `flight`, whose response showed it, continue under the keys of the variants that
+/// they want. `context` is that of the current callback.
 pub fn learn_plain_variant(
     worker: &mut Worker,
     plain_key: &str,
@@ -50,15 +50,16 @@ pub fn learn_plain_variant(
         names,
     };
     let others = worker.keys.others().unwrap_or_default();
-    let consequence = "a worker was not told that a URL varies";
+    let consequence = "a worker did not learn that a URL varies";
     worker.roots.spread(&others, &message, consequence);
     worker.turn(context, |coalescer, turn| {
         coalescer.part_variants(flight, turn);
     });
 }
 
-/// Has a request wait for a call that asks for `wanted`, or, where it has credentials, or headers that are too long for a
-/// key, goes around the store with them. False if no call fits.
+/// Makes a request wait for a call for `wanted`. Without `wanted`, because a header is too long for a key, or with
+/// credentials, the call bypasses the store and has the request's headers. Returns false if it cannot have such a
+/// call.
 pub fn fetch_variant(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -75,7 +76,7 @@ pub fn fetch_variant(
         worker.metrics.count(Metric::LimitsReached, 1);
         return false;
     }
-    // A fill would run without the client's credentials. This call is for its client alone, and takes them along.
+    // A fill would be sent without the client's credentials. This call is for its client alone, so it includes them.
     let wanted = wanted.filter(|_| !stream.authenticated);
     let mut headers = match wanted {
         Some(_) => Vec::new(),
@@ -96,11 +97,11 @@ pub fn fetch_variant(
     true
 }
 
-/// Has a request wait for a call that goes the same way as the request did.
+/// Makes a request wait for a call that repeats the request.
 pub fn fetch_again(host: &dyn Host, calls: &mut Calls, roots: &Roots, stream: &EdgeRequest) {
     let headers = stream.selecting.as_deref().map(headers_for_calls);
     let mut headers = headers.unwrap_or_default();
-    // The call brings the whole object.
+    // The call fetches the whole object.
     headers.retain(|(name, _)| !Demand::concerns(name.as_bytes()));
     let call = CallKind::Again(stream.id);
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
@@ -112,7 +113,7 @@ pub fn fetch_again(host: &dyn Host, calls: &mut Calls, roots: &Roots, stream: &E
     roots.wake();
 }
 
-/// Answers the request that waits for `call` with what it has brought.
+/// Answers the request that waits for `call` with its response.
 pub fn end_fetch(worker: &mut Worker, call: CallKind, variant: Option<&Document>) {
     for id in worker.calls.take_waiting(call) {
         let Some(stream) = worker.requests.get(id) else {

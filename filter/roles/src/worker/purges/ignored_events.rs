@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events of buckets that purge nothing: each is counted by its kind, and one line a minute tells the log of them.
+//! Events of buckets that purge nothing. Each is counted by its kind, and the log gets one line per minute about
+//! them.
 
 use sluice_host::Host;
 use std::collections::BTreeSet;
@@ -13,14 +14,14 @@ use sluice_core::workers::shared_value;
 use crate::worker::Worker;
 use sluice_host::Level;
 
-/// In shared data: when the log was last told.
+/// Key in shared data: the time of the last line in the log.
 const TOLD: &str = "sluice/ignored-events";
 /// Time between two lines in the log, of all workers together.
 const INTERVAL: Millis = 60_000;
-/// Kinds of events in one line.
+/// Maximum number of kinds of events in one line.
 const MOST_KINDS: usize = 4;
 
-/// Counts the events, and tells the log.
+/// Counts the events, and logs them.
 pub fn note(worker: &Worker, events: &[IgnoredEvent]) {
     for event in events {
         worker.metrics.count(metric(event.effect), 1);
@@ -39,7 +40,7 @@ const fn metric(effect: Effect) -> Metric {
     }
 }
 
-/// Whether no worker has told the log within the interval. Where shared data fails, the log is spared.
+/// Whether no worker has logged within the interval. If shared data fails, no line is logged.
 fn is_due(host: &dyn Host) -> bool {
     let now = host.monotonic_millis();
     let due = shared_value::update(host, TOLD, |bytes| {
@@ -55,11 +56,11 @@ fn is_due(host: &dyn Host) -> bool {
 fn line(events: &[IgnoredEvent]) -> String {
     let reason = |effect| match effect {
         Effect::Read => "a read",
-        Effect::Unchanged => "the object is as it was",
+        Effect::Unchanged => "the object is unchanged",
         Effect::Unknown => "unknown",
-        Effect::Changed => "of no bucket of these sites",
+        Effect::Changed => "not for a bucket of these sites",
     };
-    // A name is its sender's: no control character reaches the log.
+    // The sender chooses the name. `{:?}` keeps control characters out of the log.
     let kinds = events
         .iter()
         .map(|event| format!("{:?} ({})", event.name, reason(event.effect)));

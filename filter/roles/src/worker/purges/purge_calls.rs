@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Purges under way: the journal and the other workers are awaited before the caller has its receipt.
+//! Purges under way: the caller gets its receipt after the journal and the other workers have answered.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -23,12 +23,12 @@ use sluice_host::{self as host, Host};
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
 const JOURNAL_TIMEOUT: Duration = Duration::from_millis(JOURNAL_PATIENCE);
-/// The call number of news that nobody acknowledges.
+/// The call number of messages that need no acknowledgement.
 const NO_CALL: u32 = 0;
 /// Timer period while purges are under way, in milliseconds.
 const CALL_MILLIS: Millis = 100;
 
-/// Why a purge is not carried out.
+/// The reason why a purge is not carried out.
 #[derive(Clone, Copy, Debug)]
 pub enum Unavailable {
     /// Too many purges are under way.
@@ -57,15 +57,15 @@ pub struct PurgeCalls {
     pending: PendingPurges,
     /// The contexts of callers that still wait.
     callers: HashSet<u32>,
-    /// The sites of which the journal says that unsafe requests have changed resources.
+    /// The sites for which the journal already records that unsafe requests have changed resources.
     changes_recorded: HashSet<String>,
     due_entries: Vec<JournalEntry>,
-    /// The entries on their way into the journal, by the host's number for the call.
+    /// The entries that are being sent to the journal, by the host's number for the call.
     entries: HashMap<u32, JournalEntry>,
 }
 
 impl PurgeCalls {
-    /// No purge of `worker` yet.
+    /// The calls of `worker`, without any purge yet.
     pub fn new(host: Rc<dyn Host>, metrics: Rc<Metrics>, worker: WorkerId) -> Self {
         Self {
             host,
@@ -80,7 +80,7 @@ impl PurgeCalls {
         }
     }
 
-    /// Writes the purges that hold at the start of the process into shared data, unless another worker has.
+    /// Writes the purges that apply at the start of the process into shared data, unless another worker has done so.
     ///
     /// # Errors
     /// Shared data could not be written.
@@ -96,7 +96,7 @@ impl PurgeCalls {
         (!self.pending.is_empty()).then_some(CALL_MILLIS)
     }
 
-    /// Carries out a purge. Its receipt goes to `context`, once all workers and the journal have answered.
+    /// Carries out a purge. `context` gets the receipt after all workers and the journal have answered.
     ///
     /// # Errors
     /// The purge cannot be carried out now.
@@ -136,7 +136,8 @@ impl PurgeCalls {
         Ok(())
     }
 
-    /// Has the stored responses of these URLs of a site revalidated: an unsafe request has changed them (RFC 9111, 4.4).
+    /// Makes the store revalidate the responses of these URLs of a site, because an unsafe request has changed them
+    /// (RFC 9111, 4.4).
     pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, site: &str, urls: &[Scope]) {
         keys.join_roster();
         let mut shared = SharedPurges::new(&*self.host, keys.site_count());
@@ -149,8 +150,8 @@ impl PurgeCalls {
         self.record_changes(roots, site, newest(&records));
     }
 
-    /// Has the stored responses of these cache groups of a site revalidated: an unsafe request has changed them (RFC 9875,
-    /// 3). Its own URL has been invalidated in front of that.
+    /// Makes the store revalidate the responses of these cache groups of a site, because an unsafe request has
+    /// changed them (RFC 9875, 3). The caller has already invalidated the request's own URL.
     pub fn invalidate_groups(
         &self,
         keys: &mut Keys,
@@ -163,7 +164,7 @@ impl PurgeCalls {
         self.spread(keys, roots, written, lost);
     }
 
-    /// Tells the journal, once for each site, that its stored responses must be revalidated after a restart.
+    /// Records in the journal, once per site, that the site's stored responses must be revalidated after a restart.
     fn record_changes(&mut self, roots: &mut Roots, site: &str, number: u64) {
         if self.journal && !self.changes_recorded.contains(site) {
             self.changes_recorded.insert(site.to_owned());
@@ -180,17 +181,17 @@ impl PurgeCalls {
         }
     }
 
-    /// Puts the stored responses of a URL out of reach, which the store has spoilt.
+    /// Purges the stored responses of a URL, which the store has damaged.
     pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, url: Scope) {
         keys.join_roster();
         let mut shared = SharedPurges::new(&*self.host, keys.site_count());
         let written = shared.commit(Kind::Hard, &[url]);
-        let lost = "a spoilt response stays within reach";
+        let lost = "a damaged response may be served again";
         self.spread(keys, roots, written, lost);
     }
 
-    /// Takes note of purges that were written, and tells the other workers. `None` if they were not, with what is `lost`
-    /// by it.
+    /// Applies purges that were written to shared data, and tells the other workers. If they were not written, logs
+    /// `lost`, the consequence, and returns `None`.
     fn spread(
         &self,
         keys: &mut Keys,
@@ -217,10 +218,10 @@ impl PurgeCalls {
             call,
             records,
         };
-        roots.spread(others, &message, "a worker was not told of a purge");
+        roots.spread(others, &message, "a worker did not receive a purge");
     }
 
-    /// Applies the purges of another worker, which wants to know.
+    /// Applies the purges of another worker, and acknowledges them if that worker waits for it.
     pub fn receive(
         &self,
         keys: &mut Keys,
@@ -243,17 +244,18 @@ impl PurgeCalls {
         }
     }
 
-    /// Another worker knows of a purge.
+    /// Records that another worker has acknowledged a purge.
     pub fn acknowledge(&mut self, worker: WorkerId, call: u32) {
         self.pending.acknowledge(call, worker);
     }
 
-    /// Forgets a caller that has gone.
+    /// Forgets a caller that has left.
     pub fn forget(&mut self, context: u32) {
         self.callers.remove(&context);
     }
 
-    /// Handles the journal's answer; `recorded` is false if there is none. True if it is one of the journal's.
+    /// Handles the journal's answer; `recorded` is false if there is none. Returns true if `number` is a call to the
+    /// journal.
     pub fn journal_answered(&mut self, number: u32, recorded: bool) -> bool {
         let entry = self.entries.remove(&number);
         if let Some(entry) = &entry {
@@ -262,13 +264,14 @@ impl PurgeCalls {
         entry.is_some()
     }
 
-    /// Has entries sent again whose answers are lost with the former root context. The same record twice does no harm.
+    /// Queues the entries again whose answers are lost with the former root context. Writing a record twice is
+    /// harmless.
     pub fn requeue_journal(&mut self) {
         let lost = self.entries.drain().map(|(_, entry)| entry);
         self.due_entries.extend(lost);
     }
 
-    /// Goes on with the purges under way. For the root context's turn.
+    /// Continues the purges under way. For the root context's turn.
     pub fn go_on(&mut self, roots: &Roots) {
         for entry in std::mem::take(&mut self.due_entries) {
             self.write(entry);
@@ -306,12 +309,12 @@ impl PurgeCalls {
         }
     }
 
-    /// Sends the receipt of a purge that waits for nobody any more.
+    /// Sends the receipt of a purge that has all its answers or has waited long enough.
     fn answer(&mut self, roots: &Roots, receipt: &PurgeReceipt) {
         if !receipt.missing.is_empty() {
             let expelled = self.expel(&receipt.missing);
             if let Err(error) = expelled {
-                let consequence = "a silent worker stays on the list";
+                let consequence = "a silent worker stays on the roster";
                 self.metrics.fault(consequence, error.into());
             }
         }
@@ -328,8 +331,9 @@ impl PurgeCalls {
         }
     }
 
-    /// Takes the workers off the roster that have not acknowledged a purge. Such a worker has lost its VM, and the next
-    /// VM reads all purges before it serves. If it lives all the same, it joins again when it reads the news.
+    /// Removes workers that have not acknowledged a purge from the roster. Such a worker has lost its VM, and the
+    /// next VM reads all purges before it serves. If the VM is alive nevertheless, it joins the roster again when it
+    /// reads the message.
     fn expel(&self, missing: &[WorkerId]) -> Result<(), SharedError> {
         self.metrics.count(Metric::PurgesUnacknowledged, 1);
         self.metrics

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waking: how a request that was paused goes on, or is answered, in a turn of the root context.
+//! Waking: how a paused request continues or is answered, in a turn of the root context.
 
 mod replies;
 pub mod resumption;

@@ -14,7 +14,7 @@ use crate::request::account::result_of;
 use crate::worker::Worker;
 
 impl Worker {
-    /// Answers a follower that has waited for `waited` milliseconds; the access log calls it `result`.
+    /// Answers a follower that has waited for `waited` milliseconds. The access log shows `result`.
     pub(in crate::worker) fn answer_follower(
         &mut self,
         stream: StreamId,
@@ -33,9 +33,9 @@ impl Worker {
         }
     }
 
-    /// Answers the paused request of `context` at the root context's next turn. Within another stream's callback Envoy
-    /// would stop that stream too, and Envoy's cache filter does not survive an answer from ORIGIN while it is still
-    /// sending the request.
+    /// Answers the paused request of `context` in the root context's next turn. An answer within another stream's
+    /// callback would make Envoy stop that stream too. Envoy's cache filter crashes if ORIGIN answers while the cache
+    /// filter is still sending the request.
     pub fn answer_later(&mut self, context: u32, answer: DueReply) {
         self.wakeups.answer(context, answer);
         self.roots.wake();
@@ -58,7 +58,7 @@ impl Worker {
         self.roots.restore(self.roots.serving());
     }
 
-    /// Answers the conditional followers of `filled`, for which the headers of its response are enough.
+    /// Answers the conditional followers of `filled` for which the headers of its response suffice.
     pub fn answer_followers(
         &mut self,
         filled: &EdgeRequest,

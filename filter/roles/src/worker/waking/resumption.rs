@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a request leaves the waiting list and goes on to the store.
+//! How a request leaves the waiting list and is sent to the store.
 
 use crate::worker::metrics::Metrics;
 use sluice_host::Host;
@@ -23,7 +23,7 @@ use crate::worker::waking::wakeups::BATCH;
 use sluice_host::{self as host, Half, Map};
 
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
-/// batch, so that the first responses go out before the last requests go on.
+/// batch, so that the first responses are sent before the last requests continue.
 pub fn resume_some(worker: &mut Worker) {
     for _ in 0..BATCH {
         let Some((stream, next_step)) = worker.wakeups.next_resume() else {
@@ -47,7 +47,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
             end_unneeded(worker, &stream);
             Ok(())
         }
-        // While it waited for the look, another request may have begun to lead.
+        // Another request may have begun to lead while this one waited for the lookup.
         NextStep::Alone if stream.sizes_next() => {
             let next_step = admit(worker, &stream);
             go_on(worker, &stream, next_step)
@@ -56,14 +56,14 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
     }
 }
 
-/// Has a request that was paused take part in coalescing; how it goes on, or `None` if it waits.
+/// Has a paused request take part in coalescing. Returns its next step, or `None` if it waits.
 fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
     let overtakes = admitted.is_none() && background::overtakes(worker, stream);
     admitted.or(overtakes.then_some(NextStep::Ahead))
 }
 
-/// Lets a parked request go on, unless it waits for a call first.
+/// Lets a parked request continue, unless it waits for a call first.
 fn go_on(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -76,12 +76,12 @@ fn go_on(
     };
     worker.roots.act_as(stream.id.0)?;
     let sent = send_on(worker, stream, next_step);
-    // Whatever went wrong, a request must not stay parked.
+    // Resumes even after an error, because a request must not stay parked.
     let resumed = worker.host.resume(Half::Request);
     sent.and(resumed)
 }
 
-/// Admits a request again under the key of its variant, once its URL has proved to vary.
+/// Admits a request again under the key of its variant, after its URL has proved to vary.
 fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<()> {
     let again = retarget(worker, stream);
     let (stream, next_step) = match &again {
@@ -100,7 +100,7 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
     again.and(gone_on)
 }
 
-/// Ends a background fill that nobody needs any more.
+/// Ends a background fill that no request needs any more.
 fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
     fill.progress.answered.set(true);
     worker.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
@@ -144,20 +144,20 @@ fn retarget(
     Ok(Ok(stream))
 }
 
-/// Gives the effective context's request the headers with which it goes on.
+/// Sets the headers with which the effective context's request continues.
 pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
     stream.progress.next_step.set(Some(next_step));
     let request = StoreRequest::of(next_step);
     request.map_or(Ok(()), |request| send(worker, stream, request))
 }
 
-/// Gives the effective context's request the headers of `request`.
+/// Sets the headers of `request` on the effective context's request.
 pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) -> host::Result<()> {
     stream.progress.store_request.set(request);
     if request == StoreRequest::Lead {
         stream.progress.account.leads();
     }
-    // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
+    // `add`, not `set`: the header cannot exist yet, and `set` would make Envoy build its header index to find out.
     let site = &stream.policy.policy.site.name;
     let link = worker.identity.vouching.encode(stream.link(), site);
     worker.host.add_header(Map::Request, LINK_HEADER, &link)?;
@@ -205,7 +205,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) ->
             avoid_the_store(&*worker.host, names_version)
         }
         StoreRequest::Ahead => ask_ahead(&*worker.host, &worker.metrics, stream),
-        // Neither what the store has nor a validation of it answers these credentials.
+        // Neither a stored response nor a validation of it is valid for these credentials.
         StoreRequest::Unshared if stream.authenticated => {
             worker
                 .host
@@ -214,15 +214,15 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) ->
         StoreRequest::Refresh => worker
             .host
             .set_header(Map::Request, "cache-control", "no-cache"),
-        // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
+        // The store fills from GET only; Envoy sends no body to a client that sent HEAD.
         _ if stream.target.is_for_headers() => make_get(&*worker.host),
         StoreRequest::Lead if stream.head => make_get(&*worker.host),
         _ => Ok(()),
     }
 }
 
-/// Gives the effective context's request its range, for what the fill brings and for nothing else. `If-Range` keeps the
-/// store from it as well.
+/// Restores the range of the effective context's request, for the representation that the fill stores and no other.
+/// `If-Range` also keeps the request from the store.
 fn ask_ahead(host: &dyn Host, metrics: &Metrics, stream: &EdgeRequest) -> host::Result<()> {
     let result = Metric::RequestsMiss;
     metrics.count_of(&stream.policy, result);

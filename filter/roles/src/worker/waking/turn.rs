@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The coalescer's turn: an event goes in, and its effects are carried out.
+//! Turns of the coalescer: it handles an event, and the worker carries out the effects.
 
 use sluice_core::coalescing::{Coalescer, Effect, Store as _, Turn};
 use sluice_core::metrics::Metric;
@@ -13,7 +13,7 @@ use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
 use crate::worker::waking::resumption;
 
 impl Worker {
-    /// Lets the coalescer handle an event that has come to `context`, carries out its effects, and resumes requests.
+    /// Has the coalescer handle an event of `context`, carries out its effects, and resumes requests.
     pub fn turn<R>(
         &mut self,
         context: u32,
@@ -31,14 +31,14 @@ impl Worker {
         });
     }
 
-    /// Resumes requests, and directs host calls at `context` again.
+    /// Resumes requests, and makes `context` the target of host calls again.
     fn end_turn(&mut self, context: u32) {
         resumption::resume_some(self);
         self.arm_timer();
         self.roots.restore(context);
     }
 
-    /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
+    /// Does the same as [`Worker::turn`], without resuming requests or restoring the context. For use inside a turn.
     pub(in crate::worker) fn event<R>(
         &mut self,
         event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R,
@@ -102,7 +102,8 @@ impl Worker {
         }
     }
 
-    /// Takes the store's news of the responses that it is to make readable, and asks it again for the others.
+    /// Passes the store's news about awaited responses to the coalescer, and asks the store again for the other
+    /// responses.
     pub(in crate::worker) fn hear_store(&mut self) {
         let now = self.host.monotonic_millis();
         for (key, news) in self.confirmations.take_news(now) {
@@ -128,7 +129,7 @@ impl Worker {
         }
     }
 
-    /// Records that a request has waited for `waited` milliseconds, and waits no more.
+    /// Records that a request has left the waiting list after `waited` milliseconds.
     pub(in crate::worker) fn has_waited(&mut self, stream: StreamId, waited: Millis) {
         self.metrics.count(Metric::FollowersResumed, 1);
         self.metrics.record(Metric::WaitMilliseconds, waited);

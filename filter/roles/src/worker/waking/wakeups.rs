@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What waits for a turn: replies to paused requests, and requests that have left the waiting list.
+//! Replies to paused requests, and requests that have left the waiting list. Both wait for a turn of the root
+//! context.
 
 use std::collections::VecDeque;
 
@@ -8,20 +9,20 @@ use sluice_core::workers::StreamId;
 
 use crate::reply::DueReply;
 
-/// Most requests that are answered, and most that are resumed, in one turn. Envoy carries out what a callback asks for
-/// when the callback has returned, each thing inside of the one before, and a VM dies where the thread's stack is full.
+/// Maximum number of requests that are answered, and that are resumed, in one turn. Envoy runs the actions of a
+/// callback after it has returned, each one nested in the one before. A VM dies if they exhaust the thread's stack.
 pub const BATCH: usize = 16;
 
 /// Replies and requests that are due.
 #[derive(Debug, Default)]
 pub struct Wakeups {
-    /// By the context of the request that is answered.
+    /// Replies, each with the context of the request to answer.
     replies: VecDeque<(u32, DueReply)>,
     resumes: VecDeque<(StreamId, NextStep)>,
 }
 
 impl Wakeups {
-    /// A reply to the paused request of `context` is due.
+    /// Queues a reply to the paused request of `context`.
     pub fn answer(&mut self, context: u32, reply: DueReply) {
         self.replies.push_back((context, reply));
     }
@@ -31,12 +32,12 @@ impl Wakeups {
         self.replies.iter().any(|(of, _)| *of == context)
     }
 
-    /// Drops the replies to `context`, which has gone.
+    /// Drops the replies to `context`, which has ended.
     pub fn forget(&mut self, context: u32) {
         self.replies.retain(|(of, _)| *of != context);
     }
 
-    /// Takes the replies of one turn.
+    /// Takes the replies for one turn.
     pub fn take_replies(&mut self) -> Vec<(u32, DueReply)> {
         let size = self.replies.len().min(BATCH);
         self.replies.drain(..size).collect()
@@ -47,17 +48,17 @@ impl Wakeups {
         !self.replies.is_empty()
     }
 
-    /// A request is due to go on.
+    /// Queues a request to be resumed.
     pub fn resume(&mut self, stream: StreamId, next_step: NextStep) {
         self.resumes.push_back((stream, next_step));
     }
 
-    /// Takes the next request that is due to go on.
+    /// Takes the next request to resume.
     pub fn next_resume(&mut self) -> Option<(StreamId, NextStep)> {
         self.resumes.pop_front()
     }
 
-    /// Whether a request is due to go on.
+    /// Whether a request is to be resumed.
     pub fn resumes(&self) -> bool {
         !self.resumes.is_empty()
     }
