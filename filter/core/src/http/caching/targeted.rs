@@ -7,8 +7,8 @@ use crate::http::syntax::field_value::{FieldValue, NotText};
 /// Field of the Edge Architecture Specification, which is older than RFC 9213 and has another syntax.
 pub const SURROGATE_CONTROL: &str = "surrogate-control";
 
-/// Returns the directives of the first field of `order` that is present and valid, or `None` if there is no such
-/// field (RFC 9213, 2.2). `fields` has the names in lower case, each with the value, its lines joined by commas.
+/// Returns the directives of the first field of `order` that is present and valid, or `None` if none is (RFC 9213,
+/// 2.2). `fields` has the names in lower case, each with the value, its lines joined by commas.
 ///
 /// Three fields count as absent: an empty field, a field that is not a dictionary (2.1), and a `Surrogate-Control`
 /// without a directive for caches.
