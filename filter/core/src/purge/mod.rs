@@ -15,9 +15,9 @@
 //! the stored response is not served while the origin fails.
 //!
 //! ```text
-//! the purge call ─► shared data: head (numbers, prefixes) and 256 parts (URLs)    authoritative
-//!                └► news in each worker's queue ─► its own Purges, read on requestreplicas
-//!                └► the journal of the entry point, read at the next start        on disk
+//! the purge call ─► shared data: head (numbers, prefixes) and 256 parts (URLs)        authoritative
+//!                └► news in each worker's queue ─► its own Purges, read on request    replicas
+//!                └► the journal of the entry point, read at the next start            on disk
 //! ```
 //!
 //! Each purge belongs to one site. The tables hold each URL by a hash of 64 bits under the store's secret, so a
