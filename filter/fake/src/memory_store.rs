@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A second store behind the trait that flights use: objects in memory, readable as soon as they are complete.
 //!
-//! This store shows that the trait is about caches in general and not about Envoy's, because this store needs no probes.
+//! This store shows that the trait is about caches in general and not about Envoy's, because it needs no probes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

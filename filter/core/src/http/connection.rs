@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of a response that concern one connection only, as its `Connection` names them (RFC 9110, 7.6.1).
+//! The fields of a response that concern one connection only, which its `Connection` names (RFC 9110, 7.6.1).
 
 use crate::http::syntax::field_value::FieldValue;
 

@@ -100,7 +100,7 @@ impl FakeEnvoy {
         let record = &self.clients[client.0];
         assert!(
             record.kind != Kind::Background || record.request == Some(StoreRequest::Lead),
-            "{client:?} goes to the origin for nobody"
+            "{client:?} is sent to the origin without a waiting client"
         );
         let id = FetchId(self.fetches.len());
         let request = record.request.unwrap_or(StoreRequest::Bypass);

@@ -123,7 +123,7 @@ impl FakeEnvoy {
             for (client, key) in &waiting {
                 assert!(
                     coalescer.role(*key).is_some(),
-                    "{client:?} waits for nobody"
+                    "{client:?} waits without a leader"
                 );
             }
             let mut keys = self.keys.clone();
@@ -141,7 +141,7 @@ impl FakeEnvoy {
             assert_eq!(
                 coalescer.flights(),
                 flights,
-                "flights of keys that nobody asked for"
+                "flights of keys without a request"
             );
         }
     }
@@ -164,7 +164,7 @@ impl FakeEnvoy {
         match role {
             Role::Following { .. } => assert!(
                 waiting.iter().any(|(_, of)| *of == key),
-                "worker {seat} follows {key:?} for nobody"
+                "worker {seat} follows {key:?} without a waiting request"
             ),
             Role::Leading(Leader {
                 phase: Phase::Storing { .. } | Phase::Aborting { .. },

@@ -10,8 +10,8 @@ pub enum Verdict {
     Site(usize),
     /// For a host without a site, or for a host with another certificate than that of the connection.
     Misdirected,
-    /// For a path that no site of the host has. Also for a path that only fits a site with merged slashes, if that
-    /// site does not merge them.
+    /// For a path that no site of the host has. Also for a path whose site does not merge slashes, if
+    /// the path with its empty segments belongs to another site, or to none.
     NoSite,
 }
 

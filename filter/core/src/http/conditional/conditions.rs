@@ -56,7 +56,7 @@ impl<'a> Validators<'a> {
 /// Result of the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The response as it is.
+    /// The response unchanged.
     Send,
     /// A response with status 304.
     NotModified,

@@ -29,7 +29,7 @@ pub struct WholeResponse<'a> {
 /// Response that the client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The response as it is.
+    /// The response unchanged.
     Whole,
     /// A response with status 206.
     Part {

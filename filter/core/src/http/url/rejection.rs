@@ -83,7 +83,7 @@ impl Rejection {
             }
             Self::AboveRoot => "The path leads above the root.",
             Self::InvalidUtf8 => "The URL is not valid UTF-8 once it is decoded.",
-            Self::Upgrade => "Objects are served over HTTP only, without an upgrade to another protocol.",
+            Self::Upgrade => "A request for an object must not ask for another protocol.",
             Self::UnexpectedBody => "A request for an object must not have a body.",
             Self::NoObject => "The path does not name an object.",
             Self::MethodNotAllowed { .. } => "The method is not allowed here.",
