@@ -115,7 +115,7 @@ impl StoreRequest {
         )
     }
 
-    /// Whether a link of this kind names the request itself. Other links name the filter's call.
+    /// Whether the `stream` of a link of this kind is a request within EDGE. In other links it is the filter's call.
     pub const fn names_a_request(self) -> bool {
         !self.is_background() || self.is_relinked()
     }

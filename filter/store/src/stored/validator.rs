@@ -31,8 +31,8 @@ pub struct Validator<'a> {
     pub lifetime: Lifetime,
     /// Body of the response.
     pub body: BodyId,
-    /// Whether Sluice may revalidate with these validators. False for a stored error, because a 304 would make it
-    /// fresh again. Clients see the validators in either case.
+    /// Whether Sluice may revalidate with these validators. False for a stored error, because a 304 would make it fresh
+    /// again, and for a response without validators. Clients see the validators in either case.
     pub may_ask: bool,
     /// Whether the origin sent caching headers with the response. False if `may_ask` is false.
     pub is_said: bool,
