@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's cache filter (v1, files): what it has, what it takes, and when it asks the origin.
+//! Envoy's cache filter (v1, files): its entries, the responses that it stores, and the revalidations that it starts.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,38 @@ const STORED_STATUSES: [u16; 13] = [
     200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 451, 501,
 ];
 
-/// A response that the cache has.
+/// Response that the cache has stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// As ORIGIN has made them.
+    /// Headers as ORIGIN has written them.
     pub headers: HeaderMap,
-    /// The whole body.
+    /// Whole body.
     pub body: Vec<u8>,
 }
 
-/// What the cache has of one key.
+/// State of one key in the cache.
 #[derive(Debug, Default)]
 struct Entry {
     stored: Option<Stored>,
-    /// A fill is under way, beside which the cache takes no other.
+    /// Whether a fill is under way. The cache accepts no second fill of the key meanwhile.
     filling: bool,
-    /// A fill that has ended and cannot be read yet.
+    /// Response of a fill that has ended but is not readable yet.
     committing: Option<Stored>,
 }
 
-/// The cache, by host and path.
+/// Cache, by host and path.
 #[derive(Debug, Default)]
 pub struct FakeCache {
     entries: BTreeMap<String, Entry>,
 }
 
 impl FakeCache {
-    /// What is stored, fresh or stale.
+    /// Returns the stored response, fresh or stale.
     pub fn look_up(&self, key: &str) -> Option<&Stored> {
         self.entries.get(key)?.stored.as_ref()
     }
 
-    /// Whether the cache would take the response with these headers.
+    /// Whether the cache would store a response with these headers.
     pub fn takes(headers: &HeaderMap) -> bool {
         let control = headers.get("cache-control").unwrap_or_default();
         let forbidden = ["no-store", "private"];
@@ -55,7 +55,8 @@ impl FakeCache {
             && (max_age(headers).is_some() || must_be_validated(headers))
     }
 
-    /// Whether `stored` is served at `now`, in seconds since 1970, without asking the origin, and how old it is.
+    /// Returns the age of `stored`: `Ok` if it is served at `now` without asking the origin, else `Err`. `now` is in
+    /// seconds since 1970.
     pub fn age_if_fresh(stored: &Stored, now: i64) -> Result<i64, i64> {
         let date = stored.headers.get("date").and_then(date::parse);
         let age = now.saturating_sub(date.unwrap_or(i64::MIN)).max(0);
@@ -65,7 +66,7 @@ impl FakeCache {
         }
     }
 
-    /// A fill begins. False if the cache does not take it, as there is another.
+    /// Starts a fill. False if the cache rejects it, because another fill of the key is under way.
     pub fn begin(&mut self, key: &str) -> bool {
         let entry = self.entries.entry(key.to_owned()).or_default();
         let free = !entry.filling && entry.committing.is_none();
@@ -73,8 +74,7 @@ impl FakeCache {
         free
     }
 
-    /// A fill has ended. It can be read after a commit. Of the headers those are lost that stand behind a value which is no
-    /// text.
+    /// Ends a fill. The response is readable after a commit. The headers behind a value that is not text are lost.
     pub fn end(&mut self, key: &str, mut stored: Stored) {
         let lines = stored.headers.iter();
         let kept = lines.take_while(|(_, value)| std::str::from_utf8(value).is_ok());
@@ -85,12 +85,12 @@ impl FakeCache {
         entry.committing = Some(stored);
     }
 
-    /// A fill has come to nothing.
+    /// Drops a fill that was not completed.
     pub fn abandon(&mut self, key: &str) {
         self.entries.entry(key.to_owned()).or_default().filling = false;
     }
 
-    /// Has the headers of what is stored replaced, as by a 304. Those that describe the body stay.
+    /// Replaces the headers of the stored response, as after a 304. The headers that describe the body are kept.
     pub fn update(&mut self, key: &str, headers: &HeaderMap) {
         let entry = self.entries.get_mut(key);
         let Some(stored) = entry.and_then(|entry| entry.stored.as_mut()) else {
@@ -106,7 +106,7 @@ impl FakeCache {
         stored.headers = updated;
     }
 
-    /// Makes readable what has ended of the keys that fit.
+    /// Makes the ended fills of the matching keys readable.
     pub fn commit(&mut self, fits: impl Fn(&str) -> bool) {
         for entry in self.fitting(fits) {
             if let Some(stored) = entry.committing.take() {
@@ -115,37 +115,37 @@ impl FakeCache {
         }
     }
 
-    /// Forgets what has ended instead, as a disk that is full or broken.
+    /// Drops the ended fills of the matching keys, like a disk that is full or broken.
     pub fn drop_commits(&mut self, fits: impl Fn(&str) -> bool) {
         self.fitting(fits).for_each(|entry| entry.committing = None);
     }
 
-    /// Removes what is stored.
+    /// Removes the stored responses of the matching keys.
     pub fn evict(&mut self, fits: impl Fn(&str) -> bool) {
         self.fitting(fits).for_each(|entry| entry.stored = None);
     }
 
-    /// Changes the headers of what is stored.
+    /// Changes the headers of the stored responses of the matching keys.
     pub fn edit(&mut self, fits: impl Fn(&str) -> bool, edit: impl Fn(&mut HeaderMap)) {
         let stored = self.fitting(fits).filter_map(|entry| entry.stored.as_mut());
         stored.for_each(|stored| edit(&mut stored.headers));
     }
 
-    /// Takes away what is stored until the next commit, as while it is written anew.
+    /// Hides the stored responses of the matching keys until the next commit, as while the cache rewrites them.
     pub fn begin_rewrite(&mut self, fits: impl Fn(&str) -> bool) {
         for entry in self.fitting(fits) {
             entry.committing = entry.stored.take();
         }
     }
 
-    /// Has each key that fits find the stored response of another key, as if both had one file name.
+    /// Gives each matching key the stored response of another key, as if both had one file name.
     pub fn collide(&mut self, fits: impl Fn(&str) -> bool, others: impl Fn(&str) -> bool) {
         let other = self.fitting(others).find_map(|entry| entry.stored.clone());
         let entries = self.fitting(fits).filter(|entry| entry.stored.is_some());
         entries.for_each(|entry| entry.stored.clone_from(&other));
     }
 
-    /// Whether there is something stored, fresh or stale.
+    /// Whether a matching key has a stored response, fresh or stale.
     pub fn has(&self, fits: impl Fn(&str) -> bool) -> bool {
         let mut entries = self.entries.iter();
         entries.any(|(key, entry)| fits(key) && entry.stored.is_some())
@@ -157,13 +157,13 @@ impl FakeCache {
     }
 }
 
-/// Whether each use asks the origin first.
+/// Whether each use is validated with the origin.
 fn must_be_validated(headers: &HeaderMap) -> bool {
     let control = headers.get("cache-control").unwrap_or_default();
     control.contains("no-cache")
 }
 
-/// Seconds of freshness, as `Cache-Control` says.
+/// Seconds of freshness by `Cache-Control`.
 fn max_age(headers: &HeaderMap) -> Option<i64> {
     let control = headers.get("cache-control")?;
     let mut directives = control.split(',').map(str::trim);

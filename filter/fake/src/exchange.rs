@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request on its way through the chain: EDGE, the cache filter, ORIGIN.
+//! A request on its path through the chain: EDGE, the cache filter, ORIGIN.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use crate::HeaderMap;
 use crate::cache::Stored;
 use crate::records::{Client, FetchId};
 
-/// The host of all requests.
+/// Host of all requests.
 pub(crate) const HOST: &str = "edge.test";
 
-/// Which of a request's two contexts.
+/// Side of a request that a context is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Edge,
     Origin,
 }
 
-/// A context of one of the roles; it is elsewhere while its callback runs.
+/// Context of one of the roles. `stream` is empty while its callback runs.
 pub(crate) struct Context {
     pub number: u32,
     pub stream: Option<Box<dyn StreamContext>>,
@@ -32,56 +32,56 @@ impl fmt::Debug for Context {
     }
 }
 
-/// The cache filter's request to the origin.
+/// Request of the cache filter to the origin.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    /// `None` when it is over.
+    /// Context of ORIGIN; `None` when it is over.
     pub context: Option<Context>,
     pub fetch: Option<FetchId>,
-    /// The response passes by the cache.
+    /// Whether the response passes around the cache.
     pub around: bool,
-    /// The cache stores answers to GET alone.
+    /// Whether the method is GET. The cache stores responses to GET only.
     pub get: bool,
-    /// The cache's key.
+    /// Key of the cache.
     pub key: String,
-    /// The stored response that the cache asks about.
+    /// Stored response that the cache revalidates.
     pub validates: Option<Stored>,
-    /// The origin's body, and how much of it has come.
+    /// Body of the origin's response, and the number of bytes sent so far.
     pub body: Vec<u8>,
     pub sent: usize,
-    /// Whether the origin sends headers alone.
+    /// Whether the origin sends headers only.
     pub head: bool,
-    /// The response that the cache takes, as far as it has come.
+    /// Response that the cache stores, as received so far.
     pub filling: Option<Stored>,
 }
 
-/// A response that EDGE holds at its headers.
+/// Response that EDGE holds at its headers.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// It has ended with its headers.
+    /// Whether the response has ended with its headers.
     pub ended: bool,
-    /// Whether a part of its body has come, and the last.
+    /// Whether the last part of the body has arrived; `None` if no part has arrived.
     pub body: Option<bool>,
 }
 
-/// A request's way.
+/// Path of a request.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// `None` when it is over.
+    /// Context of EDGE; `None` when it is over.
     pub edge: Option<Context>,
     pub upstream: Option<Upstream>,
     pub head: bool,
-    /// The call whose request it is: its number, the context that waits for it, and when Envoy gives it up.
+    /// Call that the request belongs to: its number, the context that waits for it, and the time when Envoy ends it.
     pub call: Option<(u32, u32, Millis)>,
-    /// The request that EDGE has sent back to itself, which this one is.
+    /// Request that EDGE has sent back to itself as this request.
     pub outer: Option<Client>,
-    /// The response that EDGE holds.
+    /// Response that EDGE holds.
     pub held: Option<Held>,
-    /// The headers have gone on to the client.
+    /// Whether the headers were sent to the client.
     pub responded: bool,
 }
 
-/// A request's headers, as a client sends them: these, and `more`, of which some may take the place of these.
+/// Returns a request's headers as a client sends them: the usual ones, and `more`, which may replace some of these.
 pub(crate) fn request(method: &str, key: u64, more: &[(&str, &str)]) -> HeaderMap {
     let path = format!("/{key}");
     let lines = [

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers as tests read them.
+//! The values of headers, for tests.
 
 use crate::HeaderMap;
 
 /// Reads values that are known to be text.
 pub trait HeaderTexts {
-    /// The first value of that name, if it is text.
+    /// Returns the first value with this name, if it is text.
     fn get(&self, name: &str) -> Option<&str>;
 
-    /// The first value of that name, whatever bytes it has.
+    /// Returns the first value with this name, with any bytes.
     fn bytes(&self, name: &str) -> Option<&[u8]>;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A fake Envoy for native tests: workers, what they share, a cache and an origin, in one thread and without a clock.
+//! A fake Envoy for native tests: workers, shared data, a cache and an origin, in one thread and without a clock.
 //!
-//! [`FakeEnvoy`] runs the filter's own roles. It does what lies between a client and the origin as Envoy does: it calls
-//! the contexts of EDGE and ORIGIN, answers their host calls, and plays the cache filter between them. What takes time
-//! in the world (an answer of the origin, a message on its way, a timer) happens when the test says so, in any order.
-//! It panics as soon as a rule is broken that holds in every interleaving; see [`FakeEnvoy::check`].
+//! [`FakeEnvoy`] runs the filter's own roles. It does the work between a client and the origin as Envoy does it. It
+//! calls the contexts of EDGE and ORIGIN, answers their host calls, and acts as the cache filter between them. Events
+//! that take time in reality (an answer of the origin, a message on its way, a timer) happen when the test calls for
+//! them, in any order. The fake panics as soon as a rule is broken that holds in every interleaving; see
+//! [`FakeEnvoy::check`].
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod cache;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A second store behind the trait that flights know: objects in memory, readable as soon as they are whole.
+//! A second store behind the trait that flights use: objects in memory, readable as soon as they are complete.
 //!
-//! It shows that the trait speaks of a cache, and not of Envoy's: nothing here is asked twice.
+//! This store shows that the trait is about caches in general and not about Envoy's, because it needs no probes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use std::rc::Rc;
 use sluice_core::coalescing::{AwaitedFill, Store, StoreNews};
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 
-/// A stored object.
+/// Stored object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryObject {
-    /// Its body.
+    /// Body of the object.
     pub body: Vec<u8>,
-    /// Until when it is fresh.
+    /// Time until which the object is fresh.
     pub until: Millis,
 }
 
-/// A response on its way into the store.
+/// Response on its way into the store.
 #[derive(Debug)]
 struct RunningFill {
     key: KeyHash,
     object: MemoryObject,
 }
 
-/// The objects that all workers share.
+/// Objects that all workers share.
 #[derive(Debug, Default)]
 pub struct MemoryObjects {
     objects: BTreeMap<KeyHash, MemoryObject>,
@@ -34,38 +34,38 @@ pub struct MemoryObjects {
 }
 
 impl MemoryObjects {
-    /// The fresh object under `key`.
+    /// Returns the fresh object under `key`.
     pub fn look_up(&self, key: KeyHash, now: Millis) -> Option<&MemoryObject> {
         self.objects.get(&key).filter(|object| now < object.until)
     }
 
-    /// Begins to fill `key` with the response to a request.
+    /// Starts to fill `key` with the response to a request.
     pub fn fill(&mut self, stream: StreamId, key: KeyHash, until: Millis) {
         let body = Vec::new();
         let object = MemoryObject { body, until };
         self.fills.insert(stream, RunningFill { key, object });
     }
 
-    /// Takes a part of the response's body.
+    /// Adds a part of the response's body.
     pub fn append(&mut self, stream: StreamId, bytes: &[u8]) {
         if let Some(fill) = self.fills.get_mut(&stream) {
             fill.object.body.extend(bytes);
         }
     }
 
-    /// Takes the end of the response: the object is readable.
+    /// Ends the response. The object is readable then.
     pub fn finish(&mut self, stream: StreamId) {
         if let Some(fill) = self.fills.remove(&stream) {
             self.objects.insert(fill.key, fill.object);
         }
     }
 
-    /// Drops a response that has not come to its end.
+    /// Drops a response that was not completed.
     pub fn abort(&mut self, stream: StreamId) {
         self.fills.remove(&stream);
     }
 
-    /// Says for how long the object under `key` is fresh, as the origin has found it valid.
+    /// Sets the freshness of the object under `key`, because the origin has found the object valid.
     pub fn refresh(&mut self, key: KeyHash, until: Millis) {
         if let Some(object) = self.objects.get_mut(&key) {
             object.until = until;
@@ -78,16 +78,16 @@ impl MemoryObjects {
     }
 }
 
-/// One worker's view of them.
+/// View of one worker on the objects.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    /// The objects.
+    /// Objects.
     pub objects: Rc<RefCell<MemoryObjects>>,
     awaited: Vec<KeyHash>,
 }
 
 impl MemoryStore {
-    /// A worker's view of `objects`.
+    /// Creates a worker's view of `objects`.
     pub fn of(objects: &Rc<RefCell<MemoryObjects>>) -> Self {
         Self {
             objects: Rc::clone(objects),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the workers of one Envoy share, and what their host calls lead to after the callback.
+//! The state that the workers of one Envoy share, and the tasks of their host calls after the callback.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,43 +12,43 @@ use sluice_host::Half;
 use crate::records::{Client, Lease};
 use crate::{FakeSharedData, HeaderMap};
 
-/// The Unix time at which the monotonic clock would have begun, in milliseconds.
+/// Unix time in milliseconds at which the monotonic clock was 0.
 const EPOCH: Millis = 1_700_000_000_000;
 
-/// A reply that the filter makes itself.
+/// Local reply of the filter.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalReply {
     pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
-/// A call of the filter's own.
+/// Call of the filter.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub number: u32,
     pub seat: usize,
-    /// The context that gets the answer.
+    /// Context that gets the answer.
     pub context: u32,
     pub cluster: String,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// When Envoy gives it up.
+    /// Time when Envoy ends the call.
     pub deadline: Millis,
 }
 
-/// Who led what when a callback began, and whether the board could fail in it.
+/// Leases at the start of a callback, and whether the board could fail in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Before {
     pub leases: Rc<Vec<Lease>>,
     pub faulty: bool,
 }
 
-/// What Envoy does after a callback. Contexts are those of the worker at that seat.
+/// Task of Envoy after a callback. Contexts belong to the worker at the seat.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// Lets a paused half of a stream go on.
+    /// Resumes a paused half of a stream.
     Resume(usize, u32, Half, Before),
-    /// Resets a stream; `foreign` says that another stream's callback has asked for that.
+    /// Resets a stream; `foreign` says that another stream's callback has asked for it.
     Reset {
         seat: usize,
         context: u32,
@@ -58,14 +58,14 @@ pub(crate) enum Task {
     Reply(usize, u32, LocalReply),
     /// Gives the receiver of a queue its turn.
     Ready(usize, u32),
-    /// Lets a request that EDGE has not paused go on to the cache.
+    /// Sends a request that EDGE has not paused to the cache.
     Proceed(Client, Before),
     /// Sends a call.
     Call(Call),
 }
 
 impl Task {
-    /// Whether Envoy calls the VM again while it carries this out.
+    /// Whether Envoy calls the VM again while it carries out this task.
     fn calls_back(&self) -> bool {
         matches!(
             self,
@@ -74,15 +74,15 @@ impl Task {
     }
 }
 
-/// Most things at a time that a worker may have Envoy do after callbacks. Envoy does each inside of the one before, and a
-/// real VM dies where the thread's stack is full: at some 300 replies.
+/// Greatest number of tasks after callbacks that a worker may give to Envoy at one time. Envoy carries out each task
+/// within the previous one. A real VM dies when the thread's stack is full, at about 300 replies.
 const MOST_AT_ONCE: usize = 48;
 
-/// A queue by which workers tell each other.
+/// Queue for messages to a worker.
 #[derive(Debug)]
 pub(crate) struct SharedQueue {
     pub name: String,
-    /// The worker and the root context that have registered it last.
+    /// Worker and root context that have registered the queue last.
     pub receiver: (usize, u32),
     /// Messages on their way from other workers.
     pub under_way: VecDeque<Vec<u8>>,
@@ -90,28 +90,28 @@ pub(crate) struct SharedQueue {
     pub arrived: VecDeque<Vec<u8>>,
 }
 
-/// The process.
+/// State of the process.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub data: Rc<FakeSharedData>,
     pub now: Cell<Millis>,
     pub tasks: RefCell<VecDeque<Task>>,
     pub queues: RefCell<Vec<SharedQueue>>,
-    /// All messages so far, wake-ups aside.
+    /// All messages so far, except wake-ups.
     pub sent: RefCell<Vec<Vec<u8>>>,
     pub log: RefCell<Vec<String>>,
-    /// The environment of its VMs.
+    /// Environment of the VMs.
     pub environment: RefCell<BTreeMap<String, String>>,
     pub before: RefCell<Before>,
     counters: RefCell<Vec<i64>>,
-    /// The names of the counters of sites, whose numbers follow those of the edge.
+    /// Names of the sites' counters. Their numbers follow those of the edge's counters.
     counters_of_sites: RefCell<Vec<String>>,
     calls: Cell<u32>,
     random: Cell<u64>,
 }
 
 impl Process {
-    /// A process that has just begun.
+    /// Creates a process that has just started.
     pub fn new() -> Self {
         Self {
             data: Rc::default(),
@@ -129,20 +129,20 @@ impl Process {
         }
     }
 
-    /// The Unix time in milliseconds.
+    /// Unix time in milliseconds.
     pub fn unix_millis(&self) -> Millis {
         EPOCH + self.now.get()
     }
 
-    /// Has Envoy do that after the callback.
+    /// Gives Envoy a task for the time after the callback.
     ///
     /// # Panics
-    /// It has to do too much after the callback.
+    /// Envoy has too many tasks after the callback.
     pub fn push(&self, task: Task) {
         let mut tasks = self.tasks.borrow_mut();
         let is_turn = |task: &Task| matches!(task, Task::Ready(..));
         let turns = tasks.iter().position(is_turn).filter(|_| !is_turn(&task));
-        // A turn of a root context is a callback of its own, after what this one has asked for.
+        // A turn of a root context is a separate callback. It follows the tasks that this callback has asked for.
         let place = turns.unwrap_or(tasks.len());
         tasks.insert(place, task);
         let nested = tasks.iter().filter(|task| task.calls_back()).count();
@@ -152,13 +152,13 @@ impl Process {
         );
     }
 
-    /// The number of the next call.
+    /// Returns the number of the next call.
     pub fn next_call(&self) -> u32 {
         self.calls.set(self.calls.get() + 1);
         self.calls.get()
     }
 
-    /// Numbers that look random and are the same in each run (SplitMix64).
+    /// Returns numbers that look random and are the same in each run (SplitMix64).
     pub fn next_random(&self) -> u64 {
         self.random
             .set(self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
@@ -168,12 +168,12 @@ impl Process {
         number ^ (number >> 31)
     }
 
-    /// What a metric says.
+    /// Returns the value of a metric.
     pub fn counted(&self, metric: usize) -> i64 {
         self.counters.borrow()[metric]
     }
 
-    /// The number of a site's counter with that name; `None` if it is no such name.
+    /// Returns the number of a site's counter with this name; `None` if no counter can have this name.
     pub fn counter_of_site(&self, name: &str) -> Option<usize> {
         let (metric, _) = name.split_once(".site.")?;
         Metric::ALL.iter().find(|known| known.name() == metric)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests and fetches, as tests see them.
+//! Requests and fetches, in the form that tests read.
 
 use std::fmt;
 
@@ -10,55 +10,55 @@ use sluice_store::StoreRequest;
 
 use crate::{HeaderMap, HeaderTexts as _};
 
-/// For how long a key counts as uncacheable after a response that was, by default.
+/// Default time in milliseconds for which a key counts as uncacheable after an uncacheable response.
 pub const HIT_FOR_MISS: Millis = 120_000;
 
-/// A flight on the board: its key, its number, the end of its lease.
+/// Flight on the board: its key, its number, the end of its lease.
 pub type Lease = (FlightKey, FlightId, Millis);
 
-/// A request, by position in [`FakeEnvoy::clients`](crate::FakeEnvoy::clients).
+/// Request, by position in [`FakeEnvoy::clients`](crate::FakeEnvoy::clients).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client(pub usize);
 
-/// A request at the origin, by position in [`FakeEnvoy::fetches`](crate::FakeEnvoy::fetches).
+/// Request at the origin, by position in [`FakeEnvoy::fetches`](crate::FakeEnvoy::fetches).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FetchId(pub usize);
 
-/// Where a request is.
+/// Stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// EDGE has paused it.
+    /// Paused by EDGE.
     Parked,
     /// On its way through EDGE and the cache, between two events.
     Going,
     /// At the origin, without response headers.
     Fetching(FetchId),
-    /// EDGE has paused its response.
+    /// With a response that EDGE has paused.
     Held,
-    /// On its way back, with the body still coming from that fetch.
+    /// On its way back, while the fetch still sends the body.
     Reading(FetchId),
-    /// On its way back, with all of the body there.
+    /// On its way back, with the whole body received.
     Draining,
-    /// Over.
+    /// Ended.
     Over(Ending),
 }
 
-/// How a request ended.
+/// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// With a whole response.
     Served,
     /// With an error.
     Failed(u16),
-    /// With half a response.
+    /// With a part of a response.
     Truncated,
-    /// Its client left, or its worker died.
+    /// Without a response, because the client left or the worker died.
     Left,
-    /// Without one: a fill in the background that nobody needs.
+    /// Without a response, because the request was a background fill that no request needs any more.
     Unneeded,
 }
 
-/// What a request is.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A GET.
@@ -67,26 +67,26 @@ pub enum Kind {
     Head,
     /// A GET for the first bytes of the object.
     Range,
-    /// A GET whose client has the object: its whole answer is 304.
+    /// A GET whose client has the object, so that its whole response is a 304.
     Conditional,
-    /// Another request of a client's, with headers of its own.
+    /// Another request of a client, with other headers.
     Other,
     /// A purge.
     Purge,
-    /// A request of the filter's own: a lookup, or a look.
+    /// A request of the filter: a lookup, or a look.
     Lookup,
-    /// A request of the filter's own, which leads for others.
+    /// A request of the filter that leads for other requests.
     Background,
-    /// A request of the filter's own, for the size of an object.
+    /// A request of the filter for the size of an object.
     Size,
-    /// A request of the filter's own that refreshes a stale response.
+    /// A request of the filter that refreshes a stale response.
     Refresh,
-    /// A request of the filter's own for a document in the place of a missing object.
+    /// A request of the filter for a document that replaces a missing object.
     Substitute,
 }
 
 impl Kind {
-    /// The kind of a request of the filter's own.
+    /// Returns the kind of a request of the filter.
     pub(crate) const fn of_call(request: StoreRequest) -> Self {
         match request {
             StoreRequest::Fill => Self::Background,
@@ -97,7 +97,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is a request of the filter's own.
+    /// Whether the filter sends requests of this kind.
     pub const fn is_own(self) -> bool {
         matches!(
             self,
@@ -106,12 +106,12 @@ impl Kind {
     }
 }
 
-/// A response as its client gets it.
+/// Response that the client gets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Response {
-    /// Its headers, `:status` among them.
+    /// Headers, including `:status`.
     pub headers: HeaderMap,
-    /// As much of its body as has come.
+    /// Body as received so far.
     pub body: Vec<u8>,
 }
 
@@ -122,105 +122,105 @@ impl fmt::Debug for Response {
     }
 }
 
-/// A request and what became of it.
+/// Request and its result.
 #[derive(Clone, Debug)]
 pub struct ClientRecord {
-    /// Position of its worker.
+    /// Position of the worker.
     pub seat: usize,
-    /// The number that its path is.
+    /// Number in the path.
     pub key: u64,
-    /// What it is.
+    /// Kind of the request.
     pub kind: Kind,
-    /// Its `Accept`.
+    /// Value of `Accept`.
     pub accept: Option<String>,
-    /// As which request to the store EDGE let it go on at once; `None` if it waited.
+    /// Request to the store as which EDGE has sent it on at once; `None` if it waited.
     pub admission: Option<StoreRequest>,
-    /// How it left the waiting list.
+    /// Step with which it left the waiting list.
     pub release: Option<NextStep>,
-    /// As which request to the store EDGE let it go on in the end.
+    /// Request to the store as which EDGE has sent it on in the end.
     pub request: Option<StoreRequest>,
-    /// Where it is.
+    /// Stage of the request.
     pub stage: Stage,
-    /// What its client has got.
+    /// Response that the client has received.
     pub response: Option<Response>,
 }
 
 impl ClientRecord {
-    /// The status of its response; 0 if there is none.
+    /// Returns the status of the response; 0 if there is none.
     pub fn status(&self) -> u16 {
         let response = self.response.as_ref();
         response.map_or(0, |response| response.headers.status())
     }
 
-    /// The body of its response, as far as it has come.
+    /// Returns the body of the response as received so far.
     pub fn body(&self) -> &[u8] {
         self.response
             .as_ref()
             .map_or(&[], |response| &response.body)
     }
 
-    /// The fetch that has brought the object of which its response has all or the beginning.
+    /// Returns the fetch of the object that the response has, or begins with.
     pub fn brought_by(&self) -> Option<FetchId> {
         let number = std::str::from_utf8(self.body().get(..8)?).ok()?;
         Some(FetchId(number.trim_start().parse().ok()?))
     }
 
-    /// A header of its response, whatever bytes it has.
+    /// Returns a header of the response, with any bytes.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         self.response.as_ref()?.headers.bytes(name)
     }
 
-    /// A header of its response.
+    /// Returns a header of the response, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.response.as_ref()?.headers.get(name)
     }
 }
 
-/// How far a request at the origin has come.
+/// Phase of a request at the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchPhase {
-    /// No answer yet.
+    /// Sent, without an answer.
     Sent,
-    /// The body is coming.
+    /// Answered, while the body is sent.
     Body,
-    /// Over, in whatever way.
+    /// Ended for any reason.
     Over,
 }
 
-/// A request at the origin.
+/// Request at the origin.
 #[derive(Clone, Debug)]
 pub struct Fetch {
-    /// Who caused it.
+    /// Request that caused it.
     pub client: Client,
-    /// The number that its path is.
+    /// Number in the path.
     pub key: u64,
-    /// The path under which the cache knows it, with its host.
+    /// Host and path of the cache's key.
     pub cache_key: String,
-    /// What for.
+    /// Purpose of the request.
     pub request: StoreRequest,
-    /// Its headers, as the origin sees them.
+    /// Headers that the origin receives.
     pub headers: HeaderMap,
-    /// Whether its response goes into the cache.
+    /// Whether the response is stored in the cache.
     pub fills: bool,
-    /// Whether its response varies with `Accept`.
+    /// Whether the response varies with `Accept`.
     pub varies: bool,
-    /// How far it has come.
+    /// Phase of the request.
     pub phase: FetchPhase,
 }
 
-/// What the origin answers.
+/// Answer of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A response that can be stored.
+    /// Storable response.
     Storable,
-    /// That nothing has changed; a response that can be stored if that was not asked.
+    /// Response with status 304 to a conditional request, and a storable response to another one.
     Unchanged,
-    /// One that cannot be stored.
+    /// Response that cannot be stored.
     Uncacheable,
-    /// One that says nothing of caching.
+    /// Response without caching headers.
     Silent,
-    /// An error.
+    /// Error with this status.
     Failed(u16),
-    /// One that varies with `Accept`.
+    /// Response that varies with `Accept`.
     Varying,
 }

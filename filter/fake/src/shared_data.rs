@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shared data with the rules of Envoy's proxy-wasm host, faults on request, and every call counted.
+//! Shared data with the rules of Envoy's proxy-wasm host. It can fail on request, and counts all calls.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,25 +8,25 @@ use std::fmt;
 use sluice_core::host::{HostError, SharedStore, Token};
 use sluice_core::workers::shared_value::ATTEMPTS;
 
-/// The host's status for a compare-and-swap that another worker won.
+/// Status of the host for a compare-and-swap that another worker won.
 const CAS_MISMATCH: u32 = 8;
-/// The host's status for a call that failed for a reason of its own.
+/// Status of the host for a call that failed for an internal reason.
 const INTERNAL_FAILURE: u32 = 10;
-/// A token that the host does not hand out.
+/// Token that the host never returns.
 const CREATE: u32 = u32::MAX;
 
-/// Calls to the host.
+/// Number of calls to the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Reads.
+    /// Number of reads.
     pub get: u32,
-    /// Writes, refused ones included.
+    /// Number of writes, including refused ones.
     pub set: u32,
 }
 
 type Rival = Box<dyn FnOnce(&FakeSharedData)>;
 
-/// One process's shared data.
+/// Shared data of one process.
 #[derive(Default)]
 pub struct FakeSharedData {
     entries: RefCell<BTreeMap<String, (Vec<u8>, u32)>>,
@@ -38,12 +38,12 @@ pub struct FakeSharedData {
 }
 
 impl FakeSharedData {
-    /// Calls so far.
+    /// Returns the calls so far.
     pub fn calls(&self) -> Calls {
         self.calls.get()
     }
 
-    /// Lets the next `count` writes that carry a token lose against a write that changes nothing.
+    /// Lets the next `count` writes with a token lose against a write that changes nothing.
     pub fn lose_next(&self, count: u32) {
         self.conflicts.set(count);
     }
@@ -53,23 +53,22 @@ impl FakeSharedData {
         self.failures.set(count);
     }
 
-    /// Whether the faults to come suffice to put the board out of use.
+    /// Whether the coming faults are enough to put the board out of use.
     pub fn is_faulty(&self) -> bool {
         self.conflicts.get() >= ATTEMPTS || self.failures.get() > 0
     }
 
-    /// Lets `rival` do what it wants just before the next write: after a worker has read, and before
-    /// it writes.
+    /// Calls `rival` in the next write, when the worker has read the value and has not written it yet.
     pub fn before_next_set(&self, rival: impl FnOnce(&Self) + 'static) {
         self.rival.replace(Some(Box::new(rival)));
     }
 
-    /// Writes that have succeeded.
+    /// Number of successful writes.
     pub fn writes(&self) -> u32 {
         self.issued.get()
     }
 
-    /// All values, by key.
+    /// Returns all values, by key.
     pub fn values(&self) -> Vec<(String, Vec<u8>)> {
         let entries = self.entries.borrow();
         let values = entries
@@ -78,11 +77,11 @@ impl FakeSharedData {
         values.collect()
     }
 
-    /// `proxy_set_shared_data` by the letter: token 0 overwrites, any token creates an absent key, and
-    /// there is no way to delete one.
+    /// Sets a value exactly as `proxy_set_shared_data` does: token 0 overwrites, any token creates an absent key, and
+    /// a key cannot be deleted.
     ///
     /// # Errors
-    /// The token is not the one of the current value.
+    /// The token is not that of the current value.
     pub fn set(&self, key: &str, value: &[u8], token: u32) -> Result<(), HostError> {
         let mut entries = self.entries.borrow_mut();
         if let Some((_, current)) = entries.get(key)

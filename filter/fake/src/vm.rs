@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One worker's VM: its worker, its root contexts, its contexts' numbers.
+//! The VM of one worker: its worker, its root contexts, and the numbers of its contexts.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use sluice_roles::worker::Worker;
 use crate::process::Call;
 use crate::worker_host::WorkerHost;
 
-/// A root context.
+/// Root context.
 #[derive(Debug)]
 pub(crate) struct RootContext {
     pub context: u32,
@@ -19,28 +19,28 @@ pub(crate) struct RootContext {
     pub root: Rc<Root>,
 }
 
-/// The VM of a worker that lives.
+/// VM of a living worker.
 #[derive(Debug)]
 pub(crate) struct Vm {
     pub host: Rc<WorkerHost>,
-    /// `None` while a callback has it, and before the first configuration.
+    /// Worker; `None` while a callback has it, and before the first configuration.
     pub worker: Option<Worker>,
-    /// A callback has the worker.
+    /// Whether a callback has the worker.
     pub lent: bool,
-    /// Which of the next callbacks get no worker, as if another callback had it.
+    /// Range of the next callbacks that get no worker, as if another callback had it.
     pub withheld: Range<u32>,
     pub roots: Vec<RootContext>,
-    /// Lookups on their way.
+    /// Lookups under way.
     pub lookups: VecDeque<Call>,
-    /// Lookups whose answer is lost.
+    /// Lookups whose answers are lost.
     pub lost: Vec<Call>,
-    /// Calls to other clusters than the filter's own listener, and such as wait for the test to let them in.
+    /// Calls to other clusters than the background listener, and calls that wait for the test to send them.
     pub calls: VecDeque<Call>,
     last_context: u32,
 }
 
 impl Vm {
-    /// A VM without a configuration.
+    /// Creates a VM without a configuration.
     pub fn new(host: Rc<WorkerHost>) -> Self {
         Self {
             host,
@@ -55,7 +55,7 @@ impl Vm {
         }
     }
 
-    /// Makes a context known to the host, and gives its number.
+    /// Registers a context with the host, and returns its number.
     pub fn new_context(&mut self) -> u32 {
         self.last_context += 1;
         let mut contexts = self.host.contexts.borrow_mut();
@@ -63,12 +63,12 @@ impl Vm {
         self.last_context
     }
 
-    /// Forgets a context.
+    /// Removes a context.
     pub fn forget(&self, context: u32) {
         self.host.contexts.borrow_mut().remove(&context);
     }
 
-    /// The newest root context of that id.
+    /// Returns the newest root context with this id.
     pub fn root(&self, id: &str) -> Option<&RootContext> {
         self.roots.iter().rev().find(|root| root.id == id)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy as the roles of one worker's VM see it: every host call.
+//! Envoy for the roles of one worker's VM: all host calls.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,45 +16,45 @@ use sluice_host::{Half, Host, Level, Map, Queue, Result};
 use crate::HeaderMap;
 use crate::process::{Call, LocalReply, Process, SharedQueue, Task};
 
-/// The status of a call about something that is not there.
+/// Error of a call about an object that does not exist.
 const BAD_ARGUMENT: HostError = HostError { status: 2 };
-/// The status of "no such queue" and the like.
+/// Error for a missing queue and the like.
 const NOT_FOUND: HostError = HostError { status: 1 };
 
-/// What Envoy holds of a body at most, as the listeners' `per_connection_buffer_limit_bytes` say.
+/// Greatest size of a body that Envoy holds, from the listeners' `per_connection_buffer_limit_bytes`.
 const BUFFER_BYTES: usize = 65_536;
 
-/// What Envoy has of one context.
+/// Messages of one context.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     pub request: Option<HeaderMap>,
     pub response: Option<HeaderMap>,
     pub call_response: Option<HeaderMap>,
-    /// The part of a body that passes, or a body that is buffered.
+    /// Part of a body that passes, or a body that is buffered.
     pub body: Vec<u8>,
-    /// The filter has answered the request, and Envoy has not sent that yet.
+    /// Whether the filter has answered the request, and Envoy has not sent the answer yet.
     pub replied: bool,
     /// Attributes, and filter state that the filter has set.
     pub properties: BTreeMap<String, Vec<u8>>,
     pub configuration: Rc<[u8]>,
 }
 
-/// The host of one VM.
+/// Host of one VM.
 #[derive(Debug)]
 pub(crate) struct WorkerHost {
     pub seat: usize,
     pub process: Rc<Process>,
     pub contexts: RefCell<HashMap<u32, Messages>>,
-    /// Root contexts, which have timers, with their periods.
+    /// Periods of the timers of root contexts.
     pub periods: RefCell<HashMap<u32, u32>>,
-    /// Streams other than that of the callback which the callback has answered.
+    /// Streams other than its own that the callback has answered.
     pub answered_others: RefCell<HashSet<u32>>,
     callback: Cell<u32>,
     effective: Cell<u32>,
 }
 
 impl WorkerHost {
-    /// The host of the worker at that seat.
+    /// Creates the host of the worker at this seat.
     pub fn new(seat: usize, process: Rc<Process>) -> Self {
         Self {
             seat,
@@ -67,14 +67,14 @@ impl WorkerHost {
         }
     }
 
-    /// A callback of `context` begins, or none (0).
+    /// Starts a callback of `context`, or none (0).
     pub fn enter(&self, context: u32) {
         self.callback.set(context);
         self.effective.set(context);
         self.answered_others.borrow_mut().clear();
     }
 
-    /// What Envoy has of a context.
+    /// Calls `with` on the messages of a context.
     pub fn with<R>(&self, context: u32, with: impl FnOnce(&mut Messages) -> R) -> R {
         let mut contexts = self.contexts.borrow_mut();
         with(contexts.get_mut(&context).expect("a context of this VM"))
@@ -241,12 +241,12 @@ impl Host for WorkerHost {
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<u32> {
-        // Envoy has the clusters of its configuration, none of which has such a name.
+        // Envoy knows the clusters of its configuration. None of these has such a name.
         if cluster.is_empty() || cluster.contains(' ') {
             return Err(BAD_ARGUMENT);
         }
         let context = self.effective.get();
-        // The SDK hands the answer to the context of the callback, Envoy to the effective one.
+        // The SDK passes the answer to the context of the callback, and Envoy to the effective one.
         assert_eq!(
             context,
             self.callback.get(),

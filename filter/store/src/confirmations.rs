@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Confirmations: when the store has a response that has ended.
+//! Confirmations: the time when the store has a response that has ended.
 //!
-//! Envoy's cache makes an entry readable some time after the response has ended, and tells no filter. So it is asked by
-//! probes while requests wait: at once, and again. A probe that finds nothing goes all the way to ORIGIN and costs as much
-//! as a fill, so the first one waits a moment where no request does.
+//! Envoy's cache makes an entry readable some time after the response has ended, and does not notify filters. So
+//! probes ask the store while requests wait: at once, and then again. A probe that finds nothing is sent all the way
+//! to ORIGIN and costs as much as a fill. If no request waits, the first probe is delayed a moment.
 //!
-//! It drops a response while it is busy with an older fill of the key, and does not say so either. So each wait has an
-//! end, which comes sooner behind an aborted fill. An object that was served a moment ago and is missing is being written
-//! anew, as a rule: the wait for it is the shortest.
+//! Envoy's cache drops a response while it is busy with an older fill of the key, also without a notification. So
+//! each wait has an end, which is earlier after an aborted fill. The wait is shortest for an object that is missing
+//! although the store served it a moment ago. The store is usually rewriting such an object.
 
 use std::rc::Rc;
 
@@ -17,46 +17,46 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::recent_keys::RecentKeys;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 
-/// Timer period while the store is waited for.
+/// Timer period while a confirmation is awaited.
 const TICK_MILLIS: Millis = 50;
-/// Time between probes of the store that find nothing, once the first few have followed each other at once.
+/// Time between probes that find nothing, after the first few.
 const PROBE_MILLIS: Millis = 10;
-/// Probes of the store that follow each other at once.
+/// Number of probes that follow each other at once.
 const EAGER_PROBES: u32 = 4;
-/// How long the first probe waits where no follower does. As a rule the store takes less to make an entry readable.
+/// Delay of the first probe if no follower waits. The store usually needs less time to make an entry readable.
 const COMMIT_MILLIS: Millis = 50;
-/// How long the store may take to write an object anew. As a rule it takes some milliseconds.
+/// How long the store may take to rewrite an object. It usually takes some milliseconds.
 const REWRITE_MILLIS: Millis = 250;
-/// How long the store may take with the response that follows an aborted one. While the store writes the last bytes of
-/// the aborted one, it drops the next response.
+/// How long the store may take with the response after an aborted one. The store drops this response if it is still
+/// writing the last bytes of the aborted one.
 const AFTER_ABORT_MILLIS: Millis = 500;
-/// How long probes may find the entry from before a soft purge. The store replaces it a moment after the end of a fill;
-/// after this time the store has dropped the fill.
+/// How long probes may find the entry from before a soft purge. The store replaces this entry a moment after the end
+/// of a fill. If it has not done so by then, it has dropped the fill.
 const OUTDATED_MILLIS: Millis = 1_000;
-/// How long the store may be busy with a fill that was aborted. It writes one part of the body at a time.
+/// How long the store may be busy with an aborted fill. It writes one part of the body at a time.
 const ABORT_MILLIS: Millis = 1_000;
-/// How many aborted fills are remembered at most. One that is forgotten costs its followers a longer wait.
+/// Greatest number of aborted fills that are remembered. The followers of a forgotten one wait longer.
 const MOST_ABORTS: usize = 4_096;
 
-/// A response that the store is to make readable.
+/// Response that the store is to make readable.
 #[derive(Debug)]
 struct AwaitedEntry {
     fill: AwaitedFill,
-    /// When the wait began.
+    /// Start of the wait.
     since: Millis,
-    /// Probes sent.
+    /// Number of probes sent.
     probes: u32,
-    /// When to probe next; `None` while a probe is under way.
+    /// Time of the next probe; `None` while a probe is under way.
     next_probe: Option<Millis>,
-    /// How long the store may take.
+    /// How long the store may take to make the response readable.
     patience: Millis,
 }
 
 impl AwaitedEntry {
-    /// The word on it where the store has not made it readable in time.
+    /// Returns the news about a response that the store has not made readable in time.
     fn given_up(&self) -> StoreNews {
-        // A store that was busy with an aborted fill says nothing about the next response, nor does one that was not
-        // writing the object anew but has lost it.
+        // In two cases the result says nothing about the next response: the store was busy with an aborted fill, or
+        // it has lost the object that it seemed to be rewriting.
         match self.fill.is_returning || self.patience < self.fill.patience {
             true => StoreNews::Lost,
             false => StoreNews::NotTaken,
@@ -64,13 +64,13 @@ impl AwaitedEntry {
     }
 }
 
-/// The responses that the store of one worker is to make readable.
+/// Responses that the store of one worker is to make readable.
 #[derive(Debug)]
 pub struct Confirmations {
     awaited: NumberMap<KeyHash, AwaitedEntry>,
-    /// The word on the responses that probes have found, or will not find.
+    /// News about the responses that probes have found, or will not find.
     news: Vec<(KeyHash, StoreNews)>,
-    /// Until when the store may be busy with an aborted fill.
+    /// Times until which the store may be busy with an aborted fill.
     aborts: RecentKeys<Millis>,
 }
 
@@ -85,7 +85,7 @@ impl Default for Confirmations {
 }
 
 impl Confirmations {
-    /// How long the store may take with that response.
+    /// Returns how long the store may take to make this response readable.
     fn patience(&mut self, key: KeyHash, fill: &AwaitedFill) -> Millis {
         if fill.is_returning {
             return REWRITE_MILLIS;
@@ -98,7 +98,7 @@ impl Confirmations {
         }
     }
 
-    /// The request whose response is awaited for `key`, and when the origin answered it.
+    /// Returns the request whose response is awaited for `key`, and the time of the origin's answer.
     pub fn awaited(&self, key: KeyHash) -> Option<(StreamId, Option<Millis>)> {
         let fill = &self.awaited.get(&key)?.fill;
         Some((fill.stream, fill.answered))
@@ -125,14 +125,14 @@ impl Confirmations {
         self.news.push((key, news));
     }
 
-    /// Has the store asked anew for all of them, as after the loss of the answers under way.
+    /// Makes all probes due again, because the answers to the probes under way are lost.
     pub fn ask_anew(&mut self, now: Millis) {
         for entry in self.awaited.values_mut() {
             entry.next_probe = Some(now);
         }
     }
 
-    /// Takes the probes that are due, each with its key and the target to ask for.
+    /// Takes the probes that are due, each with its key and its target.
     pub fn take_due(&mut self, now: Millis) -> Vec<(KeyHash, Rc<CanonicalTarget>)> {
         let mut due = Vec::new();
         for (key, entry) in &mut self.awaited {
@@ -205,7 +205,7 @@ mod tests {
         small: true,
     };
 
-    /// A response that the origin answered with at that time.
+    /// Returns the fill of a response that the origin answered with at the time `answered`.
     fn fill(answered: Millis, urgent: bool) -> AwaitedFill {
         let policy = Policy::parse(br#"{"origin": {"kind": "http"}}"#).unwrap();
         let target = Target {
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// When the store is given up that has nothing, and the word then.
+    /// Returns the time when the wait for a store without the entry ends, and the news at that time.
     fn given_up(confirmations: &mut Confirmations, now: Millis) -> Option<(Millis, StoreNews)> {
         (now..now + 10_000).find_map(|now| {
             confirmations.take_due(now);

@@ -1,58 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The header by which EDGE vouches for a request towards ORIGIN, on the same worker.
 //!
-//! The two roles run in one VM, but between them lies Envoy's cache filter, which makes requests of its
-//! own. ORIGIN honours nothing without a link that carries the VM's secret.
+//! The two roles run in one VM, but Envoy's cache filter between them also sends requests. ORIGIN trusts only a
+//! request with a link that has the VM's secret.
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::hexadecimal;
 use sluice_core::workers::StreamId;
 
-/// Name of the request header.
+/// Name of the request header with the link.
 pub const LINK_HEADER: &str = "x-sluice-link";
-/// Name of the request header with the store's `:path`, for a request that the filter sends through a
-/// listener: Envoy's connection manager answers a `:path` with a `#` with 400, so there `:path` has no
-/// qualifiers, and EDGE replaces it.
+/// Name of the request header with the store's `:path`, for a request that the filter sends through a listener.
+/// Envoy's connection manager answers a `:path` with a `#` with status 400. So `:path` has no qualifiers there, and
+/// EDGE replaces it.
 pub const PATH_HEADER: &str = "x-sluice-path";
-/// Name of the response header by which ORIGIN tells EDGE that the response has gone around the store, and that its
-/// `Cache-Control` is one for Envoy's cache alone.
+/// Name of the response header with which ORIGIN marks a response that was sent around the store. The `Cache-Control`
+/// of such a response is for Envoy's cache only.
 pub const AROUND_HEADER: &str = "x-sluice-around";
-/// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.
+/// Value of `If-Range` with which Envoy's cache filter ignores a request. ORIGIN removes it.
 pub const BYPASS_SENTINEL: &str = "\"sluice-bypass\"";
 
-/// What a request is for, with the letter that stands for it in a link.
+/// Purpose of a request. Each has a letter for the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StoreRequest {
-    /// The store is believed to have it.
+    /// Request for a response that the store probably has.
     Fresh = b'f',
-    /// It leads.
+    /// Request of a leader.
     Lead = b'l',
-    /// It waited, and the store is believed to have what its leader fetched.
+    /// Request that has waited. The store probably has the response that the leader fetched.
     Collapsed = b'c',
-    /// It waited while the stored response was validated, which the store is to serve once more.
+    /// Request that has waited while the stored response was validated. The store is to serve that response once
+    /// more.
     Validated = b'v',
-    /// It goes through the store by itself.
+    /// Request that is sent through the store without coalescing.
     Alone = b'a',
-    /// It goes around the store.
+    /// Request that is sent around the store.
     Bypass = b'b',
-    /// It goes around the store for a range of what is being stored.
+    /// Request around the store, for a range of an object that is being stored.
     Ahead = b'h',
-    /// It goes through the store by itself, and the store revalidates what does not satisfy it.
+    /// Request that is sent through the store without coalescing. The store revalidates a response that does not
+    /// satisfy the request.
     Unshared = b'k',
-    /// It takes what the store has, and never goes on to the origin.
+    /// Request for the stored response, which is never sent to the origin.
     StoreOnly = b's',
-    /// It only asks whether the store has it, and never goes on to the origin.
+    /// Lookup, which only asks whether the store has the response, and is never sent to the origin.
     Lookup = b'p',
-    /// It makes the store revalidate what it serves stale, for nobody.
+    /// Request of the filter that makes the store revalidate a response that it serves stale. It has no client.
     Refresh = b'r',
-    /// It leads, and nobody wants its response.
+    /// Request of a leader without a client.
     Fill = b'i',
-    /// It asks the origin how large the object is, around the store.
+    /// Request around the store for the size of the object.
     Size = b'z',
-    /// It is for a document that takes the place of a missing object, and is handled like a client's.
+    /// Request for a document that replaces a missing object. It is handled like a client's.
     Substitute = b'd',
-    /// It has no body though its headers did not end it: it comes back to EDGE, and is handled like a client's.
+    /// Request without a body whose headers announced one. It is sent to EDGE again, and handled like a client's.
     Empty = b'e',
 }
 
@@ -75,7 +77,8 @@ impl StoreRequest {
         Self::Empty,
     ];
 
-    /// The request to the store that goes on so; `None` for one that goes neither to the store nor around it.
+    /// Returns the request to the store for a next step; `None` for a step that sends no request to the store or
+    /// around it.
     pub const fn of(next_step: NextStep) -> Option<Self> {
         Some(match next_step {
             NextStep::Fresh => Self::Fresh,
@@ -94,17 +97,17 @@ impl StoreRequest {
         })
     }
 
-    /// Whether it goes around the store.
+    /// Whether the request is sent around the store.
     pub const fn avoids_the_store(self) -> bool {
         matches!(self, Self::Bypass | Self::Ahead | Self::Size)
     }
 
-    /// Whether others learn of the response or of its size, or it is a part of what others get.
+    /// Whether other requests use the response or its size, or the response is a part of another request's response.
     pub const fn is_shared(self) -> bool {
         !matches!(self, Self::Bypass)
     }
 
-    /// Whether it is a request that the filter has sent, which comes by the background listener.
+    /// Whether the filter sends the request, through the background listener.
     pub const fn is_background(self) -> bool {
         matches!(
             self,
@@ -112,12 +115,12 @@ impl StoreRequest {
         )
     }
 
-    /// Whether a link of that kind names the request itself, and not the call that it is.
+    /// Whether the `stream` of a link of this kind is a request within EDGE. In other links it is the filter's call.
     pub const fn names_a_request(self) -> bool {
         !self.is_background() || self.is_relinked()
     }
 
-    /// Whether such a request of the filter's own goes on under a link of its own, and not that of who has sent it.
+    /// Whether a request of the filter is sent on with a new link, instead of the link of its sender.
     pub const fn is_relinked(self) -> bool {
         matches!(self, Self::Refresh | Self::Fill | Self::Substitute)
     }
@@ -128,47 +131,47 @@ impl StoreRequest {
     }
 }
 
-/// What proves that a link is the filter's.
+/// Proof that a link was written by the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secrets {
-    /// Known to all VMs of the process, past ones included.
+    /// Secret of all VMs of the process, including earlier ones.
     pub process: u64,
-    /// Known to one VM.
+    /// Secret of one VM.
     pub vm: u64,
 }
 
-/// A link as it was received.
+/// Link that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received<'a> {
-    /// Who vouches for the request.
+    /// VM that vouches for the request.
     pub vouched: Vouched,
-    /// The name of the site that the request is for; empty where the edge has one site without a name.
+    /// Name of the site that the request is for; empty if the edge has one site without a name.
     pub site: &'a str,
 }
 
-/// By which EDGE a request is vouched for.
+/// VM whose EDGE vouches for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vouched {
-    /// By that of this VM.
+    /// This VM.
     Here(Link),
-    /// By that of another VM, whose module is being replaced by this one's, or replaces it. What it knows of the
-    /// request is not to be had here.
+    /// Another VM. Its module is being replaced by this VM's module, or replaces it. This VM does not have the other
+    /// VM's data about the request.
     Elsewhere(StoreRequest),
 }
 
-/// The link of one request.
+/// Link of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// What the request is for.
+    /// Purpose of the request.
     pub request: StoreRequest,
-    /// The request within EDGE.
+    /// Number of the request within EDGE.
     pub stream: StreamId,
-    /// Number of the policy under which it came.
+    /// Number of the policy that was valid when the request arrived.
     pub policy: u32,
 }
 
 impl Link {
-    /// The header's value for a request of a site, with the VM's secrets.
+    /// Returns the value of the header for a request of a site, with the VM's secrets.
     pub fn encode(self, secrets: Secrets, site: &str) -> String {
         let mut value = String::with_capacity(49 + site.len());
         hexadecimal::push(&mut value, &secrets.process.to_be_bytes());
@@ -180,7 +183,7 @@ impl Link {
         value
     }
 
-    /// Reads a header's value; `None` unless it carries the process's secret.
+    /// Reads the value of a header; `None` if it does not have the process's secret.
     pub fn decode(value: &[u8], secrets: Secrets) -> Option<Received<'_>> {
         let (process, rest) = value.split_first_chunk::<16>()?;
         if hexadecimal::number(process)? != secrets.process {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lookups: calls of the filter's own that only ask whether the store has a response, and the answers to them.
+//! Lookups, which are the filter's calls that only ask whether the store has a response, and the answers to them.
 
 use sluice_core::coalescing::{SMALL_BYTES, StoreNews};
 use sluice_core::http::syntax::date;
@@ -10,26 +10,27 @@ use sluice_host::{Host, Map};
 use crate::stored::entry::Entry;
 use crate::stored::stored_fields::StoredFields;
 
-/// Status of the answer to a lookup of a stored response that the origin has to be asked about.
+/// Status of the answer to a lookup if the stored response has to be revalidated by the origin.
 pub const LOOKUP_EXPIRED: u16 = 412;
-/// Status of the answer to a lookup where the store has no such response and no room.
+/// Status of the answer to a lookup if the store has neither the response nor room.
 pub const LOOKUP_NO_ROOM: u16 = 507;
 
-/// The result of a lookup.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupResult {
-    /// The store's word on the awaited response.
+    /// News of the store about the awaited response.
     Answered(StoreNews),
-    /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
-    /// from before the purge was under way, it may have dropped that of the flight.
+    /// Response from before a soft purge. Envoy's cache accepts one fill of a key at a time, and drops others. So it
+    /// may have dropped the flight's fill if a fill from before the purge was under way.
     Outdated,
-    /// Nothing.
+    /// No response.
     Missing,
 }
 
 impl LookupResult {
-    /// The result of the lookup whose answer has come at `now`, where `predates_purge` tells what was asked for before a soft purge, and
-    /// `is_awaited` whether a response that each use validates is that of the flight or a newer one.
+    /// Reads the result of a lookup that was answered at `now`. `predates_purge` says whether an entry was requested
+    /// before a soft purge. `is_awaited` says, for a response that is validated at each use, whether it is the
+    /// response of the flight or a newer one.
     pub fn read(
         host: &dyn Host,
         now: Millis,
@@ -61,13 +62,13 @@ impl LookupResult {
     }
 }
 
-/// Whether a lookup has been answered with that status.
+/// Whether a lookup was answered with this status.
 pub fn has_told(host: &dyn Host, status: u16) -> bool {
     told_status(host) == Some(status.into())
 }
 
-/// Whether a stored response has come since the origin `answered`. While Envoy's cache writes what a 304 has brought, it may
-/// still have the response from before.
+/// Whether a stored response was received after the origin `answered`. While Envoy's cache writes the changes of a
+/// 304, it may still have the earlier response.
 pub fn has_come_since(
     host: &dyn Host,
     answered: Millis,
@@ -81,8 +82,8 @@ pub fn has_come_since(
     received.is_some_and(|received| received > answered)
 }
 
-/// Whether requests with `Authorization` may share the response that a lookup has found. One of another key is
-/// another variant than they may want.
+/// Whether requests with `Authorization` may share the response that a lookup has found. A response with another key
+/// is another variant, which these requests may not want.
 pub fn allows_authenticated(host: &dyn Host, target: &CanonicalTarget) -> bool {
     let headers = host.headers(Map::CallResponse);
     headers.is_ok_and(|headers| {
@@ -94,7 +95,7 @@ pub fn allows_authenticated(host: &dyn Host, target: &CanonicalTarget) -> bool {
     })
 }
 
-/// Whether a call has been answered otherwise than by an error of the origin's, of Envoy's or of the filter's.
+/// Whether a call was answered without an error of the origin, of Envoy or of the filter.
 pub fn has_succeeded(host: &dyn Host) -> bool {
     told_status(host).is_some_and(|status| !matches!(status, 500 | 502 | 503 | 504))
 }

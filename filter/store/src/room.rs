@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the store has room. Envoy's configuration has a route for the time when it has none, and a request of EDGE's
-//! sees which one it has.
+//! The store's room for new entries. Envoy's configuration has a separate route for the time without room, and EDGE
+//! reads the name of its request's route.
 
 use sluice_core::workers::Millis;
 
 use sluice_host::{self as host, Host};
 
-/// What ends the name of the route that requests have while the store has no room.
+/// Suffix of the name of the route that requests have while the store has no room.
 const NO_ROOM: &[u8] = b"+no_room";
-/// For how long a look counts for the requests that follow it.
+/// How long a result is used for later requests.
 const LOOK_MILLIS: Millis = 250;
 
-/// What a worker knows of the store's room.
+/// Room of the store, as known to a worker.
 #[derive(Debug, Default)]
 pub struct Room {
     lacking: bool,
-    /// When it was last looked for.
+    /// Time of the last check.
     looked: Option<Millis>,
 }
 
 impl Room {
-    /// Looks, by the route of the effective context's request, unless the last look still counts at `now`.
+    /// Checks for room by the route of the effective context's request, unless the last result is still valid at
+    /// `now`.
     pub fn look(&mut self, host: &dyn Host, now: Millis) -> host::Result<()> {
         let counts = |looked: Millis| now < looked.saturating_add(LOOK_MILLIS);
         if self.looked.is_some_and(counts) {
@@ -29,7 +30,7 @@ impl Room {
         self.look_anew(host, now)
     }
 
-    /// Looks, however short a time ago the last look was.
+    /// Checks for room, even if the last check was a moment ago.
     pub fn look_anew(&mut self, host: &dyn Host, now: Millis) -> host::Result<()> {
         let route = host.property("xds\0route_name")?;
         self.lacking = route.is_some_and(|name| name.ends_with(NO_ROOM));
@@ -37,13 +38,13 @@ impl Room {
         Ok(())
     }
 
-    /// Whether the store has none.
+    /// Whether the store has no room.
     pub const fn is_lacking(&self) -> bool {
         self.lacking
     }
 }
 
-/// The name of a route without what tells of the store's room.
+/// Returns the name of a route without the suffix for a store without room.
 pub(crate) fn named_route(name: &[u8]) -> &[u8] {
     name.strip_suffix(NO_ROOM).unwrap_or(name)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What EDGE judges of a response that has come through the store: its age, whether it is stale or too old, what the
-//! request counts as, and what `Cache-Status` says.
+//! EDGE's judgement of a response from the store: its age, whether it is stale or too old, the metric of the request,
+//! and the member of `Cache-Status`.
 
 use crate::link::StoreRequest;
 use crate::stored::entry::{Entry, FillId};
@@ -13,54 +13,55 @@ use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
 
-/// What `Cache-Status` says of a response for which the store has no room.
+/// Detail in `Cache-Status` for a response that the store has no room for.
 pub const NO_ROOM: &str = "no-room";
 
-/// How a response has come to EDGE.
+/// Circumstances in which a response arrives at EDGE.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The fill that this very request would be.
+    /// Identity of the fill that this request would be.
     pub fill: FillId,
-    /// The status with which the origin has failed this request, where the store keeps what it has.
+    /// Status with which the origin has failed this request, if the store keeps its entry.
     pub failure: Option<u16>,
     /// Whether the stored response expired while the request was on its way to the store.
     pub late: bool,
-    /// Whether the response was asked for before a soft purge.
+    /// Whether the response was requested before a soft purge.
     pub purged: bool,
-    /// When, in milliseconds since 1970.
+    /// Time of the arrival in milliseconds since 1970.
     pub now: Millis,
 }
 
-/// A response that ORIGIN has marked, and how it has come here.
+/// Response that ORIGIN has marked, with the circumstances of its arrival.
 #[derive(Debug)]
 pub struct Served<'a> {
-    /// The response's mark.
+    /// Mark of the response.
     pub entry: Entry<'a>,
-    /// Whether it came from the origin because of this very request.
+    /// Whether the origin sent the response because of this very request.
     pub own: bool,
-    /// The status with which the origin has failed this request, where the store keeps what it has.
+    /// Status with which the origin has failed this request, if the store keeps its entry.
     pub failure: Option<u16>,
     late: bool,
-    /// In seconds (RFC 9111, 4.2.3).
+    /// Age in seconds (RFC 9111, 4.2.3).
     pub age: u64,
-    /// Whether the response says its age.
+    /// Whether the response has an `Age`.
     pub has_age: bool,
-    /// Whether it was asked for before a soft purge, and stored after: the fill was under way.
+    /// Whether the response was requested before a soft purge and stored after it, because the fill was under way.
     pub predates_purge: bool,
-    /// Milliseconds for which the store serves it without asking; 0 if it does not have it.
+    /// Milliseconds for which the store serves the response without asking the origin; 0 if the store does not have
+    /// it.
     pub served_for: Millis,
     date: Option<FieldValue<'a>>,
     seen: Millis,
 }
 
 impl<'a> Served<'a> {
-    /// The response with that mark and these `fields`.
+    /// Judges a response with the mark `entry` and these `fields`.
     pub fn of(entry: Entry<'a>, fields: &StoredFields<'a>, arrival: &Arrival) -> Self {
         let own = entry.fill == arrival.fill;
         let counted = fields.age();
         let age = match counted {
             Some(age) => age,
-            // ORIGIN has taken the header with the age that the response came with.
+            // ORIGIN has removed the origin's `Age`, and written the age into the entry.
             None if own => entry.age,
             None => age_by_date(fields.date(), arrival.now),
         };
@@ -78,12 +79,13 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// Whether it is served within a window of staleness.
+    /// Whether the response is served within a window of staleness.
     pub fn is_stale(&self) -> bool {
         self.predates_purge || self.is_past_its_time()
     }
 
-    /// What is seen of the stored response now. Envoy counted its `Age` a moment ago, maybe in another second.
+    /// Returns the state of the stored response now. Envoy computed its `Age` a moment ago, perhaps in an earlier
+    /// second.
     pub fn sighting(&self) -> StoreCheck {
         let age = if self.has_age {
             self.age.max(age_by_date(self.date, self.seen))
@@ -98,7 +100,7 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// The same of a response that the store does not have: it is good for as long as it is fresh.
+    /// Returns the state of a response that the store does not have. It may be served while it is fresh.
     pub fn sighting_without_room(&self) -> StoreCheck {
         let left = self.entry.lifetime.ttl.saturating_sub(self.age);
         StoreCheck {
@@ -107,40 +109,40 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// Whether it must not be served (RFC 9111, 4.2.4): the origin had to be asked, and has failed. `control` is what
-    /// the client accepts.
+    /// Whether the response must not be served (RFC 9111, 4.2.4), because the origin had to be asked and has failed.
+    /// `control` has the staleness that the client accepts.
     pub fn is_expired(&self, control: &RequestControl) -> bool {
         let lifetime = self.entry.lifetime;
         let accepted = lifetime.ttl.saturating_add(control.max_stale.unwrap_or(0));
-        // The stores count in whole seconds.
+        // The stores count whole seconds.
         let servable = lifetime.servable().max(accepted).saturating_add(1);
         !self.own && !self.late && self.entry.stored && self.age > servable
     }
 
-    /// Whether a client takes it that takes what the store has and nothing else.
+    /// Whether the response satisfies the client's `Cache-Control` without asking the origin.
     pub fn satisfies(&self, control: &RequestControl) -> bool {
         let lifetime = self.entry.lifetime;
         let fresh_for = lifetime.fresh_for(self.age);
         control.accepts(self.age, fresh_for, lifetime.stale_while_revalidate)
     }
 
-    /// Whether the origin has brought it for this client, and it is not for others.
+    /// Whether the origin sent the response for this client, and other clients must not get it.
     pub fn is_its_clients_alone(&self) -> bool {
         self.own && !self.entry.stored && !self.entry.revalidated && !self.entry.lacks_room()
     }
 
-    /// Whether the origin has brought an object that goes into the store while its client gets it.
+    /// Whether the response is an object of the origin that is stored while its client receives it.
     pub fn is_fill(&self) -> bool {
         self.own && self.entry.stored && !self.entry.revalidated
     }
 
-    /// Whether the store has served a 200 as it is, without a word from the origin.
+    /// Whether the store has served a 200 unchanged, without asking the origin.
     pub fn is_hit(&self, request: StoreRequest) -> bool {
         let whole = self.entry.stored && self.entry.status == 200;
         whole && self.failure.is_none() && self.metric(request) == Metric::RequestsHit
     }
 
-    /// What the request counts as that was sent as `request`.
+    /// Returns the metric that counts a request sent as `request`.
     pub fn metric(&self, request: StoreRequest) -> Metric {
         match request {
             _ if self.own && self.entry.revalidated => Metric::RequestsRevalidated,
@@ -151,8 +153,8 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// What `Cache-Status` says to a client whose request was sent as `request`. `collapsed` says that it has
-    /// waited for another's response.
+    /// Returns the member of `Cache-Status` for a client whose request was sent as `request`. `collapsed` says
+    /// whether the request has waited for another request's response.
     pub fn cache_status(&self, request: StoreRequest, collapsed: bool) -> CacheStatus<'static> {
         if self.own {
             return self.own_cache_status(request);
@@ -168,9 +170,9 @@ impl<'a> Served<'a> {
         CacheStatus::hit().ttl(self.fresh_for())
     }
 
-    /// What `Cache-Status` says to the followers that have waited for this response.
+    /// Returns the member of `Cache-Status` for the followers that have waited for this response.
     pub fn collapsed_cache_status(&self) -> CacheStatus<'static> {
-        // What they have waited for was a validation, or there was nothing.
+        // The followers waited for a validation of a stored response, or the store had no response.
         let forward = if self.is_stale() || self.entry.revalidated {
             Forward::Stale
         } else {
@@ -214,7 +216,7 @@ impl<'a> Served<'a> {
     }
 }
 
-/// The age of a stored response with that `Date`. Envoy does not count that of one that comes from a revalidation.
+/// Returns the age of a stored response by its `Date`. Envoy sends no `Age` for a response that was revalidated.
 fn age_by_date(date: Option<FieldValue<'_>>, now: Millis) -> u64 {
     let now = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
     let date = date.and_then(date::of);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The path under which Envoy's store knows a response: `/path#HASH;name=value`. The hash of the whole cache key, under
-//! a secret, stands before the qualifiers.
+//! The path of a response in Envoy's store: `/path#HASH;name=value`. The hash of the whole cache key, under a secret,
+//! is in front of the qualifiers.
 //!
-//! Envoy names the file of a response by XXH64, with a seed that everybody knows, over cluster, host, path and scheme.
-//! Clients choose path and query, and often the host, and can compute a second key with the name of a given one within
-//! seconds. With the hash in the path, nobody without the secret can foresee a name.
+//! Envoy names the file of a response by XXH64, with a public seed, over cluster, host, path and scheme. Clients
+//! choose the path and the query, and often the host. A client can compute a second key with the same name as a given
+//! one within seconds. With the hash in the path, an attacker without the secret cannot foresee a name.
 //!
-//! The hash is a pseudorandom function (SipHash-2-4 with 128 bits) of the whole key, and not the secret itself. XXH64 reads
-//! its input in invertible steps. Two keys that lead to one inner state therefore have one name, whatever the same bytes
-//! behind them are. The hashes of two keys differ in bits that nobody foresees, so it does not matter where they stand, nor
-//! what a client has chosen before or behind them: each attempt meets a given name with a probability of about 2⁻⁶⁴.
+//! The hash is a pseudorandom function (SipHash-2-4 with 128 bits) of the whole key, and not the secret itself. The
+//! secret alone would not help, because XXH64 reads its input in invertible steps. So two keys that lead to one inner
+//! state have one name, with any bytes behind them. The hashes of two keys differ in unpredictable bits. So neither
+//! the place of the hash matters, nor the bytes that a client has chosen in front of it or behind it. Each attempt
+//! matches a given name with a probability of about 2⁻⁶⁴.
 //!
-//! EDGE adds the hash, and ORIGIN removes it. All else knows a response by its cache key, which does not have it. A hit
-//! from the hot tier does not need it.
+//! EDGE adds the hash, and ORIGIN removes it. All other parts know a response by its cache key, which does not have
+//! the hash. A hit from the hot tier does not need the hash.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use sluice_core::hexadecimal;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::secret::StoreSecret;
 
-/// `:path` of `target` towards the store.
+/// Returns the `:path` of `target` towards the store.
 pub fn store_path(secret: &StoreSecret, target: &CanonicalTarget) -> String {
     let key = target.stored_key();
     let path = target.origin_path();
@@ -38,12 +39,12 @@ pub fn store_path(secret: &StoreSecret, target: &CanonicalTarget) -> String {
     stored
 }
 
-/// A store's `:path` without the hash: path, query and qualifiers.
+/// Returns the store's `:path` without the hash: path, query and qualifiers.
 pub fn without_hash(path: &str) -> Cow<'_, str> {
     let Some((plain, list)) = path.split_once('#') else {
         return Cow::Borrowed(path);
     };
-    // Each qualifier has a name.
+    // Each qualifier has a name, and the hash has none.
     match list.split_once(';') {
         Some((hash, qualifiers)) if !hash.contains('=') => {
             Cow::Owned([plain, "#", qualifiers].concat())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The secrets by which EDGE vouches for a request to ORIGIN, and by which each knows what the filter has sent.
+//! The secrets by which EDGE vouches for a request to ORIGIN, and by which both roles recognize the filter's
+//! requests.
 
 use sluice_core::workers::StreamId;
 use sluice_core::workers::agreement::agree_on;
@@ -13,49 +14,49 @@ use crate::stored::entry::FillId;
 /// Name of the background listener's route in Envoy's configuration.
 const BACKGROUND_ROUTE: &[u8] = b"sluice_background";
 
-/// The sender of a request that EDGE meets.
+/// Sender of a request that EDGE receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// A client.
     Client,
     /// The filter itself.
     Filter(Link),
-    /// The background listener has it, and the filter has not sent it.
+    /// Unknown sender: the background listener received the request, but the filter has not sent it.
     Stranger,
 }
 
-/// The secrets of one VM.
+/// Secrets of one VM.
 #[derive(Clone, Copy, Debug)]
 pub struct Vouching {
-    /// Distinguishes this VM's fills from all others, past ones included.
+    /// Number that distinguishes this VM's fills from all others, including earlier ones.
     nonce: u64,
     secrets: Secrets,
 }
 
 impl Vouching {
-    /// New secrets of a VM, and the secret on which all VMs of this process have agreed.
+    /// Chooses new secrets for a VM, and reads the secret on which all VMs of this process have agreed.
     ///
     /// # Errors
     /// The host refused a call.
     pub fn new(host: &dyn Host) -> host::Result<Self> {
-        // A VM is believed by its successor, because both know this one.
+        // Both a VM and its successor know this secret, so the successor believes the VM's links.
         let [process, _] = agree_on(host, "sluice/secret", host.random()?)?;
         let [nonce, vm] = [host.random()?, host.random()?].map(u64::from_le_bytes);
         let secrets = Secrets { process, vm };
         Ok(Self { nonce, secrets })
     }
 
-    /// The value of the link header for a request of a site.
+    /// Returns the value of the link header for a request of a site.
     pub fn encode(&self, link: Link, site: &str) -> String {
         link.encode(self.secrets, site)
     }
 
-    /// What a link header says, if it is the filter's.
+    /// Reads a link header; `None` if it was not written by the filter.
     pub fn decode<'a>(&self, value: &'a [u8]) -> Option<Received<'a>> {
         Link::decode(value, self.secrets)
     }
 
-    /// The name of this VM's fill on behalf of a request.
+    /// Returns the identity of this VM's fill for a request.
     pub const fn fill_id(&self, stream: StreamId) -> FillId {
         FillId {
             nonce: self.nonce,
@@ -63,8 +64,8 @@ impl Vouching {
         }
     }
 
-    /// The sender of the effective context's request. A link is worth something in the background listener alone, because
-    /// a client may have read a true one in a log.
+    /// Returns the sender of the effective context's request. A link counts only in the background listener, because
+    /// a client may have read a valid link in a log.
     ///
     /// # Errors
     /// The host refused a call.

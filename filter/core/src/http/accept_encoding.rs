@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Accept-Encoding` (RFC 9110, 12.5.3), reduced to the one coding that the edge answers with, or to those that an origin
-//! may choose from.
+//! `Accept-Encoding` (RFC 9110, 12.5.3), reduced to the one coding that the edge answers with, or to the codings that
+//! an origin may choose from.
 
 use crate::http::syntax::field_value::FieldValue;
 
@@ -16,7 +16,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Its name in `Content-Encoding`.
+    /// Name of the coding in `Content-Encoding`.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Brotli => "br",
@@ -25,7 +25,7 @@ impl Coding {
         }
     }
 
-    /// The coding of that name, in any case; `x-gzip` is gzip (RFC 9110, 8.4.1.3).
+    /// Returns the coding with the name `token`, in any case; `x-gzip` is gzip (RFC 9110, 8.4.1.3).
     pub fn of(token: &str) -> Option<Self> {
         let is_gzip = token.eq_ignore_ascii_case("x-gzip");
         let name = if is_gzip { "gzip" } else { token };
@@ -34,25 +34,25 @@ impl Coding {
     }
 }
 
-/// What a request's `Accept-Encoding` comes to: of `codings`, the one that it gives the highest
-/// weight, the first of several; `None` for no coding at all (`identity`).
+/// Returns the coding of `codings` to which a request's `Accept-Encoding` gives the highest weight, the first one if
+/// several have the same weight. `None` means no coding at all (`identity`).
 ///
-/// A request without the header gets no coding, and so does one that refuses `identity` and all of
-/// `codings` alike: a response that it might not like is better than none. Members that do not parse
-/// count for nothing.
+/// A request without the header gets no coding. A request that refuses `identity` and all of `codings` also gets no
+/// coding, because a response that the client may not accept is better than none. Members that do not parse are
+/// ignored.
 pub fn negotiate(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) -> Option<Coding> {
     let header = accept_encoding?;
     let weighed = codings
         .iter()
         .map(|&coding| (weight_for(header, coding), coding));
-    // Of equal weights the last counts, which is the first of `codings`.
+    // `max_by_key` returns the last of equal weights, which is the first of `codings`.
     let (weight, coding) = weighed.rev().max_by_key(|(weight, _)| *weight)?;
     let identity = named_weight(header, |token| token.eq_ignore_ascii_case("identity"));
     (weight > 0 && weight >= identity.unwrap_or(0)).then_some(coding)
 }
 
-/// Those of `codings` that a request's `Accept-Encoding` takes, in their order. Of three codings there are at most eight
-/// such sets.
+/// Returns the codings of `codings` that a request's `Accept-Encoding` accepts, in the order of `codings`. Three
+/// codings have at most eight such sets.
 pub fn accepted(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) -> Vec<Coding> {
     let takes =
         |coding: &Coding| accept_encoding.is_some_and(|header| weight_for(header, *coding) > 0);
@@ -62,14 +62,14 @@ pub fn accepted(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) -> 
 /// A quality value in thousandths.
 type Weight = u16;
 
-/// The weight of a coding, by its name or by `*`; 0 where the header has neither.
+/// Returns the weight of a coding, given by its name or by `*`; 0 if the header has neither.
 fn weight_for(header: FieldValue<'_>, coding: Coding) -> Weight {
     let named = named_weight(header, |token| Coding::of(token) == Some(coding));
     let any = || named_weight(header, |token| token == "*");
     named.or_else(any).unwrap_or(0)
 }
 
-/// The weight of the first member with such a name.
+/// Returns the weight of the first member with such a name.
 fn named_weight(header: FieldValue<'_>, is_named: impl Fn(&str) -> bool) -> Option<Weight> {
     let mut members = header.members().flatten();
     members.find_map(|member| {
@@ -78,8 +78,8 @@ fn named_weight(header: FieldValue<'_>, is_named: impl Fn(&str) -> bool) -> Opti
     })
 }
 
-/// The weight of a member of a list of preferences (RFC 9110, 12.4.2), in thousandths, 1000 where it says none; `None` if
-/// it does not parse.
+/// Returns the weight of a member of a list of preferences (RFC 9110, 12.4.2) in thousandths, 1000 if the member has
+/// no weight; `None` if the member does not parse.
 pub fn weight_of(member: &str) -> Option<u16> {
     let mut weight = 1_000;
     let parameters = member.split(';').skip(1).map(str::trim);
@@ -92,7 +92,7 @@ pub fn weight_of(member: &str) -> Option<u16> {
     Some(weight)
 }
 
-/// `0`, `0.123`, `1`, `1.000`.
+/// Parses `0`, `0.123`, `1` and `1.000`.
 fn thousandths(value: &str) -> Option<Weight> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of a response that concern one connection only, as its `Connection` names them (RFC 9110, 7.6.1).
+//! The fields of a response that concern one connection only, which its `Connection` names (RFC 9110, 7.6.1).
 
 use crate::http::syntax::field_value::FieldValue;
 
-/// Fields of a response that concern one connection or one proxy, whatever `Connection` says (RFC 9110, 7.6.1; RFC 9111,
-/// 3.1). Others of the kind Envoy removes by itself.
+/// Fields of a response that concern one connection or one proxy, even if `Connection` does not name them (RFC 9110,
+/// 7.6.1; RFC 9111, 3.1). Envoy removes the other fields of this kind.
 pub const HOP_FIELDS: [&str; 4] = [
     "proxy-authenticate",
     "proxy-authentication-info",
@@ -12,8 +12,8 @@ pub const HOP_FIELDS: [&str; 4] = [
     "te",
 ];
 
-/// What an option never takes from a response: fields for all recipients, which no sender may name, and those with which
-/// Envoy frames the message.
+/// Fields that an option of `Connection` never removes from a response: fields for all recipients, which a sender
+/// must not name, and the fields with which Envoy frames the message.
 const NEVER_NAMED: [&str; 14] = [
     "age",
     "cache-control",
@@ -31,8 +31,8 @@ const NEVER_NAMED: [&str; 14] = [
     "vary",
 ];
 
-/// The names, in lower case, of the fields that `connection` takes from a response. An option such as `close` need not
-/// be the name of a field, and one that is no text is none.
+/// Returns the names, in lower case, of the fields that `connection` removes from a response. An option such as
+/// `close` may not be the name of a field. An option that is not text is ignored.
 pub fn named_fields(connection: FieldValue<'_>) -> impl Iterator<Item = String> {
     connection
         .members()

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bounds on the headers of one message, and what an origin may send at most.
+//! Bounds on the headers of one message, and the bound on an origin's response.
 
 /// Bound on the header section of one message, and on its trailer section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderBound {
-    /// Lines. HTTP/2 counts pseudo-header fields as well.
+    /// Number of lines. HTTP/2 also counts pseudo-header fields.
     pub lines: u32,
-    /// KiB of names and values. HTTP/1.1 counts separators and the first line as well.
+    /// Size of names and values in KiB. HTTP/1.1 also counts separators and the first line.
     pub kib: u32,
 }
 
-/// The most that the edge takes of an origin's response.
+/// Bound on a response that the edge accepts from an origin.
 pub const RESPONSE: HeaderBound = HeaderBound {
     lines: 200,
     kib: 96,
 };
 
-/// The most that Envoy adds to a response behind the origin's server: its own `Date`, a coding and its `Vary`,
-/// `Transfer-Encoding`, and what tells ORIGIN of the origin's connection and of a bucket's error.
+/// Bound on the fields that Envoy adds to an origin's response: its own `Date`, a coding and its `Vary`,
+/// `Transfer-Encoding`, and the fields that describe the origin's connection and a bucket's error to ORIGIN.
 pub const HOP_ADDS: HeaderBound = HeaderBound { lines: 16, kib: 16 };
 
-/// The fewest bytes of a line of HTTP/1.1: a name, a colon and the line's end.
+/// Smallest size of a line of HTTP/1.1: a name, a colon and the end of the line.
 const LINE_BYTES: u32 = 4;
 
 impl HeaderBound {
-    /// The bound on what has passed this one when so much may have been added.
+    /// Returns the bound on a message that is within `self` and to which up to `added` was added.
     #[must_use]
     pub const fn plus(self, added: Self) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl HeaderBound {
         }
     }
 
-    /// The bound by bytes alone: as many lines as so many bytes can have in HTTP/1.1.
+    /// Returns the same bound in bytes, with as many lines as these bytes can have in HTTP/1.1.
     #[must_use]
     pub const fn by_bytes(self) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl HeaderBound {
         }
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub const fn bytes(self) -> u64 {
         self.kib as u64 * 1024
     }

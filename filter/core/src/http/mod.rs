@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The grammar and semantics of HTTP (RFC 9110, 9111, 9211, 9213, RFC 3986 for URLs): what a field says and what
-//! follows from it. Nothing here knows of Sluice's policy.
+//! The grammar and semantics of HTTP (RFC 9110, 9111, 9211, 9213, RFC 3986 for URLs): the meaning of each field. This
+//! module does not depend on Sluice's policy.
 
 pub mod accept_encoding;
 pub mod caching;

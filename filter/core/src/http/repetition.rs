@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Header lines that a request repeats. HTTP/2 compresses a line that was sent before to one byte (RFC 7541, 6.1), and
-//! the edge holds all of it several times while the request waits. No client needs that: it has a reason to send a line
-//! once.
+//! Header lines that a request repeats. HTTP/2 compresses a repeated line to one byte (RFC 7541, 6.1), but the edge
+//! holds each whole line several times while the request waits. Clients have no reason to send a line twice.
 
-/// So few lines are never looked at.
+/// Number of lines up to which a request is not checked.
 const FEW_LINES: usize = 32;
-/// The most lines that equal an earlier one.
+/// Greatest number of lines that are equal to an earlier one.
 const MOST_LINES: usize = 16;
-/// The most bytes of names and values that these lines have together.
+/// Greatest size of the names and values of these lines together, in bytes.
 const MOST_BYTES: usize = 1_024;
 
-/// Whether a request repeats more of its lines than a client has a reason to.
+/// Whether a request repeats more lines than a client has reason to.
 pub fn repeats_too_much<'a>(lines: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone) -> bool {
     if lines.clone().nth(FEW_LINES).is_none() {
         return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a status says of the next request for the same URL.
+//! The meaning of a status for the next request for the same URL.
 
-/// Whether an error may be the fault of the request, by what a cache key does not have of it: its headers, its
-/// client's address, the time at which it came.
+/// Whether an error may be the fault of the request, by a property that is not in the cache key: its headers, its
+/// client's address, the time of its arrival.
 pub const fn is_request_error(status: u16) -> bool {
     matches!(
         status,
@@ -11,13 +11,14 @@ pub const fn is_request_error(status: u16) -> bool {
     )
 }
 
-/// Whether no cache may store a response, whatever else it says (RFC 6585, 3 to 6).
+/// Whether a cache must not store a response with this status, regardless of the response's headers (RFC 6585, 3 to
+/// 6).
 pub const fn must_not_be_stored(status: u16) -> bool {
     matches!(status, 428 | 429 | 431 | 511)
 }
 
-/// Whether a response may be stored without explicit freshness (RFC 9110, 15.1), but for 206 and for what a request may
-/// have caused.
+/// Whether a response may be stored without explicit freshness (RFC 9110, 15.1). Statuses that a request may have
+/// caused, and 206, are excluded.
 pub const fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 410)
 }

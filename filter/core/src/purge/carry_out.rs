@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what a call orders to what every worker is told.
+//! Carrying out of an order: the purges that are written, and the records for all workers.
 
 use super::shared::SharedPurges;
 use super::tags::{TagHash, Tags};
@@ -8,14 +8,14 @@ use crate::policy::purge::{Kind, Record, Scope, UrlHash};
 use crate::purge::orders::order::{PurgeOrder, PurgeSubject};
 use crate::workers::shared_value::SharedError;
 
-/// URLs of one purge by surrogate key; of more, all of the site is purged.
+/// Greatest number of URLs in one purge by surrogate key. If there are more, the whole site is purged.
 const MAX_URLS: usize = 4_096;
 
-/// Writes the purges that `order` asks for, where the edge has so many `sites`. What comes back is for every worker and for
-/// the journal.
+/// Writes the purges of `order`, for an edge with `sites` sites. Returns the records for every worker and for the
+/// journal.
 ///
 /// # Errors
-/// The host refused a call, or other workers were faster too often. Some may have been written.
+/// The host refused a call, or other workers changed the same value too often. Some of the purges may be written.
 pub fn carry_out(
     store: &dyn SharedStore,
     order: &PurgeOrder,
@@ -26,8 +26,8 @@ pub fn carry_out(
         PurgeSubject::Scopes(scopes) => return shared.commit(order.kind, scopes),
         PurgeSubject::Tags { site, tags } => (site, tags),
     };
-    // NB: the number first. A response that comes between the look into the index and the purge of what
-    // is found there, then sees in the index that it is too old.
+    // NB: take the number first. A response may arrive between the lookup in the index and the purge of the URLs
+    // found there. The index then shows that the response is older than the purge.
     let (mut records, number) = take_number(&mut shared, order.kind)?;
     let mut index = Tags::new(store, site, shared.epoch(site)?, sites);
     let mut urls = Vec::new();
@@ -42,8 +42,9 @@ pub fn carry_out(
     Ok(records)
 }
 
-/// Has the stored responses of these cache groups of a site revalidated, as the response to an unsafe request wants it
-/// (RFC 9875, 3): of too many URLs, all of the site's. What comes back is for every worker.
+/// Marks the stored responses of these cache groups of a site for revalidation, because the response to an unsafe
+/// request asks for it (RFC 9875, 3). If there are too many URLs, all URLs of the site are marked. Returns the
+/// records for every worker.
 ///
 /// # Errors
 /// As [`carry_out`].
@@ -73,7 +74,7 @@ fn take_number(
     Ok((records, number))
 }
 
-/// These URLs of a site; all of the site if there are more, or too many.
+/// Returns the scopes of these URLs of a site; the whole site if the list is incomplete or too long.
 fn scopes_of(site: &str, mut urls: Vec<UrlHash>, complete: bool) -> Vec<Scope> {
     urls.sort_unstable();
     urls.dedup();

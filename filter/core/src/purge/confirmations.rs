@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entries have been revalidated since they were purged softly, on whichever worker.
+//! The entries that any worker has revalidated since they were purged softly.
 
 use crate::host::SharedStore;
 use crate::workers::KeyHash;
 use crate::workers::shared_table::{SharedRecord, SharedTable};
 use crate::workers::shared_value::SharedError;
 
-/// Slots in shared data, and keys in each. Of more keys the oldest are forgotten: their entries are revalidated once
-/// more.
+/// Number of slots in shared data, and of keys in each slot. If a slot is full, its oldest key is dropped, so that
+/// entry is revalidated once more.
 const SLOTS: u64 = 64;
 const KEYS_PER_SLOT: usize = 128;
 
-/// The keys of one slot, the oldest first.
+/// Keys of one slot, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ConfirmationSlot(Vec<[u8; 8]>);
 
@@ -26,21 +26,21 @@ impl SharedRecord for ConfirmationSlot {
     }
 }
 
-/// The revalidated keys in shared data. Asked by leaders only, never on a hit.
+/// Revalidated keys in shared data. Only leaders read them, never a hit.
 #[derive(Debug)]
 pub struct Confirmations<'a> {
     slots: SharedTable<'a, ConfirmationSlot>,
 }
 
 impl<'a> Confirmations<'a> {
-    /// The keys in `store`.
+    /// Opens the keys in `store`.
     pub fn new(store: &'a dyn SharedStore) -> Self {
         Self {
             slots: SharedTable::new(store, "sluice/confirmed", SLOTS),
         }
     }
 
-    /// Whether the entry has been revalidated. `key` stands for the entry and the purge.
+    /// Whether the entry has been revalidated. `key` identifies the entry and the purge.
     ///
     /// # Errors
     /// The host refused the call.
@@ -49,10 +49,10 @@ impl<'a> Confirmations<'a> {
         Ok(slot.0.contains(&key.0.to_le_bytes()))
     }
 
-    /// The entry has been revalidated.
+    /// Records that the entry has been revalidated.
     ///
     /// # Errors
-    /// The host refused a call, or other workers were faster too often.
+    /// The host refused a call, or other workers changed the same value too often.
     pub fn add(&mut self, key: KeyHash) -> Result<(), SharedError> {
         let bytes = key.0.to_le_bytes();
         self.slots.change(key.0, |ConfirmationSlot(keys)| {

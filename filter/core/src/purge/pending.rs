@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The purge calls under way: what each still waits for before it is answered.
+//! The purge calls under way, and the acknowledgements that each waits for.
 
 use crate::workers::{Millis, WorkerId};
 
-/// Calls under way at one time, on one worker.
+/// Greatest number of calls under way on one worker.
 const CALLS: usize = 256;
-/// How long workers may take to acknowledge. One that takes longer has lost its VM, as a rule, and reads
-/// the purges from shared data before it serves again.
+/// How long a call waits for the workers' acknowledgements. A worker that takes longer has usually lost its VM. Its
+/// next VM reads the purges from shared data before it serves requests.
 const WORKERS_PATIENCE: Millis = 2_000;
-/// How long the journal may take: as long as a disk may that others write much to. A purge that it has a moment later
-/// was answered as if a restart could undo it.
+/// How long a call waits for the journal, which may be on a disk with many other writes. If the journal writes the
+/// purge later than this, the caller has already been told that the purge may not survive a restart.
 pub const JOURNAL_PATIENCE: Millis = 10_000;
 
 #[derive(Debug)]
@@ -17,40 +17,40 @@ struct PendingCall {
     id: u32,
     context: u32,
     waiting: Vec<WorkerId>,
-    /// Whether the journal has it, if it needs to; `None` until the journal has answered.
+    /// Whether the journal has the purge; `None` until the journal has answered. True if the purge needs no journal.
     recorded: Option<bool>,
     opened: Millis,
     number: u64,
-    /// Those who had to hear of it.
+    /// Number of workers that have to apply the purge.
     workers: usize,
 }
 
-/// What the caller is told.
+/// Answer to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeReceipt {
-    /// The context of the caller's request.
+    /// Context of the caller's request.
     pub context: u32,
-    /// The number of the purge.
+    /// Number of the purge.
     pub number: u64,
-    /// How many workers have applied it.
+    /// Number of workers that have applied the purge.
     pub workers: usize,
-    /// Who has not.
+    /// Workers that have not applied the purge.
     pub missing: Vec<WorkerId>,
-    /// Whether it outlives a restart, as far as entries do.
+    /// Whether the purge survives a restart, as far as entries survive it.
     pub recorded: bool,
 }
 
-/// The calls.
+/// Purge calls under way.
 #[derive(Debug, Default)]
 pub struct PendingPurges {
-    /// The oldest first.
+    /// Calls, the oldest first.
     calls: Vec<PendingCall>,
     last: u32,
 }
 
 impl PendingPurges {
-    /// A purge has been written, and the `others` have been told. Gives its number for [`PendingPurges::acknowledge`];
-    /// `None` with too many calls under way.
+    /// Adds the call of a purge that is written and sent to the `others`. Returns the number of the call for
+    /// [`PendingPurges::acknowledge`]; `None` if too many calls are under way.
     pub fn open(
         &mut self,
         context: u32,
@@ -80,26 +80,26 @@ impl PendingPurges {
         self.calls.len() < CALLS
     }
 
-    /// Whether nothing is under way.
+    /// Whether no call is under way.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// A worker has applied the purge.
+    /// Records that a worker has applied the purge.
     pub fn acknowledge(&mut self, call: u32, worker: WorkerId) {
         if let Some(call) = self.call(call) {
             call.waiting.retain(|waiting| *waiting != worker);
         }
     }
 
-    /// The journal has it, or has failed.
+    /// Records the answer of the journal: whether the journal has the purge.
     pub fn journaled(&mut self, call: u32, recorded: bool) {
         if let Some(call) = self.call(call) {
             call.recorded = Some(recorded);
         }
     }
 
-    /// Takes the calls out that wait for nothing any more, or have waited for too long.
+    /// Removes and returns the calls that have all answers, or that have waited too long.
     pub fn take_done(&mut self, now: Millis) -> Vec<PurgeReceipt> {
         let is_done = |call: &mut PendingCall| {
             let waited = now.saturating_sub(call.opened);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The purges in shared data: what a worker's replica starts from, and where numbers are given out.
+//! The purges in shared data, from which a worker's replica starts. Purges get their numbers here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,33 +16,33 @@ use crate::workers::shared_value;
 use crate::workers::shared_value::SharedError;
 
 const HEAD: &str = "sluice/purges/head";
-/// URLs of all sites together that a part remembers, for each kind of purge: 65,536 in all. Of more than the share of a
-/// site, all of the site's URLs in that part count as purged.
+/// Number of URLs of all sites in one part, for each kind of purge: 65,536 in all parts. If a site exceeds its share,
+/// all of the site's URLs in that part count as purged.
 const URLS: usize = 256;
-/// The least share of a site.
+/// Smallest share of a site.
 const LEAST_URLS: usize = 16;
-/// Prefixes of all sites that are kept apart. Of more than the share of a site, the two of it that have most in common
-/// become one.
+/// Number of separate prefixes of all sites. If a site exceeds its share, the two of its prefixes with the longest
+/// common beginning are merged.
 const PREFIXES: usize = 256;
-/// The least share of a site.
+/// Smallest share of a site.
 const LEAST_PREFIXES: usize = 16;
 const FORMAT: u8 = 1;
 
-/// What holds when the process starts.
+/// State at the start of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InitialPurges {
-    /// The purges of former processes.
+    /// Purges of earlier processes.
     pub purges: Purges,
-    /// Whether the store may hold entries whose surrogate keys nobody has indexed.
+    /// Whether the store may hold entries whose surrogate keys are not in the index.
     pub unindexed_entries: bool,
 }
 
 impl InitialPurges {
-    /// What holds at the start of a process, at that time (seconds since the Unix epoch).
+    /// Returns the state at the start of a process, at the time `now` in seconds since the Unix epoch.
     ///
-    /// Where no journal says what former processes have purged, but entries of theirs may be there,
-    /// purges begin with the number `now`: where calls can be made, a hard one of everything; for an
-    /// HTTP origin, of which requests may have changed resources, a soft one.
+    /// Without a journal, the purges of earlier processes are unknown, but the store may still have entries of these
+    /// processes. Then a purge of everything has the number `now`. The purge is hard if purge calls are possible. For
+    /// an HTTP origin it is soft, because requests may have changed resources.
     pub fn of(sites: &Sites, now: u64) -> Self {
         let purge = &sites.edge.purge;
         let mut purges = Purges::default();
@@ -70,14 +70,13 @@ impl InitialPurges {
     }
 }
 
-/// The head: numbers, prefixes, everything.
+/// Value in shared data with the numbers, the prefixes and the purges of whole sites or of everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct PurgeHead {
     purges: Purges,
-    /// The surrogate keys of all entries are indexed from the hard purge of everything with this number
-    /// on.
+    /// Number of the hard purge of everything since which the surrogate keys of all entries are indexed.
     indexed_from: u64,
-    /// Sites of which they are indexed from a later hard purge on.
+    /// Sites whose surrogate keys are indexed only since a later hard purge, with the number of that purge.
     lost: BTreeMap<String, u64>,
 }
 
@@ -116,7 +115,7 @@ impl PurgeHead {
             scope,
         };
         let for_head = match record.scope {
-            // Those are in the parts.
+            // These scopes are in the parts.
             Scope::Url { .. } | Scope::Part { .. } => Record {
                 scope: Scope::Nothing,
                 ..record.clone()
@@ -127,7 +126,7 @@ impl PurgeHead {
         records.push(record);
     }
 
-    /// The number of the hard purge of all of a site from which on its surrogate keys are indexed.
+    /// Returns the number of the hard purge of a whole site since which the site's surrogate keys are indexed.
     fn indexed_from(&self, site: &str) -> u64 {
         let lost = self.lost.get(site).copied().unwrap_or(0);
         self.indexed_from.max(lost)
@@ -167,9 +166,9 @@ impl SharedRecord for SharedPart {
 }
 
 impl SharedPart {
-    /// Takes in purges of URLs of the part, or of all of it, beside those of the `head`. With more than `bound` URLs of a
-    /// site, the purges of all of the part that take their place are given back. Each has the number of the newest of
-    /// these, so that what came after that one is not purged again.
+    /// Adds purges of URLs of the part, or of the whole part. Drops the purges that `head` covers. If a site has more
+    /// than `bound` URLs, purges of the whole part replace them and are returned. Each has the number of the newest
+    /// purge that it replaces, so later responses are not purged again.
     fn apply(
         &mut self,
         number: u8,
@@ -213,24 +212,24 @@ impl SharedPart {
     }
 }
 
-/// The purges in `store`.
+/// Purges in shared data.
 #[derive(Debug)]
 pub struct SharedPurges<'a> {
     store: &'a dyn SharedStore,
-    /// How many sites the edge has.
+    /// Number of sites of the edge.
     sites: usize,
 }
 
 impl<'a> SharedPurges<'a> {
-    /// The purges in `store`, of so many sites.
+    /// Opens the purges in `store`, for an edge with `sites` sites.
     pub fn new(store: &'a dyn SharedStore, sites: usize) -> Self {
         Self { store, sites }
     }
 
-    /// Writes what holds at the start, unless another VM of this process has.
+    /// Writes the state at the start, unless another VM of this process has written it.
     ///
     /// # Errors
-    /// The host refused a call, or other workers were faster too often.
+    /// The host refused a call, or other workers changed the same value too often.
     pub fn start(&mut self, initial: &InitialPurges) -> Result<(), SharedError> {
         if !shared_value::read(self.store, HEAD)?.is_empty() {
             return Ok(());
@@ -239,7 +238,7 @@ impl<'a> SharedPurges<'a> {
         let mut purges = Purges::default();
         let for_head = records.iter().filter(|record| part_of(record).is_none());
         for_head.for_each(|record| purges.apply(record));
-        // NB: the parts first: with the head all of it is taken for written.
+        // NB: write the parts first, because a head means that everything is written.
         self.write_parts(&mut records, &purges)?;
         let everything = initial.purges.everything().hard;
         let head = PurgeHead {
@@ -252,7 +251,7 @@ impl<'a> SharedPurges<'a> {
         })
     }
 
-    /// Every purge so far.
+    /// Reads all purges.
     ///
     /// # Errors
     /// The host refused a call.
@@ -268,11 +267,11 @@ impl<'a> SharedPurges<'a> {
         Ok(purges)
     }
 
-    /// Numbers the purges of `scopes` and writes them. What comes back is for every worker; it covers
-    /// more than `scopes`, but no other site, where a site has too many prefixes or URLs.
+    /// Gives numbers to the purges of `scopes` and writes them. Returns the records for every worker. If a site has
+    /// too many prefixes or URLs, the records cover more of this site than `scopes`, but no other site.
     ///
     /// # Errors
-    /// The host refused a call, or other workers were faster too often. Some may have been written.
+    /// The host refused a call, or other workers changed the same value too often. Some of the purges may be written.
     pub fn commit(&mut self, kind: Kind, scopes: &[Scope]) -> Result<Vec<Record>, SharedError> {
         let prefixes = share(PREFIXES, self.sites, LEAST_PREFIXES);
         let (mut records, head) = shared_value::update(self.store, HEAD, |bytes| {
@@ -290,7 +289,7 @@ impl<'a> SharedPurges<'a> {
         Ok(records)
     }
 
-    /// The number of the newest hard purge of all of a site; 0 is none.
+    /// Returns the number of the newest hard purge of a whole site; 0 if there is none.
     ///
     /// # Errors
     /// The host refused the call.
@@ -298,7 +297,7 @@ impl<'a> SharedPurges<'a> {
         Ok(self.head()?.purges.whole_site(site).hard)
     }
 
-    /// Whether every entry of a site that can be reached has its surrogate keys in the index.
+    /// Whether the index has the surrogate keys of every reachable entry of a site.
     ///
     /// # Errors
     /// The host refused the call.
@@ -307,7 +306,7 @@ impl<'a> SharedPurges<'a> {
         Ok(head.purges.whole_site(site).hard >= head.indexed_from(site))
     }
 
-    /// Entries of a site were stored whose surrogate keys are not in the index.
+    /// Records that entries of a site were stored whose surrogate keys are not in the index.
     ///
     /// # Errors
     /// As [`SharedPurges::commit`].
@@ -329,8 +328,8 @@ impl<'a> SharedPurges<'a> {
         SharedTable::new(self.store, "sluice/purged-urls", PARTS)
     }
 
-    /// Writes the purges of URLs among the records, beside those of the `head`. Where a site has too many in one part,
-    /// purges of that part are added.
+    /// Writes the purges of URLs in `records` to the parts, beside those of the `head`. If a site has too many URLs
+    /// in one part, purges of the whole part are added to `records`.
     fn write_parts(&self, records: &mut Vec<Record>, head: &Purges) -> Result<(), SharedError> {
         let bound = share(URLS, self.sites, LEAST_URLS);
         let mut by_part: BTreeMap<u8, Vec<&Record>> = BTreeMap::new();
@@ -349,7 +348,7 @@ impl<'a> SharedPurges<'a> {
     }
 }
 
-/// The part in which a purge stands; `None`: in the head.
+/// Returns the part that holds a purge; `None` for the head.
 fn part_of(record: &Record) -> Option<u8> {
     match record.scope {
         Scope::Url { hash, .. } => Some(hash.part()),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which URLs of a site have which surrogate keys. A cache group (RFC 9875) is a surrogate key that belongs to an origin.
+//! The index of a site's surrogate keys and their URLs. A cache group (RFC 9875) is a surrogate key that belongs to
+//! an origin.
 //!
-//! A request is looked up before its response's surrogate keys are known, so they are indexed when an
-//! object is filled, in shared data, which outlives every VM of the process. A purge by surrogate key is
-//! a purge of the URLs found there. What the index cannot tell is purged too: with more keys than fit, or
-//! with entries of a former process, all of the site. Each site has room of its own, so that no site fills the index for
-//! another.
+//! A request is looked up before the surrogate keys of its response are known. So the keys are indexed when an object
+//! is filled, in shared data, which outlives every VM of the process. A purge by surrogate key is a purge of the URLs
+//! in the index. If the index is incomplete, the whole site is purged: with more keys than fit, or with entries of an
+//! earlier process. Each site has its own share, so a site cannot fill the index of another site.
 
 use std::collections::BTreeMap;
 
@@ -18,36 +18,37 @@ use crate::workers::byte_reader::ByteReader;
 use crate::workers::shared_table::{SharedRecord, SharedTable};
 use crate::workers::shared_value::SharedError;
 
-/// Values in shared data.
+/// Number of values in shared data.
 const SHARDS: u64 = 256;
-/// Surrogate keys and URLs of all sites together in one value: 14 MiB in all. A site with more than its share counts as
-/// overflown there.
+/// Number of surrogate keys and URLs of all sites in one value: 14 MiB in all values. A site that exceeds its share
+/// counts as overflown in that value.
 const ROOM: usize = 4_096;
-/// The least share of a site.
+/// Smallest share of a site.
 const LEAST_ROOM: usize = 64;
-/// Surrogate keys of one response; one with more makes the index of its site incomplete.
+/// Greatest number of surrogate keys of one response. A response with more makes the index of its site incomplete.
 pub const MAX_TAGS: usize = 256;
 const FORMAT: u8 = 2;
 
-/// Hash of a surrogate key of some site.
+/// Hash of a surrogate key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TagHash(u64);
 
 impl TagHash {
-    /// The hash of `tag`.
+    /// Returns the hash of `tag`.
     pub fn of(tag: &str, secret: &StoreSecret) -> Self {
         Self(secret.hash(tag.as_bytes()))
     }
 
-    /// The hash of a group of the origin to which `url` belongs. No surrogate key has a space, so none has this hash by
-    /// its text.
+    /// Returns the hash of a group of the origin of `url`. The hashed text contains a space, so it differs from each
+    /// surrogate key.
     fn of_group(url: &str, group: &str, secret: &StoreSecret) -> Self {
         let origin = url.split('/').next().unwrap_or_default();
         Self::of(&format!("{origin} {group}"), secret)
     }
 }
 
-/// The surrogate keys in a header's values, separated by spaces or commas; `None` if there are too many.
+/// Returns the hashes of the surrogate keys in a header's values, separated by spaces or commas; `None` if there are
+/// too many.
 pub fn tags_of(values: &[&str], secret: &StoreSecret) -> Option<Vec<TagHash>> {
     let mut tags: Vec<TagHash> = values
         .iter()
@@ -61,8 +62,8 @@ pub fn tags_of(values: &[&str], secret: &StoreSecret) -> Option<Vec<TagHash>> {
     (tags.len() <= MAX_TAGS).then_some(tags)
 }
 
-/// The cache groups in a field, `Cache-Groups` or `Cache-Group-Invalidation`, of a response for `url`. A field that is
-/// not a list of strings names none (RFC 9875, 2).
+/// Returns the hashes of the cache groups in the field `Cache-Groups` or `Cache-Group-Invalidation` of a response for
+/// `url`. A field that is not a list of strings has no groups (RFC 9875, 2).
 pub fn groups_of(url: &str, field: &str, secret: &StoreSecret) -> Vec<TagHash> {
     let names = structured_field::strings(field).unwrap_or_default();
     let mut groups: Vec<TagHash> = names
@@ -74,28 +75,29 @@ pub fn groups_of(url: &str, field: &str, secret: &StoreSecret) -> Vec<TagHash> {
     groups
 }
 
-/// What came of indexing a response.
+/// Result of indexing a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagIndexing {
-    /// It can be found.
+    /// The index has the response.
     Indexed,
-    /// One of its surrogate keys was purged while it was on its way, so it may be the old one.
+    /// One of the response's surrogate keys was purged while the response was under way, so the response may be the
+    /// old one.
     Purged,
 }
 
-/// A surrogate key.
+/// Surrogate key with its URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag {
     hash: TagHash,
-    /// The newest purge of it.
+    /// Number of the key's newest purge.
     purged: u64,
     urls: Vec<UrlHash>,
 }
 
-/// The surrogate keys of one site in a shard.
+/// Surrogate keys of one site in a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SiteTags {
-    /// The hard purge of all of the site after which this was begun.
+    /// Number of the hard purge of the whole site after which this index was started.
     epoch: u64,
     overflown: bool,
     tags: Vec<Tag>,
@@ -106,7 +108,7 @@ impl SiteTags {
         self.tags.iter().map(|tag| 1 + tag.urls.len()).sum()
     }
 
-    /// The entry of a surrogate key, made where there is none; `None` with more than `room`.
+    /// Returns the entry of a surrogate key, which is added if it is missing; `None` if `room` is used up.
     fn tag(&mut self, hash: TagHash, room: usize) -> Option<&mut Tag> {
         let place = match self.tags.iter().position(|tag| tag.hash == hash) {
             Some(place) => place,
@@ -157,7 +159,7 @@ impl SiteTags {
     }
 }
 
-/// The surrogate keys of one value, by the names of their sites.
+/// Surrogate keys of one value, by the names of their sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct TagShard(BTreeMap<String, SiteTags>);
 
@@ -189,19 +191,19 @@ impl SharedRecord for TagShard {
     }
 }
 
-/// The index of one site in shared data.
+/// Index of one site in shared data.
 #[derive(Debug)]
 pub struct Tags<'a> {
     shards: SharedTable<'a, TagShard>,
     site: &'a str,
     epoch: u64,
-    /// Surrogate keys and URLs of the site together in one shard.
+    /// Number of surrogate keys and URLs of the site in one shard.
     room: usize,
 }
 
 impl<'a> Tags<'a> {
-    /// The index of the site of that name, one of `sites`, after the hard purge of all of it with the number `epoch` (0
-    /// for none).
+    /// Opens the index of the site of this name, for an edge with `sites` sites. `epoch` is the number of the newest
+    /// hard purge of the whole site (0 for none).
     pub fn new(store: &'a dyn SharedStore, site: &'a str, epoch: u64, sites: usize) -> Self {
         Self {
             shards: SharedTable::new(store, "sluice/tags", SHARDS),
@@ -211,10 +213,11 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// A response for `url` has these surrogate keys; its request was sent when `began` was the newest purge.
+    /// Adds a response for `url` with these surrogate keys. `began` is the number of the newest purge when its
+    /// request was sent.
     ///
     /// # Errors
-    /// The host refused a call, or other workers were faster too often: the index is incomplete.
+    /// The host refused a call, or other workers changed the same value too often. The index is incomplete.
     pub fn note(
         &mut self,
         tags: &[TagHash],
@@ -242,7 +245,8 @@ impl<'a> Tags<'a> {
         Ok(noted)
     }
 
-    /// The surrogate key `hash` is purged with this number: its URLs, or `None` if there may be more of them.
+    /// Records the purge of the surrogate key `hash` with this number. Returns the key's URLs; `None` if there may be
+    /// more URLs.
     ///
     /// # Errors
     /// As [`Tags::note`].
@@ -261,13 +265,15 @@ impl<'a> Tags<'a> {
                 return None;
             };
             tag.purged = tag.purged.max(number);
-            // NB: they stay: a soft purge leaves the entries, and another of the same key may be under way.
+            // NB: keep the URLs, because a soft purge leaves the entries, and another purge of the same key may be
+            // under way.
             Some(tag.urls.clone())
         })
     }
 
-    /// The responses of a group were changed, as the change with this number: the URLs that are known. The index may know
-    /// less than all. What follows from that would be a client's to cause, and nobody must invalidate a group (RFC 9875, 3).
+    /// Records the change of a group's responses with this number. Returns the URLs in the index, which may not be
+    /// all. The rest is not purged, because a client could then cause a purge of the whole site. Caches need not
+    /// invalidate a group (RFC 9875, 3).
     ///
     /// # Errors
     /// As [`Tags::note`].
@@ -291,7 +297,7 @@ impl<'a> Tags<'a> {
         self.shards.change(hash.0, |TagShard(sites)| {
             let site = sites.entry(name.to_owned()).or_default();
             if site.epoch < epoch {
-                // An older one tells of entries that are gone.
+                // An older index lists entries that are out of reach.
                 *site = SiteTags {
                     epoch,
                     ..SiteTags::default()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Callbacks: how contexts are called, with the worker that is lent to each.
+//! Callbacks of contexts, with the worker that is lent to each callback.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::exchange::{Context, Side};
 use crate::process::Before;
 use crate::records::Client;
 
-/// Callbacks.
+/// Callbacks of contexts.
 impl FakeEnvoy {
     /// Calls a context of the worker at `seat`.
     ///
@@ -43,7 +43,7 @@ impl FakeEnvoy {
         result
     }
 
-    /// Notes who leads what before a callback.
+    /// Records the leases before a callback.
     pub(super) fn note_leases(&self) {
         *self.process.before.borrow_mut() = Before {
             leases: self.flights(),
@@ -51,10 +51,11 @@ impl FakeEnvoy {
         };
     }
 
-    /// Calls a context of that request, which may pause it.
+    /// Calls a context of a request. The callback may pause the request.
     ///
     /// # Panics
-    /// The callback has answered another stream and lets its own go on, which Envoy would stop.
+    /// The callback has answered another stream without pausing its own stream. Envoy would stop its own stream as
+    /// well.
     pub(super) fn act(
         &mut self,
         client: Client,
@@ -72,7 +73,7 @@ impl FakeEnvoy {
         action
     }
 
-    /// Calls a context of that request.
+    /// Calls a context of a request.
     pub(super) fn call<R>(
         &mut self,
         client: Client,
@@ -92,7 +93,7 @@ impl FakeEnvoy {
         result
     }
 
-    /// Calls a root context, if it is there.
+    /// Calls a root context, if it exists.
     pub(super) fn call_root(
         &mut self,
         seat: usize,
@@ -107,7 +108,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// That context of a request, while it is there.
+    /// Returns a context of a request, while the context exists.
     pub(super) fn context(&mut self, client: Client, side: Side) -> Option<&mut Context> {
         let exchange = &mut self.exchanges[client.0];
         match side {
@@ -116,7 +117,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Tells a context that it is over, and forgets it.
+    /// Calls a context for the last time, and removes it.
     pub(super) fn end_context(&mut self, client: Client, side: Side) {
         let Some(number) = self.context(client, side).map(|context| context.number) else {
             return;

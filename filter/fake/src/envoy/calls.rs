@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls of the filter's own: to its background listener, as a rule, where each is a request to EDGE.
+//! The filter's calls. Most are sent to its background listener, where each is a request to EDGE.
 
 use sluice_store::{LINK_HEADER, StoreRequest, Vouched};
 
@@ -8,12 +8,12 @@ use crate::process::Call;
 use crate::records::{Client, Ending, Kind};
 use crate::{HeaderMap, HeaderTexts as _};
 
-/// The cluster of the background listener.
+/// Cluster of the background listener.
 const BACKGROUND: &str = "sluice_background";
 
-/// Calls of the filter's own.
+/// Calls of the filter.
 impl FakeEnvoy {
-    /// Sends a call, or keeps it until the test wants it sent.
+    /// Sends a call, or keeps it until the test sends it.
     pub(super) fn place_call(&mut self, call: Call) {
         let kind = self.kind_of(&call);
         let fails = self.calls_fail && kind == Some(Kind::Background);
@@ -29,7 +29,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// What a call to the background listener is for.
+    /// Returns the kind of a call to the background listener.
     fn kind_of(&self, call: &Call) -> Option<Kind> {
         let link = call.headers.get(LINK_HEADER)?;
         let identity = &self.worker(call.seat)?.identity;
@@ -39,20 +39,20 @@ impl FakeEnvoy {
         }
     }
 
-    /// A call comes to EDGE by the background listener.
+    /// Passes a call to EDGE through the background listener.
     pub(super) fn enter_edge(&mut self, call: &Call) {
         let kind = self
             .kind_of(call)
             .unwrap_or(Kind::of_call(StoreRequest::Lookup));
         let mut headers = call.headers.clone();
-        // As Envoy does in a listener that believes who sends, on a connection without TLS.
+        // Envoy sets this header in a listener that trusts the sender, on a connection without TLS.
         if !headers.has("x-forwarded-proto") {
             headers.set("x-forwarded-proto", "http");
         }
         self.come(call.seat, kind, headers, Some(call));
     }
 
-    /// Calls that have waited are sent.
+    /// Sends the calls that were held.
     pub fn send_calls(&mut self, seat: usize) {
         let Some(vm) = &mut self.vms[seat] else {
             return;
@@ -68,14 +68,14 @@ impl FakeEnvoy {
         }
     }
 
-    /// Bodies of the calls to other clusters that wait for an answer.
+    /// Returns the bodies of the calls to other clusters that wait for an answer.
     pub fn outside_calls(&self, seat: usize) -> Vec<Vec<u8>> {
         let calls = self.vms[seat].iter().flat_map(|vm| &vm.calls);
         let outside = calls.filter(|call| call.cluster != BACKGROUND);
         outside.map(|call| call.body.clone()).collect()
     }
 
-    /// The oldest call to another cluster is answered.
+    /// Answers the oldest call to another cluster.
     pub fn answer_outside_call(&mut self, seat: usize, status: u16) {
         let Some(vm) = &mut self.vms[seat] else {
             return;
@@ -90,7 +90,7 @@ impl FakeEnvoy {
         self.run();
     }
 
-    /// A request of the filter's own is over: the context that has made the call is told.
+    /// Passes the result of a request of the filter to the context that has made the call.
     pub(super) fn answer_own(&mut self, client: Client, ending: Ending) {
         let Some((number, context, _)) = self.exchanges[client.0].call.take() else {
             return;
@@ -140,7 +140,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Envoy gives up calls that take too long.
+    /// Ends the calls that take too long, as Envoy does.
     pub(super) fn expire_calls(&mut self) {
         let now = self.now();
         for client in self.open_clients() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way from EDGE through the cache filter to the origin.
+//! The path of a request from EDGE through the cache filter to the origin.
 
 use sluice_core::internal_headers::PROOF_HEADER;
 use sluice_host::Action;
@@ -11,9 +11,9 @@ use crate::exchange::{Context, Side, Upstream};
 use crate::records::{Client, Fetch, FetchId, FetchPhase, Kind, Stage};
 use crate::{HeaderMap, HeaderTexts as _};
 
-/// The way from EDGE to the origin.
+/// Path of a request from EDGE to the origin.
 impl FakeEnvoy {
-    /// The cache filter gets a request.
+    /// Passes a request to the cache filter.
     pub(super) fn enter_cache(&mut self, client: Client) {
         let request = self.with_messages(client, Side::Edge, |messages| messages.request.take());
         let request = request.flatten().expect("a request");
@@ -58,7 +58,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// ORIGIN gets the request of the cache filter, or one that goes around the cache.
+    /// Passes a request to ORIGIN, either from the cache filter or around it.
     fn enter_origin(&mut self, client: Client, mut request: HeaderMap, mut upstream: Upstream) {
         if let Some(stored) = &upstream.validates {
             for (name, of) in [
@@ -89,7 +89,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The request leaves ORIGIN for the origin, past the native guard.
+    /// Sends the request from ORIGIN to the origin, through the native guard.
     fn leave_origin(&mut self, client: Client) {
         let headers = self.with_messages(client, Side::Origin, |messages| messages.request.take());
         let headers = headers.flatten().expect("a request");
@@ -100,7 +100,7 @@ impl FakeEnvoy {
         let record = &self.clients[client.0];
         assert!(
             record.kind != Kind::Background || record.request == Some(StoreRequest::Lead),
-            "{client:?} goes to the origin for nobody"
+            "{client:?} is sent to the origin without a waiting client"
         );
         let id = FetchId(self.fetches.len());
         let request = record.request.unwrap_or(StoreRequest::Bypass);
@@ -123,7 +123,7 @@ impl FakeEnvoy {
         self.set_stage(client, Stage::Fetching(id));
     }
 
-    /// The cache filter gets the headers of a response, as ORIGIN has made them.
+    /// Passes the headers of a response from ORIGIN to the cache filter.
     pub(super) fn pass_headers(&mut self, client: Client, headers: HeaderMap, ends: bool) {
         let upstream = self.exchanges[client.0].upstream.as_mut();
         let upstream = upstream.expect("a request to the origin");
@@ -151,7 +151,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The cache filter serves what it has, with the headers of a 304 before its own.
+    /// Serves the stored response. The headers of the 304 replace its own.
     fn validated(&mut self, client: Client, mut headers: HeaderMap, stored: Stored) {
         let tag = stored.headers.bytes("etag");
         let updates = headers.bytes("etag").is_none_or(|told| Some(told) == tag);
@@ -167,11 +167,11 @@ impl FakeEnvoy {
             self.cache.update(&upstream.key, &headers);
         }
         self.serve_stored(client, headers, stored.body);
-        // Whatever body came with it is not wanted.
+        // The body of the response to the validation is dropped.
         self.end_upstream(client);
     }
 
-    /// The cache has all of a response that it takes.
+    /// Ends the fill of a response that the cache has received completely.
     pub(super) fn complete_fill(&mut self, client: Client) {
         let upstream = self.exchanges[client.0].upstream.as_mut();
         if let Some(upstream) = upstream

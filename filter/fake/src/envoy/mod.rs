@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fake Envoy: its workers, what they share, its cache, and what is under way.
+//! The fake Envoy: its workers, their shared data, its cache, and the requests under way.
 
 mod callbacks;
 mod calls;
@@ -33,28 +33,28 @@ use crate::records::{Client, ClientRecord, Fetch, FetchId, FetchPhase, Lease, St
 use crate::vm::Vm;
 use crate::{FakeCache, FakeSharedData};
 
-/// The whole of it.
+/// Whole fake Envoy.
 #[derive(Debug)]
 pub struct FakeEnvoy {
-    /// What the workers share.
+    /// Shared data of the workers.
     pub data: Rc<FakeSharedData>,
-    /// For how many seconds a response that can be stored is fresh.
+    /// Seconds for which a storable response is fresh.
     pub ttl: u64,
-    /// Further directives that the origin sends with its objects, with a comma before each.
+    /// Further directives that the origin sends with its objects, each with a comma in front.
     pub directives: &'static str,
     /// Whether the disk of the cache is full.
     pub full: bool,
-    /// Whether resets that are asked for in another stream's name wait for [`FakeEnvoy::carry_out_aborts`].
+    /// Whether resets in the name of another stream wait for [`FakeEnvoy::carry_out_aborts`].
     pub slow_aborts: bool,
-    /// Whether no background fill leads for anyone, as its call fails.
+    /// Whether calls for background fills fail, so that none of them leads.
     pub calls_fail: bool,
-    /// Whether the filter's own calls, lookups aside, wait for [`FakeEnvoy::send_calls`].
+    /// Whether the filter's calls, except lookups, wait for [`FakeEnvoy::send_calls`].
     pub hold_calls: bool,
     /// Whether root contexts get their turns only by [`FakeEnvoy::take_turns`].
     pub hold_turns: bool,
-    /// Whether the cache takes part in a request whatever its `If-Range`, as no Envoy does.
+    /// Whether the cache handles requests despite their `If-Range`, unlike any Envoy.
     pub ignores_if_range: bool,
-    /// What flights take from the policy.
+    /// Part of the policy that flights use.
     pub policy: FlightPolicy,
     /// All requests so far.
     pub clients: Vec<ClientRecord>,
@@ -62,28 +62,28 @@ pub struct FakeEnvoy {
     pub fetches: Vec<Fetch>,
     cache: FakeCache,
     process: Rc<Process>,
-    /// The policy document.
+    /// Policy document.
     document: Rc<[u8]>,
     vms: Vec<Option<Vm>>,
     exchanges: Vec<Exchange>,
     contexts: HashMap<(usize, u32), (Client, Side)>,
     /// Resets that wait.
     aborts: VecDeque<(usize, u32)>,
-    /// Root contexts whose turn waits.
+    /// Root contexts that wait for their turn.
     turns: VecDeque<(usize, u32)>,
-    /// The hashes of all keys that requests were for.
+    /// Hashes of the keys of all requests.
     keys: BTreeSet<KeyHash>,
-    /// [`FakeEnvoy::board`] as of so many writes.
+    /// Result of [`FakeEnvoy::board`] after this number of writes.
     board: RefCell<(u32, Rc<Vec<Lease>>)>,
 }
 
 impl FakeEnvoy {
-    /// A process with that many workers, under the policy of a document in JSON.
+    /// Creates a process with this number of workers, under a policy document in JSON.
     pub fn new(document: &str, workers: usize) -> Self {
         Self::in_environment(document, workers, &[])
     }
 
-    /// The same, with these variables in the environment of its VMs.
+    /// Creates a process with these variables in the environment of its VMs.
     pub fn in_environment(document: &str, workers: usize, variables: &[(&str, &str)]) -> Self {
         let sites = Sites::parse(document.as_bytes()).expect("sites");
         let process = Rc::new(Process::new());
@@ -125,64 +125,64 @@ impl FakeEnvoy {
         self.process.now.get()
     }
 
-    /// Number of workers, dead ones included.
+    /// Number of workers, including dead ones.
     pub fn workers(&self) -> usize {
         self.vms.len()
     }
 
-    /// The worker at a seat, if it lives.
+    /// Returns the worker at a seat, if it lives.
     pub fn worker(&self, seat: usize) -> Option<&Worker> {
         self.vms[seat].as_ref()?.worker.as_ref()
     }
 
-    /// The coalescer of a worker that lives.
+    /// Returns the coalescer of a worker, if it lives.
     pub fn coalescer(&self, seat: usize) -> Option<&Coalescer> {
         self.worker(seat).map(|worker| &worker.coalescer)
     }
 
-    /// The hash by which requests for that path wait for each other.
+    /// Returns the hash by which requests for this path wait for each other.
     pub fn key_hash(&self, key: u64) -> KeyHash {
         let mut workers = (0..self.workers()).filter_map(|seat| self.worker(seat));
         let worker = workers.next().expect("a worker that lives");
         worker.keys.key_hash(&format!("{HOST}/{key}"))
     }
 
-    /// Whether that worker lives.
+    /// Whether a worker lives.
     pub fn lives(&self, worker: WorkerId) -> bool {
         let mut workers = (0..self.workers()).filter_map(|seat| self.worker(seat));
         workers.any(|living| living.identity.worker == worker)
     }
 
-    /// Where that request is.
+    /// Returns the stage of a request.
     pub fn stage(&self, client: Client) -> Stage {
         self.clients[client.0].stage
     }
 
-    /// What a counter counts, over all workers.
+    /// Returns the value of a counter over all workers.
     pub fn counter(&self, metric: Metric) -> u32 {
         u32::try_from(self.process.counted(metric.index())).unwrap_or(0)
     }
 
-    /// What a counter of a site says.
+    /// Returns the value of a site's counter.
     pub fn counter_of(&self, site: &str, metric: Metric) -> u32 {
         let name = format!("{}.site.{site}", metric.name());
         let number = self.process.counter_of_site(&name).expect("a counter");
         u32::try_from(self.process.counted(number)).unwrap_or(0)
     }
 
-    /// What the filter has logged.
+    /// Returns the filter's log lines.
     pub fn log(&self) -> Vec<String> {
         self.process.log.borrow().clone()
     }
 
-    /// All messages between workers so far.
+    /// Returns all messages between workers so far.
     pub fn sent(&self) -> Vec<Message> {
         let sent = self.process.sent.borrow();
         let decoded = sent.iter().map(|bytes| Message::decode(bytes));
         decoded.map(|message| message.expect("a message")).collect()
     }
 
-    /// Flights on the board, with the end of their leases.
+    /// Returns the flights on the board, with the ends of their leases.
     pub fn board(&self) -> Vec<Lease> {
         self.flights().to_vec()
     }
@@ -200,7 +200,7 @@ impl FakeEnvoy {
         Rc::clone(&seen.1)
     }
 
-    /// Leases that have not run out.
+    /// Returns the leases that have not expired.
     pub fn leases(&self) -> BTreeMap<KeyHash, FlightId> {
         let flights = self.flights();
         let lasting = flights
@@ -209,7 +209,7 @@ impl FakeEnvoy {
         lasting.map(|(led, id, _)| (led.key, *id)).collect()
     }
 
-    /// Requests on waiting lists.
+    /// Number of requests on waiting lists.
     pub fn parked(&self) -> usize {
         let seats = 0..self.workers();
         seats
@@ -217,34 +217,35 @@ impl FakeEnvoy {
             .sum()
     }
 
-    /// Requests to the origin that are under way.
+    /// Returns the requests to the origin that are under way.
     pub fn open_fetches(&self) -> Vec<FetchId> {
         let open = |id: &FetchId| self.fetches[id.0].phase != FetchPhase::Over;
         (0..self.fetches.len()).map(FetchId).filter(open).collect()
     }
 
-    /// Requests that are not over.
+    /// Returns the requests that are not over.
     pub fn open_clients(&self) -> Vec<Client> {
         let open = |client: &Client| !matches!(self.stage(*client), Stage::Over(_));
         (0..self.clients.len()).map(Client).filter(open).collect()
     }
 
-    /// Makes readable what the cache has got whole for that path, variants included.
+    /// Makes the ended fills of this path readable, including variants.
     pub fn commit(&mut self, key: u64) {
         self.cache.commit(|known| is_of(known, key));
     }
 
-    /// Has the cache forget what it has got whole and has not made readable.
+    /// Drops the ended fills of this path that are not readable yet.
     pub fn drop_commits(&mut self, key: u64) {
         self.cache.drop_commits(|known| is_of(known, key));
     }
 
-    /// Removes what the cache has for that path.
+    /// Removes the stored responses of this path.
     pub fn evict(&mut self, key: u64) {
         self.cache.evict(|known| is_of(known, key));
     }
 
-    /// Takes ORIGIN's marks from what the cache has for that path, as if it had stored what was not to be stored.
+    /// Removes ORIGIN's marks from the stored responses of this path, as if the cache had stored a response that must
+    /// not be stored.
     pub fn unmark(&mut self, key: u64) {
         self.cache.edit(
             |known| is_of(known, key),
@@ -254,24 +255,24 @@ impl FakeEnvoy {
         );
     }
 
-    /// Has the cache write anew what it has for that path, and have nothing until the next commit.
+    /// Lets the cache rewrite the stored responses of this path. It has none until the next commit.
     pub fn begin_rewrite(&mut self, key: u64) {
         self.cache.begin_rewrite(|known| is_of(known, key));
     }
 
-    /// Has the file of one path hold what that of another one does, as where both keys have one name.
+    /// Gives the file of one path the content of another path's file, as if both keys had one name.
     pub fn collide(&mut self, key: u64, other: u64) {
         self.cache
             .collide(|known| is_of(known, key), |known| is_of(known, other));
     }
 
-    /// Whether the cache has something for that path, fresh or stale.
+    /// Whether the cache has a response for this path, fresh or stale.
     pub fn has(&self, key: u64) -> bool {
         self.cache.has(|known| is_of(known, key))
     }
 }
 
-/// Whether a key of the cache is that of a path on any host, with qualifiers or without.
+/// Whether a key of the cache belongs to this path on any host, with or without qualifiers.
 fn is_of(known: &str, key: u64) -> bool {
     let path = known.split_once('/').map(|(_, path)| path);
     let rest = path.and_then(|path| path.strip_prefix(&key.to_string()));

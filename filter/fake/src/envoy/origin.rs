@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The origin: what it answers, and how that comes through ORIGIN to the cache filter.
+//! The origin's answers, and their path through ORIGIN to the cache filter.
 
 use sluice_core::http::syntax::date;
 use sluice_core::internal_headers::FAILURE_HEADER;
@@ -11,15 +11,16 @@ use crate::exchange::Side;
 use crate::records::{Answer, Client, FetchId, FetchPhase, Stage};
 use crate::{HeaderMap, HeaderTexts as _};
 
-/// Bytes of an object.
+/// Size of an object in bytes.
 pub(super) const OBJECT_BYTES: usize = 1_024;
 
-/// The header that says which fetch has brought an object.
+/// Header with the number of the fetch that has brought an object.
 pub(super) const VERSION: &str = "x-version";
 
-/// What the origin does.
+/// Events at the origin.
 impl FakeEnvoy {
-    /// Response headers come. The origin has one version, and heeds the range of a request with an `If-Range`.
+    /// Sends response headers. The origin has one version of the object, and serves the range of a request with an
+    /// `If-Range`.
     pub fn answer(&mut self, fetch: FetchId, answer: Answer) {
         let headers = &self.fetches[fetch.0].headers;
         let asked = headers.has("if-none-match");
@@ -62,7 +63,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Response headers come: these, and the length of this body.
+    /// Sends these response headers, with the length of `body`.
     pub fn answer_with(
         &mut self,
         fetch: FetchId,
@@ -77,7 +78,7 @@ impl FakeEnvoy {
         self.answer_with_bytes(fetch, status, &headers, body);
     }
 
-    /// The same with values of whatever bytes.
+    /// Sends these response headers, whose values may have any bytes.
     pub fn answer_with_bytes(
         &mut self,
         fetch: FetchId,
@@ -102,7 +103,7 @@ impl FakeEnvoy {
         self.run();
     }
 
-    /// One more byte of a body comes.
+    /// Sends one more byte of a body.
     pub fn progress(&mut self, fetch: FetchId) {
         if let Some(client) = self.sender(fetch) {
             self.upstream_sends(client, 1, false);
@@ -110,7 +111,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// A body ends.
+    /// Sends the rest of a body.
     pub fn end(&mut self, fetch: FetchId) {
         if let Some(client) = self.sender(fetch) {
             self.upstream_sends_rest(client);
@@ -118,7 +119,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The connection to the origin breaks. Envoy answers in its place if it has not begun to.
+    /// Breaks the connection to the origin. If the origin has not sent headers, Envoy answers instead.
     pub fn reset(&mut self, fetch: FetchId) {
         match self.fetches[fetch.0].phase {
             FetchPhase::Over => {}
@@ -135,13 +136,13 @@ impl FakeEnvoy {
         (fetch.phase == FetchPhase::Body).then_some(fetch.client)
     }
 
-    /// The fetch of a request whose body is still coming.
+    /// Returns the fetch of a request whose body is not complete yet.
     pub(super) fn fetch_of(&self, client: Client) -> Option<FetchId> {
         let fetch = self.exchanges[client.0].upstream.as_ref()?.fetch?;
         (self.fetches[fetch.0].phase == FetchPhase::Body).then_some(fetch)
     }
 
-    /// ORIGIN gets the headers of a response, which come from the origin or from ORIGIN itself.
+    /// Passes the headers of a response to ORIGIN. The headers are from the origin or from ORIGIN itself.
     pub(super) fn upstream_answers(&mut self, client: Client, headers: HeaderMap, body: Vec<u8>) {
         let upstream = self.exchanges[client.0].upstream.as_mut();
         let upstream = upstream.expect("a request to the origin");
@@ -168,7 +169,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// All that is left of the body comes.
+    /// Passes the rest of the body to ORIGIN.
     pub(super) fn upstream_sends_rest(&mut self, client: Client) {
         let upstream = self.exchanges[client.0].upstream.as_ref();
         if let Some(upstream) = upstream.filter(|upstream| upstream.context.is_some()) {
@@ -177,10 +178,10 @@ impl FakeEnvoy {
         }
     }
 
-    /// ORIGIN gets the next part of the body.
+    /// Passes the next part of the body to ORIGIN.
     ///
     /// # Panics
-    /// ORIGIN lets the cache write into a client that has gone, which Envoy does not survive.
+    /// ORIGIN lets the cache write to a client that has left, which would crash Envoy.
     fn upstream_sends(&mut self, client: Client, size: usize, ends: bool) {
         let upstream = self.exchanges[client.0].upstream.as_mut();
         let upstream = upstream.expect("a request to the origin");
@@ -215,7 +216,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The origin has sent all of its response.
+    /// Records that the origin has sent the whole response.
     fn end_fetch(&mut self, client: Client) {
         let upstream = self.exchanges[client.0].upstream.as_ref();
         if let Some(fetch) = upstream.and_then(|upstream| upstream.fetch) {
@@ -223,7 +224,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Whether a client has its whole answer while its own fill goes on.
+    /// Whether a client has its whole response while its own fill continues.
     pub fn has_its_304(&self, client: Client) -> bool {
         let Stage::Reading(fetch) = self.stage(client) else {
             return false;
@@ -233,7 +234,8 @@ impl FakeEnvoy {
     }
 }
 
-/// The object that a fetch brings, which says so at its beginning and where a far range begins.
+/// Returns the object of a fetch. The object has the fetch's number at its beginning and at the beginning of the far
+/// range.
 fn object(fetch: FetchId) -> Vec<u8> {
     let number = format!("{:>8}", fetch.0).into_bytes();
     let mut object = number.clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Purges, which come by a listener of their own.
+//! Purges, which arrive through a separate listener.
 
 use sluice_host::Action;
 
@@ -8,27 +8,27 @@ use crate::HeaderMap;
 use crate::exchange::Side;
 use crate::records::{Client, Kind, Stage};
 
-/// The token that purges carry; the document has its SHA-256.
+/// Token of all purges. The document has its SHA-256.
 const TOKEN: &str = "correct horse battery";
 
-/// Purges.
+/// Purges and notifications.
 impl FakeEnvoy {
-    /// The SHA-256 of the token of all purges, for the policy document.
+    /// Returns the SHA-256 of the token of all purges, for the policy document.
     pub fn token_hash() -> String {
         sluice_core::policy::purge::TokenHash::of(TOKEN.as_bytes()).to_hex()
     }
 
-    /// Somebody purges what a JSON document says.
+    /// Sends a purge with this JSON document.
     pub fn purge(&mut self, seat: usize, order: &str) -> Client {
         self.purge_with(seat, TOKEN, order)
     }
 
-    /// Somebody with that token purges what a JSON document says.
+    /// Sends a purge with this token and this JSON document.
     pub fn purge_with(&mut self, seat: usize, token: &str, order: &str) -> Client {
         self.call_listener(seat, "/purge", token, order)
     }
 
-    /// A bucket notifies the edge.
+    /// Sends a notification of a bucket.
     pub fn notify(&mut self, seat: usize, event: &str) -> Client {
         self.call_listener(seat, "/s3", TOKEN, event)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests, from their arrival to where EDGE lets them go on.
+//! Requests, from their arrival to the point where EDGE sends them on.
 
 use sluice_core::workers::StreamId;
 use sluice_host::Action;
@@ -12,45 +12,45 @@ use crate::process::{Before, Call, Task};
 use crate::records::{Client, ClientRecord, Ending, Kind, Stage};
 use crate::{HeaderMap, HeaderTexts as _};
 
-/// The entity tag of all objects.
+/// Entity tag of all objects.
 pub(super) const ETAG: &str = "\"v1\"";
 
-/// Bytes of the range that clients ask for.
+/// Size in bytes of the range that clients ask for.
 pub(super) const RANGE_BYTES: usize = 10;
 
-/// Where the range begins that is far into the object.
+/// Beginning of a range that is far into the object.
 pub(super) const FAR: usize = 900;
 
-/// What clients do.
+/// Events at clients.
 impl FakeEnvoy {
-    /// A GET comes. Clients come in two languages by turns, which matters where a response varies.
+    /// Sends a GET. Clients alternate between two values of `Accept`, which matters if a response varies.
     pub fn get(&mut self, seat: usize, key: u64) -> Client {
         self.arrive(seat, key, Kind::Get)
     }
 
-    /// A HEAD comes.
+    /// Sends a HEAD.
     pub fn head(&mut self, seat: usize, key: u64) -> Client {
         self.arrive(seat, key, Kind::Head)
     }
 
-    /// A GET for a range comes. It stands for all that waits for others and cannot lead.
+    /// Sends a GET for a range. It represents all requests that can follow but not lead.
     pub fn range(&mut self, seat: usize, key: u64) -> Client {
         self.arrive(seat, key, Kind::Range)
     }
 
-    /// A GET for a range comes that begins far into the object.
+    /// Sends a GET for a range that begins far into the object.
     pub fn far_range(&mut self, seat: usize, key: u64) -> Client {
         let range = format!("bytes={FAR}-{}", FAR + RANGE_BYTES - 1);
         let headers = exchange::request("GET", key, &[("range", &range)]);
         self.ask(seat, Kind::Range, headers)
     }
 
-    /// A GET comes whose client has the object.
+    /// Sends a GET of a client that has the object.
     pub fn conditional(&mut self, seat: usize, key: u64) -> Client {
         self.arrive(seat, key, Kind::Conditional)
     }
 
-    /// A client's request comes. A worker that is dead answers by itself.
+    /// Sends a client's request. If the worker is dead, the client gets an error at once.
     pub fn arrive(&mut self, seat: usize, key: u64, kind: Kind) -> Client {
         let media_type = ["text/one", "text/other"][self.clients.len() % 2];
         let mut headers = exchange::request("GET", key, &[("accept", media_type)]);
@@ -63,7 +63,7 @@ impl FakeEnvoy {
         self.ask(seat, kind, headers)
     }
 
-    /// A request with these headers comes, beside method and path.
+    /// Sends a request with these headers, besides method and path.
     pub fn request(
         &mut self,
         seat: usize,
@@ -74,7 +74,7 @@ impl FakeEnvoy {
         self.ask(seat, Kind::Other, exchange::request(method, key, headers))
     }
 
-    /// The same with values of whatever bytes.
+    /// Sends a request with these headers, whose values may have any bytes.
     pub fn request_with_bytes(
         &mut self,
         seat: usize,
@@ -89,7 +89,7 @@ impl FakeEnvoy {
         self.ask(seat, Kind::Other, request)
     }
 
-    /// A GET comes past EDGE, as where Envoy lets requests pass a VM that has died.
+    /// Sends a GET past EDGE, as if Envoy let requests pass a VM that has died.
     pub fn get_past_edge(&mut self, seat: usize, key: u64) -> Client {
         struct Passing;
         impl StreamContext for Passing {}
@@ -110,7 +110,7 @@ impl FakeEnvoy {
         client
     }
 
-    /// A request comes to EDGE, perhaps as a call of the filter's own.
+    /// Passes a request to EDGE. It may be a call of the filter.
     pub(super) fn come(
         &mut self,
         seat: usize,
@@ -123,7 +123,7 @@ impl FakeEnvoy {
         client
     }
 
-    /// EDGE gets the headers of a request, which ends with them if `ends`.
+    /// Passes the headers of a request to EDGE. If `ends`, the request has no body.
     fn enter(&mut self, client: Client, headers: HeaderMap, ends: bool) {
         if !self.open_context(client, "edge", headers) {
             return;
@@ -142,7 +142,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// A request comes that does not end with its headers.
+    /// Sends a request that does not end with its headers.
     pub fn open_ended(
         &mut self,
         seat: usize,
@@ -157,7 +157,7 @@ impl FakeEnvoy {
         client
     }
 
-    /// A part of a request's body comes, of which EDGE has so many bytes by now.
+    /// Passes a part of a request's body to EDGE, which has `size` bytes of the body then.
     pub fn send_body(&mut self, client: Client, size: usize, ends: bool) {
         if self.is_over(client) {
             return;
@@ -168,7 +168,7 @@ impl FakeEnvoy {
         self.continue_after(client, action);
     }
 
-    /// A request ends with trailers.
+    /// Ends a request with trailers.
     pub fn send_trailers(&mut self, client: Client) {
         let action = self.act(client, Side::Edge, |stream, host, worker| {
             stream.on_request_trailers(host, worker)
@@ -176,7 +176,7 @@ impl FakeEnvoy {
         self.continue_after(client, action);
     }
 
-    /// Envoy lets go of the headers that EDGE has held where EDGE lets a later part go.
+    /// Sends the held headers on if EDGE lets a later part pass, as Envoy does.
     fn continue_after(&mut self, client: Client, action: Action) {
         if action == Action::Continue && self.stage(client) == Stage::Parked {
             let before = self.process.before.borrow().clone();
@@ -185,7 +185,7 @@ impl FakeEnvoy {
         self.run();
     }
 
-    /// The hop brings a request without a body back to EDGE, by the background listener.
+    /// Sends a request without a body back to EDGE through the background listener, as the hop does.
     fn come_back(&mut self, outer: Client) {
         let headers = self.with_messages(outer, Side::Edge, |messages| messages.request.take());
         let headers = headers.flatten().expect("a request");
@@ -195,7 +195,7 @@ impl FakeEnvoy {
         self.enter(client, headers, true);
     }
 
-    /// Makes a record of a request.
+    /// Adds a record of a request.
     pub(super) fn enlist(
         &mut self,
         seat: usize,
@@ -227,7 +227,7 @@ impl FakeEnvoy {
         client
     }
 
-    /// Makes the request's context in the role of that root context. False if the worker is dead.
+    /// Creates the request's context in the role of the root context `root`. False if the worker is dead.
     pub(super) fn open_context(&mut self, client: Client, root: &str, headers: HeaderMap) -> bool {
         let exchange = &self.exchanges[client.0];
         let own = exchange.call.is_some() || exchange.outer.is_some();
@@ -252,7 +252,7 @@ impl FakeEnvoy {
         true
     }
 
-    /// Whether EDGE has answered the request, and Envoy has not sent that yet.
+    /// Whether EDGE has answered the request, and Envoy has not sent the answer yet.
     pub(super) fn is_replied(&mut self, client: Client) -> bool {
         let number = self
             .context(client, Side::Edge)
@@ -264,7 +264,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// A paused request goes on.
+    /// Resumes a paused request.
     pub(super) fn resume_request(&mut self, client: Client, before: &Before) {
         assert_eq!(
             self.stage(client),
@@ -279,7 +279,7 @@ impl FakeEnvoy {
         self.proceed(client, before);
     }
 
-    /// A request goes on from EDGE.
+    /// Sends a request from EDGE to the cache.
     pub(super) fn proceed(&mut self, client: Client, before: &Before) {
         let stage = self.stage(client);
         if !matches!(stage, Stage::Going | Stage::Parked) {
@@ -303,7 +303,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// What EDGE has written into the request's link.
+    /// Returns the purpose that EDGE has written into the request's link.
     fn store_request_of(&mut self, client: Client) -> Option<StoreRequest> {
         let number = self.context(client, Side::Edge)?.number;
         let vm = self.vms[self.clients[client.0].seat].as_ref()?;
@@ -324,13 +324,13 @@ impl FakeEnvoy {
         }
     }
 
-    /// The number by which the worker knows a request that is not over.
+    /// Returns the worker's number for a request that is not over.
     pub(super) fn stream_id(&self, client: Client) -> Option<StreamId> {
         let edge = self.exchanges[client.0].edge.as_ref()?;
         Some(StreamId(edge.number))
     }
 
-    /// A client leaves before its response has ended.
+    /// Disconnects a client whose response has not ended.
     pub fn abort(&mut self, client: Client) {
         if !self.is_over(client) {
             self.close_as(client, Ending::Left);
@@ -338,7 +338,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// A client has its whole response.
+    /// Ends a request whose client has its whole response.
     pub fn close(&mut self, client: Client) {
         if self.stage(client) == Stage::Draining {
             self.end_served(client);
@@ -346,7 +346,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// All whose responses have ended are done.
+    /// Ends all requests whose responses have ended.
     pub fn close_all(&mut self) {
         for client in self.open_clients() {
             self.close(client);
@@ -354,7 +354,7 @@ impl FakeEnvoy {
     }
 }
 
-/// The number with which a path begins.
+/// Returns the number at the beginning of a path.
 fn number_in(path: &str) -> u64 {
     let digits = path.trim_start_matches('/');
     let end = digits.find(|next: char| !next.is_ascii_digit());

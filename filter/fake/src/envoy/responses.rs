@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses on their way through EDGE to the client, and how requests end.
+//! Responses on their path through EDGE to the client, and the ends of requests.
 
 use sluice_host::Action;
 
@@ -10,9 +10,9 @@ use crate::process::LocalReply;
 use crate::records::{Client, Ending, FetchPhase, Kind, Response, Stage};
 use crate::worker_host::Messages;
 
-/// Responses.
+/// Responses and ends of requests.
 impl FakeEnvoy {
-    /// What Envoy has of a request's context, while it is there.
+    /// Calls `with` on the messages of a request's context, while the context exists.
     pub(super) fn with_messages<R>(
         &mut self,
         client: Client,
@@ -24,7 +24,7 @@ impl FakeEnvoy {
         Some(vm.host.with(number, with))
     }
 
-    /// EDGE gets the headers of the response.
+    /// Passes the headers of the response to EDGE.
     pub(super) fn deliver_headers(&mut self, client: Client, headers: HeaderMap, ends: bool) {
         if self.is_over(client) {
             return;
@@ -49,7 +49,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The client gets the headers of the response.
+    /// Passes the headers of the response to the client.
     fn publish_headers(&mut self, client: Client, ends: bool) {
         let headers = self.with_messages(client, Side::Edge, |messages| messages.response.clone());
         let headers = headers.flatten().unwrap_or_default();
@@ -65,8 +65,8 @@ impl FakeEnvoy {
         }
     }
 
-    /// EDGE gets a part of the response's body, with what it has kept, also where it holds the response at its headers
-    /// (`allow_on_headers_stop_iteration`).
+    /// Passes a part of the response's body to EDGE, together with the part that is kept. Envoy does so even if EDGE
+    /// holds the response at its headers (`allow_on_headers_stop_iteration`).
     pub(super) fn deliver_body(&mut self, client: Client, part: Vec<u8>, ends: bool) {
         if self.is_over(client) || self.is_replied(client) {
             return;
@@ -95,7 +95,7 @@ impl FakeEnvoy {
         self.publish_body(client, ends);
     }
 
-    /// The client gets the part of the body that has passed EDGE.
+    /// Passes the part of the body that EDGE has let pass to the client.
     fn publish_body(&mut self, client: Client, ends: bool) {
         let part = self.with_messages(client, Side::Edge, |messages| {
             std::mem::take(&mut messages.body)
@@ -108,12 +108,12 @@ impl FakeEnvoy {
         }
     }
 
-    /// All of the response is on its way to the client.
+    /// Records that the whole response is on its way to the client.
     fn end_response(&mut self, client: Client) {
         if self.exchanges[client.0].head
             && let Some(response) = &mut self.clients[client.0].response
         {
-            // The codec sends no body to a HEAD.
+            // The codec sends no body in response to a HEAD.
             response.body.clear();
         }
         self.set_stage(client, Stage::Draining);
@@ -122,12 +122,12 @@ impl FakeEnvoy {
         }
     }
 
-    /// EDGE lets go of a response that it holds.
+    /// Resumes a response that EDGE holds.
     pub(super) fn resume_response(&mut self, client: Client) {
         let Some(held) = self.exchanges[client.0].held.take() else {
             panic!("the response of {client:?} was resumed, but is not paused");
         };
-        // Envoy would lose what it has kept of a body that goes on before its end.
+        // Envoy would lose the kept part of a body that is resumed before its end.
         assert_ne!(held.body, Some(false), "{client:?}: resumed amid its body");
         self.publish_headers(client, held.ended);
         if let Some(ends) = held.body {
@@ -135,7 +135,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The client gets an answer of the filter's own.
+    /// Passes a local reply of the filter to the client.
     pub(super) fn reply(&mut self, client: Client, reply: LocalReply) {
         if self.exchanges[client.0].responded {
             return self.truncate(client);
@@ -161,7 +161,7 @@ impl FakeEnvoy {
         self.end_served(client);
     }
 
-    /// The client gets an answer in the place of a response that has begun: it passes by the filters.
+    /// Passes a local reply to the client instead of a held response. The reply does not pass the filters.
     fn publish_reply(&mut self, client: Client, body: Vec<u8>) {
         self.publish_headers(client, false);
         if !self.exchanges[client.0].head {
@@ -171,7 +171,7 @@ impl FakeEnvoy {
         self.end_served(client);
     }
 
-    /// A request has its whole response, and is over.
+    /// Ends a request that has its whole response.
     pub(super) fn end_served(&mut self, client: Client) {
         self.check_response(client);
         let record = &self.clients[client.0];
@@ -183,12 +183,12 @@ impl FakeEnvoy {
         self.close_as(client, ending);
     }
 
-    /// The stream breaks amid its response, or before.
+    /// Breaks the stream before its response or within it.
     pub(super) fn truncate(&mut self, client: Client) {
         self.close_as(client, Ending::Truncated);
     }
 
-    /// A request is over: EDGE goes first, as Envoy ends the filters of a stream in their order.
+    /// Ends a request. The context of EDGE ends first, because Envoy ends the filters of a stream in their order.
     pub(super) fn close_as(&mut self, client: Client, ending: Ending) {
         if self.is_over(client) {
             return;
@@ -201,7 +201,7 @@ impl FakeEnvoy {
         self.close_pair(client);
     }
 
-    /// Ends the request that a request has come from, or has been sent back as.
+    /// Ends the request that this request was sent back from, or sent back as.
     fn close_pair(&mut self, client: Client) {
         if let Some(outer) = self.exchanges[client.0].outer {
             match self.clients[client.0].response.clone() {
@@ -218,8 +218,8 @@ impl FakeEnvoy {
         }
     }
 
-    /// Ends what goes on at the origin for a request that needs it no more. Envoy's cache goes on with a fill, and
-    /// would write into the client that has gone.
+    /// Ends the request to the origin if its client does not need it any more. A fill continues, because Envoy's
+    /// cache continues it, and would write to the client that has left.
     fn detach(&mut self, client: Client) {
         let upstream = self.exchanges[client.0].upstream.as_ref();
         let fills = upstream.is_some_and(|upstream| upstream.filling.is_some());
@@ -228,7 +228,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The request to the origin is over, in whatever way.
+    /// Ends the request to the origin for any reason.
     pub(super) fn end_upstream(&mut self, client: Client) {
         let Some(upstream) = &mut self.exchanges[client.0].upstream else {
             return;
@@ -242,7 +242,7 @@ impl FakeEnvoy {
         self.end_context(client, Side::Origin);
     }
 
-    /// The request to the origin breaks, and with it the response.
+    /// Breaks the request to the origin, and with it the response.
     pub(super) fn break_upstream(&mut self, client: Client) {
         self.end_upstream(client);
         if self.is_over(client) || self.is_replied(client) {

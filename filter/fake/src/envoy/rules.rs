@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules that hold in every interleaving.
+//! The rules that hold in every interleaving.
 
 use crate::HeaderTexts as _;
 use std::collections::BTreeSet;
@@ -15,10 +15,11 @@ use crate::exchange::Side;
 use crate::process::Before;
 use crate::records::{Client, Kind, Stage};
 
-/// Rules that hold always.
+/// Rules that always hold.
 impl FakeEnvoy {
-    /// Nobody leads while another worker's lease on the key holds, unless the board is out of use. A worker that does not
-    /// know yet that the store has a variant under the plain key of its URL would fill another entry.
+    /// Checks that a worker does not lead while another worker's lease on the key is valid, unless the board is out
+    /// of use. If a worker does not know yet that the store has a variant under the plain key of its URL, it fills
+    /// another entry.
     pub(super) fn check_lead(&self, client: Client, before: &Before) {
         let worker = self.worker(self.clients[client.0].seat);
         let (Some(key), Some(worker)) = (self.flight_key_of(client), worker) else {
@@ -35,7 +36,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// The hash by which a request that is not over waits and leads.
+    /// Returns the hash of the key for which a request waits or leads, if it is not over.
     pub(super) fn key_of(&self, client: Client) -> Option<KeyHash> {
         self.flight_key_of(client).map(|key| key.key)
     }
@@ -50,7 +51,7 @@ impl FakeEnvoy {
         self.keys.extend(self.key_of(client));
     }
 
-    /// Whether a request leads, though it may still be paused until its turn.
+    /// Whether a request leads, although it may still be paused until its turn.
     fn leads(&self, client: Client, key: KeyHash) -> bool {
         let coalescer = self.coalescer(self.clients[client.0].seat);
         match coalescer.and_then(|coalescer| coalescer.role(key)) {
@@ -59,7 +60,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Requests that wait on a worker for another to lead, with their keys.
+    /// Returns the requests on a worker that wait for another leader, with their keys.
     fn waiting(&self, seat: usize) -> Vec<(Client, KeyHash)> {
         let coalescer = self.coalescer(seat);
         let parked = |client: &Client| {
@@ -80,7 +81,7 @@ impl FakeEnvoy {
             .collect()
     }
 
-    /// What a client gets in the end is what it has asked for, and whole.
+    /// Checks that a client has received the object that it asked for, and all of it.
     pub(super) fn check_response(&self, client: Client) {
         let record = &self.clients[client.0];
         let size = record.body().len();
@@ -103,10 +104,10 @@ impl FakeEnvoy {
         assert_eq!(got, (record.key, expected), "{client:?} got another object");
     }
 
-    /// What must hold between any two events.
+    /// Checks the rules that hold between any two events.
     ///
     /// # Panics
-    /// It does not hold.
+    /// A rule does not hold.
     pub fn check(&self) {
         self.check_variants();
         for seat in 0..self.workers() {
@@ -122,11 +123,11 @@ impl FakeEnvoy {
             for (client, key) in &waiting {
                 assert!(
                     coalescer.role(*key).is_some(),
-                    "{client:?} waits for nobody"
+                    "{client:?} waits without a leader"
                 );
             }
             let mut keys = self.keys.clone();
-            // The key of a request that has proved to vary is another before the request goes on.
+            // If a response has proved to vary, the key of a request changes while the request is still paused.
             let paused = self.open_clients().into_iter();
             keys.extend(paused.filter_map(|client| self.key_of(client)));
             let roles = keys
@@ -140,12 +141,12 @@ impl FakeEnvoy {
             assert_eq!(
                 coalescer.flights(),
                 flights,
-                "flights of keys that nobody asked for"
+                "flights of keys without a request"
             );
         }
     }
 
-    /// No client has got another variant than it has asked for.
+    /// Checks that each client has received the variant that it asked for.
     fn check_variants(&self) {
         for client in self.clients.iter().filter(|client| !client.kind.is_own()) {
             let Some(fetch) = client.brought_by().map(|fetch| &self.fetches[fetch.0]) else {
@@ -163,7 +164,7 @@ impl FakeEnvoy {
         match role {
             Role::Following { .. } => assert!(
                 waiting.iter().any(|(_, of)| *of == key),
-                "worker {seat} follows {key:?} for nobody"
+                "worker {seat} follows {key:?} without a waiting request"
             ),
             Role::Leading(Leader {
                 phase: Phase::Storing { .. } | Phase::Aborting { .. },
@@ -177,8 +178,8 @@ impl FakeEnvoy {
         }
     }
 
-    /// Keys for which requests wait on a worker without anybody who leads: neither the worker itself, nor anyone with a
-    /// lease.
+    /// Returns the keys for which requests wait on a worker without a leader: neither this worker nor a holder of a
+    /// lease leads.
     pub fn orphans(&self, seat: usize) -> Vec<KeyHash> {
         let Some(coalescer) = self.coalescer(seat) else {
             return Vec::new();
@@ -190,7 +191,7 @@ impl FakeEnvoy {
         let leases = self.leases();
         let keys: BTreeSet<KeyHash> = waiting.into_iter().map(|(_, key)| key).collect();
         let orphaned = |key: &KeyHash| match coalescer.role(*key) {
-            // After a soft purge it may be another key of the same entry.
+            // After a soft purge, the leader may have another key of the same entry.
             Some(Role::Following { leader, .. }) => {
                 let mut led = leases.iter();
                 !led.any(|(of, id)| of == key || *id == leader)

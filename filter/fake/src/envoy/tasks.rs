@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy does after callbacks, in the order in which it was asked.
+//! The tasks that Envoy carries out after callbacks, in the order in which the callbacks asked for them.
 
 use sluice_host::Half;
 
@@ -8,9 +8,9 @@ use crate::exchange::Side;
 use crate::process::Task;
 use crate::records::{Client, Stage};
 
-/// What Envoy does after callbacks.
+/// Tasks after callbacks.
 impl FakeEnvoy {
-    /// Does all that is due.
+    /// Carries out all tasks that are due.
     pub(super) fn run(&mut self) {
         loop {
             let task = self.process.tasks.borrow_mut().pop_front();
@@ -72,7 +72,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Root contexts get the turns that they have asked for.
+    /// Gives root contexts the turns that they have asked for.
     pub fn take_turns(&mut self) {
         for (seat, context) in std::mem::take(&mut self.turns) {
             self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
@@ -80,7 +80,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Resets are carried out that other streams have asked for.
+    /// Carries out the resets in the name of other streams.
     pub fn carry_out_aborts(&mut self) {
         while let Some((seat, context)) = self.aborts.pop_front() {
             self.reset_stream(seat, context);
@@ -88,7 +88,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Envoy refuses to carry them out.
+    /// Drops the resets in the name of other streams.
     pub fn lose_aborts(&mut self) {
         self.aborts.clear();
     }

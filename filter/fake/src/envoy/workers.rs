@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens to workers: time, messages, lookups, policies, faults.
+//! The events at workers: time, messages, lookups, policies, faults.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -14,15 +14,15 @@ use crate::records::{Ending, FetchPhase, Stage};
 use crate::vm::{RootContext, Vm};
 use crate::worker_host::WorkerHost;
 
-/// What happens to workers.
+/// Events at workers.
 impl FakeEnvoy {
-    /// Time passes.
+    /// Advances the clock.
     pub fn advance(&mut self, millis: Millis) {
         self.process.now.set(self.now() + millis);
         self.expire_calls();
     }
 
-    /// The timer of a worker, if it is set. Says whether it is.
+    /// Fires the timer of a worker, if it is set. Returns whether it is set.
     pub fn tick(&mut self, seat: usize) -> bool {
         let Some(vm) = &self.vms[seat] else {
             return false;
@@ -40,21 +40,21 @@ impl FakeEnvoy {
         !set.is_empty()
     }
 
-    /// The timers of all workers.
+    /// Fires the timers of all workers.
     pub fn tick_all(&mut self) {
         for seat in 0..self.workers() {
             self.tick(seat);
         }
     }
 
-    /// Messages under way to a worker.
+    /// Number of messages under way to a worker.
     pub fn messages(&self, seat: usize) -> usize {
         let queues = self.process.queues.borrow();
         let queue = self.queue(seat).map(|queue| queues[queue].under_way.len());
         queue.unwrap_or(0)
     }
 
-    /// The oldest message to a worker arrives.
+    /// Delivers the oldest message to a worker.
     pub fn deliver(&mut self, seat: usize) {
         let Some(queue) = self.queue(seat) else {
             return;
@@ -72,14 +72,14 @@ impl FakeEnvoy {
         self.run();
     }
 
-    /// All messages arrive, and those that they lead to.
+    /// Delivers all messages, including the messages that these cause.
     pub fn deliver_all(&mut self) {
         while let Some(seat) = (0..self.workers()).find(|seat| self.messages(*seat) > 0) {
             self.deliver(seat);
         }
     }
 
-    /// The oldest message to a worker is lost.
+    /// Drops the oldest message to a worker.
     pub fn lose(&mut self, seat: usize) {
         if let Some(queue) = self.queue(seat) {
             self.process.queues.borrow_mut()[queue]
@@ -88,19 +88,19 @@ impl FakeEnvoy {
         }
     }
 
-    /// The queue of the worker that lives at a seat.
+    /// Returns the queue of the worker that lives at a seat.
     fn queue(&self, seat: usize) -> Option<usize> {
         let name = format!("sluice/worker/{}", self.worker(seat)?.identity.worker.0);
         let queues = self.process.queues.borrow();
         queues.iter().position(|queue| queue.name == name)
     }
 
-    /// Lookups of a worker, and looks, that have no answer yet.
+    /// Number of lookups and looks of a worker without an answer.
     pub fn lookups(&self, seat: usize) -> usize {
         self.vms[seat].as_ref().map_or(0, |vm| vm.lookups.len())
     }
 
-    /// The oldest lookup of a worker is answered.
+    /// Answers the oldest lookup of a worker.
     pub fn answer_lookup(&mut self, seat: usize) {
         if let Some(call) = self.take_lookup(seat) {
             self.enter_edge(&call);
@@ -108,14 +108,14 @@ impl FakeEnvoy {
         }
     }
 
-    /// The oldest lookup of a worker is answered while the disk is full.
+    /// Answers the oldest lookup of a worker while the disk is full.
     pub fn refuse_lookup(&mut self, seat: usize) {
         let full = std::mem::replace(&mut self.full, true);
         self.answer_lookup(seat);
         self.full = full;
     }
 
-    /// The answer to the oldest lookup of a worker is lost, so that Envoy gives the lookup up in time.
+    /// Drops the answer to the oldest lookup of a worker. Envoy ends the lookup at its deadline.
     pub fn lose_lookup(&mut self, seat: usize) {
         let lookup = self.take_lookup(seat);
         if let Some(vm) = &mut self.vms[seat] {
@@ -127,7 +127,7 @@ impl FakeEnvoy {
         self.vms[seat].as_mut()?.lookups.pop_front()
     }
 
-    /// All workers get another configuration.
+    /// Gives all workers another configuration.
     pub fn reconfigure(&mut self, document: &str) {
         self.document = document.as_bytes().into();
         for seat in 0..self.vms.len() {
@@ -135,8 +135,8 @@ impl FakeEnvoy {
         }
     }
 
-    /// A worker gets the policy anew, with a new root context, and the former one goes. A worker that does not take it
-    /// dies.
+    /// Gives a worker the policy again, with a new root context, and removes the old one. A worker that rejects the
+    /// policy dies.
     pub fn update_policy(&mut self, seat: usize) {
         if self.vms[seat].is_none() {
             return;
@@ -157,7 +157,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Makes a root context of that id. False if it does not take its configuration.
+    /// Creates a root context with this id. False if it rejects its configuration.
     pub(super) fn configure(&mut self, seat: usize, id: &'static str) -> bool {
         self.note_leases();
         let document = Rc::clone(&self.document);
@@ -180,9 +180,9 @@ impl FakeEnvoy {
         configured
     }
 
-    /// A worker's VM dies, and with it all that it was doing.
+    /// Kills a worker's VM, which loses all its work.
     pub fn kill(&mut self, seat: usize) {
-        // Tasks are those of the worker that has had the last callback.
+        // The tasks belong to the worker that has had the last callback.
         self.process.tasks.borrow_mut().clear();
         self.vms[seat] = None;
         self.contexts.retain(|(of, _), _| *of != seat);
@@ -208,7 +208,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// A dead worker gets a new VM, with a number of its own.
+    /// Gives a dead worker a new VM with a new number.
     pub fn revive(&mut self, seat: usize) {
         if self.vms[seat].is_some() {
             return;
@@ -223,14 +223,15 @@ impl FakeEnvoy {
         }
     }
 
-    /// Has those of the next callbacks of a worker's VM find no worker, as if another callback had it.
+    /// Withholds the worker from the callbacks of a VM in the range `callbacks`, counted from now, as if another
+    /// callback had the worker.
     pub fn withhold_worker(&mut self, seat: usize, callbacks: Range<u32>) {
         if let Some(vm) = &mut self.vms[seat] {
             vm.withheld = callbacks;
         }
     }
 
-    /// Filter state and the like that the filter has set on a request that is not over.
+    /// Returns filter state, or another property, that the filter has set on a request that is not over.
     pub fn property(&mut self, client: crate::Client, name: &str) -> Option<String> {
         let value = self.with_messages(client, Side::Edge, |messages| {
             messages.properties.get(name).cloned()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of sites and requests for them, made by chance, and an oracle that says which site a request is for. The oracle
-//! has nothing from the filter: it decodes, splits and resolves by an algorithm of its own.
+//! Random tables of sites, random requests, and an oracle that says which site a request is for. The oracle shares no
+//! code with the filter: it decodes, splits and resolves paths by another algorithm.
 
 mod oracle;
 mod request;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which site a request is for, found another way than by the filter.
+//! The site that a request is for, found by another algorithm than the filter's.
 
 use super::{Site, SiteRequest, Table};
 
-/// What becomes of a request that is refused for no other reason.
+/// Result of a request that is not refused for another reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is for the site of that position.
+    /// For the site at this position.
     Site(usize),
-    /// No site has the host, or it has another certificate than that of the connection.
+    /// For a host without a site, or for a host with another certificate than that of the connection.
     Misdirected,
-    /// No site of the host has the path; or, to the one that has it, its `//` stand for empty segments and lead elsewhere.
+    /// For a path that no site of the host has. Also for a path whose site does not merge slashes, if
+    /// the path with its empty segments belongs to another site, or to none.
     NoSite,
 }
 
 impl Table {
-    /// Which site the request is for.
+    /// Returns the site that the request is for.
     pub fn verdict(&self, request: &SiteRequest) -> Verdict {
         let candidates = self.of_host(&host(&request.authority));
         let Some(first) = candidates.first() else {
@@ -47,7 +48,8 @@ impl Table {
         }
     }
 
-    /// The sites that have the host: by its name, by a wildcard, or as one of all others.
+    /// Returns the sites of the host: those with its name, else those with a wildcard for it, else those for all
+    /// other hosts.
     fn of_host(&self, host: &str) -> Vec<usize> {
         let wildcard = host.split_once('.').map(|(_, rest)| format!("*.{rest}"));
         let by_name = |name: &str| self.having(|site| site.hosts.iter().any(|one| one == name));
@@ -79,7 +81,7 @@ impl Site {
     }
 }
 
-/// The host of an authority, without the port.
+/// Returns the host of an authority, without the port.
 fn host(authority: &str) -> String {
     let lower = authority.to_ascii_lowercase();
     if let Some((address, _)) = lower.split_once(']') {
@@ -90,7 +92,7 @@ fn host(authority: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_owned()
 }
 
-/// The decoded segments of a target's path, without dot segments.
+/// Returns the decoded segments of a target's path, without dot segments.
 fn segments(target: &str, merge: bool) -> Vec<Vec<u8>> {
     let rest = target.find("://").filter(|_| !target.starts_with('/'));
     let rest = rest.map_or(target, |at| &target[at + 3..]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client asks for, spelled as odd as clients can.
+//! Requests of clients, in spellings as odd as clients can send.
 
 use super::Rng;
 
@@ -14,19 +14,19 @@ const HOSTS: [&str; 9] = [
     "other.example",
     "[::1]",
 ];
-/// Pieces of paths: half of them mean nothing but themselves.
+/// Pieces of paths. Half of them have no special meaning.
 const PIECES: [&str; 30] = [
     "/", "/", "/", "/", "/x", "/x", "/x", "/y", "/y", "/xx", "x", "y", "/..", "/..", "/../", "/.",
     "//", "/%78", "/%79", "%2e", "/%2E%2e", "%2F", "%5c", "\\", ";", "/.;", "%C3%A9", "é", "?",
     "%",
 ];
 
-/// A request as far as it names a site.
+/// Parts of a request that decide its site.
 #[derive(Clone, Debug)]
 pub struct SiteRequest {
     /// `:scheme`.
     pub scheme: &'static str,
-    /// The name by which the client has chosen a certificate.
+    /// Name by which the client has chosen a certificate.
     pub server_name: Option<String>,
     /// `:authority`.
     pub authority: String,
@@ -35,12 +35,12 @@ pub struct SiteRequest {
 }
 
 impl SiteRequest {
-    /// A request for one of the hosts that [`super::Table::random`] knows, or for another one.
+    /// Returns a request for one of the hosts of [`super::Table::random`], or for another host.
     pub fn random(rng: &mut Rng) -> Self {
         Self::among(rng, &HOSTS)
     }
 
-    /// A request for one of these hosts.
+    /// Returns a request for one of these hosts.
     pub fn among(rng: &mut Rng, hosts: &[&str]) -> Self {
         let host = rng.pick(hosts);
         let authority = spelled(rng, host);
@@ -66,7 +66,7 @@ impl SiteRequest {
     fn path(rng: &mut Rng) -> String {
         let mut path = "/".to_owned();
         for _ in 0..rng.below(8) {
-            // Most are spelled plainly.
+            // Most paths have plain spellings only.
             let known = if rng.one_in(2) { 12 } else { PIECES.len() };
             path.push_str(PIECES[rng.below(known)]);
         }
@@ -77,7 +77,7 @@ impl SiteRequest {
     }
 }
 
-/// A host in one of its spellings, or what only looks like one.
+/// Returns a host in one of its spellings, or a text that only resembles a host.
 fn spelled(rng: &mut Rng, host: &str) -> String {
     match rng.below(16) {
         0 => host.to_ascii_uppercase(),

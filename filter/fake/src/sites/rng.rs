@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A small seeded generator (splitmix64), so that a case that fails can be run again.
+//! A small seeded generator (splitmix64), so that a failed case can be repeated.
 
-/// Numbers that depend on nothing but the seed.
+/// Generator of numbers that depend on the seed only.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator whose whole sequence follows from `seed`.
+    /// Creates a generator whose whole sequence depends on `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `bound`, which must not be 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -20,12 +20,12 @@ impl Rng {
         ((z ^ (z >> 31)) % bound as u64) as usize
     }
 
-    /// One of them.
+    /// Returns one of the elements.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// True in one of `many` cases.
+    /// Returns true in one of `many` cases.
     pub fn one_in(&mut self, many: usize) -> bool {
         self.below(many) == 0
     }

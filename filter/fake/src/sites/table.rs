@@ -10,7 +10,7 @@ const FAMILIES: [&[&str]; 3] = [
     &["q.test", "b.a.test"],
 ];
 const PATHS: [&str; 8] = ["", "", "", "/x", "/x/y", "/xx", "/y", "/x/x"];
-/// Buckets with a prefix, and what the path towards S3 begins with. Two of them are one bucket.
+/// Buckets with a prefix, and the beginning of their paths towards S3. Two entries are the same bucket.
 const BUCKETS: [(&str, &str); 4] = [
     ("one", "/one"),
     ("two", "/two"),
@@ -18,36 +18,36 @@ const BUCKETS: [(&str, &str); 4] = [
     ("two/p q", "/two/p%20q"),
 ];
 
-/// A site as a test describes it.
+/// Site of a test.
 #[derive(Clone, Debug, Default)]
 pub struct Site {
-    /// Its name.
+    /// Name of the site.
     pub name: String,
-    /// Its hosts; none for all others.
+    /// Hosts of the site; empty for all other hosts.
     pub hosts: Vec<String>,
-    /// The beginning of its paths.
+    /// Beginning of the site's paths.
     pub path: String,
-    /// Its certificate.
+    /// Name of the certificate.
     pub certificate: Option<String>,
-    /// Whether `//` in a path is one separator to its policy.
+    /// Whether the policy treats `//` in a path as one separator.
     pub merges_slashes: bool,
-    /// Its policy, a JSON document.
+    /// Policy, a JSON document.
     pub policy: String,
-    /// What the path towards its origin begins with.
+    /// Beginning of the paths towards the origin.
     pub beginning: String,
-    /// The host that its origin is asked with; `None` for the client's.
+    /// Host in requests to the origin; `None` for the client's.
     pub authority: Option<String>,
 }
 
-/// The sites of an edge.
+/// Sites of an edge.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The sites.
+    /// Sites in their order.
     pub sites: Vec<Site>,
 }
 
 impl Table {
-    /// One to seven sites, among which no two claim the same path of a host.
+    /// Creates one to seven sites. No two of them have the same path of a host.
     pub fn random(rng: &mut Rng) -> Self {
         let mut table = Self::default();
         let certificates: Vec<_> = (0..=FAMILIES.len())
@@ -74,7 +74,7 @@ impl Table {
         table
     }
 
-    /// The filter's configuration: with it, each site can be purged by [`Site::token`].
+    /// Returns the filter's configuration, in which each site has the purge token of [`Site::token`].
     pub fn document(&self, edge: &str, hash_of: impl Fn(&str) -> String) -> String {
         let sites: Vec<_> = self.sites.iter().map(|site| {
             let certificate = site.certificate.as_ref();
@@ -92,7 +92,7 @@ impl Table {
 }
 
 impl Site {
-    /// The token for purges of this site alone.
+    /// Returns the token for purges of this site only.
     pub fn token(&self) -> String {
         format!("token-of-the-site-{}", self.name)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is judged of a response that has come through the store.
+//! Judgement of responses from the store.
 
 use super::*;
 use sluice_core::freshness::Lifetime;
@@ -13,12 +13,12 @@ const OWN: FillId = FillId {
     stream: 2,
 };
 
-/// The name of the cache.
+/// Name of the cache.
 fn name() -> CacheName {
     CacheName::parse("sluice").unwrap()
 }
 
-/// Fresh for 10 seconds, served stale for 5 more, and for 100 more where the origin fails.
+/// Fresh for 10 seconds, served stale for 5 more, and for 100 more if the origin fails.
 fn entry() -> Entry<'static> {
     Entry {
         fill: FillId {

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lengths of stored bodies that no header tells: the origin has not announced them, or a compressor has made
-//! them. A worker that sees the end of such a body knows its length.
+//! The lengths of stored bodies without a `Content-Length`, because the origin has not announced the length or a
+//! compressor has changed it. A worker that sees the end of such a body knows its length.
 
 use sluice_core::workers::recent_keys::RecentKeys;
 use sluice_core::workers::{BodyId, KeyHash};
 
-/// A bounded table of keys.
+/// Bounded table of keys.
 #[derive(Debug)]
 pub struct BodyLengths {
     keys: RecentKeys<(BodyId, u64)>,
 }
 
 impl BodyLengths {
-    /// A table for at most `capacity` keys, and never fewer than two.
+    /// Creates a table for at most `capacity` keys, and at least two.
     pub fn new(capacity: usize) -> Self {
         Self {
             keys: RecentKeys::new(capacity),
         }
     }
 
-    /// Changes the bound; what is over it goes as new keys come.
+    /// Changes the bound. If the table is too large, keys are dropped when new ones are added.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.keys.set_capacity(capacity);
     }
 
-    /// The body under `key` is that one, and has so many bytes.
+    /// Records that the body under `key` is `body`, with this number of bytes.
     pub fn note(&mut self, key: KeyHash, body: BodyId, bytes: u64) {
         self.keys.insert(key, (body, bytes));
     }
 
-    /// The number of bytes of that very body under `key`, if it is known.
+    /// Returns the number of bytes of `body` under `key`, if it is known.
     pub fn get(&mut self, key: KeyHash, body: BodyId) -> Option<u64> {
         let (known, bytes) = *self.keys.get(key)?;
         (known == body).then_some(bytes)

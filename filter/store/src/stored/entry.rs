@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What ORIGIN writes about a response into a header of its own, and EDGE reads from it: through the
-//! store, on each hit, on any worker, after a restart.
+//! The data about a response that ORIGIN writes into a separate header. EDGE reads it from the store's response, on
+//! each hit, on any worker and after a restart.
 
 use std::fmt::Write;
 
@@ -8,55 +8,55 @@ use crate::stored::words::Words;
 use sluice_core::freshness::Lifetime;
 use sluice_core::workers::BodyId;
 
-/// Name of the response header.
+/// Name of the response header with the entry.
 pub const ENTRY_HEADER: &str = "x-sluice-entry";
 
-/// Changes whenever the fields do, or those of a [`Validator`](crate::stored::validator::Validator), so that no version misreads
-/// another's entries.
+/// Version of the format. It changes with the fields of [`Entry`] and of
+/// [`Validator`](crate::stored::validator::Validator), so that a version does not misread another version's entries.
 const FORMAT: &str = "7";
 
-/// Tells fills apart, those of other processes and past ones included.
+/// Identity of a fill, different from those of all other processes, including earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillId {
-    /// The worker's VM.
+    /// Number of the worker's VM.
     pub nonce: u64,
-    /// The request within it that caused the fill.
+    /// Number of the request in the VM that caused the fill.
     pub stream: u32,
 }
 
 impl FillId {
-    /// The body that it brings, if it brings one.
+    /// Returns the body of the fill, if the fill has one.
     pub fn body(self) -> BodyId {
         BodyId(self.nonce.wrapping_add(u64::from(self.stream)))
     }
 }
 
-/// What is known of a response beside what it says itself.
+/// Data about a response that its other headers do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The fill that brought it.
+    /// Fill that brought the response.
     pub fill: FillId,
-    /// The body that it describes: that of the fill, or the stored one that the fill found valid.
+    /// Body of the response: that of the fill, or the stored one that the fill found valid.
     pub body: BodyId,
-    /// The origin's status.
+    /// Status of the origin.
     pub status: u16,
-    /// For how long it may be served.
+    /// How long the response may be served.
     pub lifetime: Lifetime,
-    /// How old the response was when it came, in seconds.
+    /// Age of the response when it arrived, in seconds.
     pub age: u64,
-    /// Number of the newest purge when its request was sent; 0 is none.
+    /// Number of the newest purge when the request was sent; 0 if there was none.
     pub purge: u64,
-    /// Whether it goes into the store.
+    /// Whether the response is stored.
     pub stored: bool,
     /// Whether the fill was a successful revalidation.
     pub revalidated: bool,
-    /// Whether `:status` is not the origin's.
+    /// Whether `:status` differs from the origin's.
     pub disguised: bool,
-    /// Whether the followers get a copy of the response, though the store does not get it.
+    /// Whether the followers get a copy of the response, although it is not stored.
     pub shared_once: bool,
-    /// Whether it may be reused for requests with `Authorization` (RFC 9111, 3.5).
+    /// Whether the response may be reused for requests with `Authorization` (RFC 9111, 3.5).
     pub allows_authenticated: bool,
-    /// The whole cache key: Envoy's disk stores name files by a short hash and do not compare.
+    /// Whole cache key, because Envoy's disk stores name files by a short hash and do not compare keys.
     pub key: &'a str,
 }
 
@@ -67,7 +67,7 @@ const SHARED_ONCE: u8 = 8;
 const ALLOWS_AUTHENTICATED: u8 = 16;
 
 impl<'a> Entry<'a> {
-    /// The header's value: fields with spaces between them, the key last.
+    /// Returns the value of the header: the fields with spaces between them, the key last.
     pub fn encode(&self) -> String {
         let mut value = String::with_capacity(64 + self.key.len());
         let Self {
@@ -95,7 +95,7 @@ impl<'a> Entry<'a> {
         value
     }
 
-    /// Reads a header's value; `None` for one of another format.
+    /// Reads the value of a header; `None` for another format.
     pub fn parse(value: &'a str) -> Option<Self> {
         let mut fields = Words::of(value);
         if fields.next()? != FORMAT {
@@ -131,7 +131,8 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Whether it would have gone into the store, had there been room: what is not for storing has no lifetime.
+    /// Whether the response was not stored only because the store had no room. A response that must not be stored has
+    /// no lifetime.
     pub fn lacks_room(&self) -> bool {
         !self.stored && self.lifetime.ttl > 0
     }

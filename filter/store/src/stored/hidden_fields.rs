@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fields that are hidden from the store, since they are no text. Envoy's file store keeps headers as texts of protobuf,
-//! which are UTF-8: of a response with a value that is none it loses all fields behind that value.
+//! Fields that are hidden from the store because they are not text. Envoy's file store keeps headers as strings of
+//! protobuf, which are UTF-8. If a value is not UTF-8, the store loses all fields of the response behind that value.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use sluice_core::key::qualifiers;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// Name of the response header that keeps such fields in the store.
+/// Name of the response header that keeps the hidden fields in the store.
 pub const HIDDEN_FIELDS: &str = "x-sluice-fields";
 
-/// The fields of a response that the store must not see.
+/// Fields of a response that are hidden from the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenFields<'a> {
     names: BTreeSet<&'a str>,
@@ -20,8 +20,8 @@ pub struct HiddenFields<'a> {
 }
 
 impl<'a> HiddenFields<'a> {
-    /// Those among these headers, which have their names in lower case: all lines of each name of which a line is no
-    /// text. `None` where there are none.
+    /// Collects the hidden fields of these headers, whose names are in lower case. If one line of a name is not text,
+    /// all lines of the name are hidden. `None` if there are none.
     pub fn of(headers: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Option<Self> {
         let is_text = |value| FieldValue::new(value).text().is_ok();
         let unreadable = headers.clone().filter(|(_, value)| !is_text(value));
@@ -41,20 +41,22 @@ impl<'a> HiddenFields<'a> {
         Some(Self { names, encoded })
     }
 
-    /// Their names.
+    /// Returns the names of the fields.
     pub fn names(&self) -> impl Iterator<Item = &'a str> {
         self.names.iter().copied()
     }
 
-    /// The value of [`HIDDEN_FIELDS`].
+    /// Returns the value of [`HIDDEN_FIELDS`].
     pub fn encoded(&self) -> &str {
         &self.encoded
     }
 }
 
-/// Hides the fields of a response from the store that are no text. The headers that are left, if there are such.
+/// Hides the fields of a response that are not text from the store. Returns the remaining headers; `None` if no field
+/// was hidden.
 ///
-/// `response` is the response as it came; a field that was taken out of it since is not kept, nor one that does not `stay`.
+/// `response` is the response as received. A field that was removed from it since then is not kept, nor is a field
+/// that does not `stay`.
 ///
 /// # Errors
 /// The host refused a call.
@@ -79,9 +81,9 @@ pub fn hide_fields(
     host.headers(Map::Response).map(Some)
 }
 
-/// The fields in a value of [`HIDDEN_FIELDS`], in their order.
+/// Returns the fields in a value of [`HIDDEN_FIELDS`], in their order.
 pub fn decode(value: FieldValue<'_>) -> impl Iterator<Item = (String, Vec<u8>)> {
-    // Only ORIGIN writes it, as a text.
+    // Only ORIGIN writes this header, as text.
     let pairs = value.text().unwrap_or_default().split(';');
     pairs.filter_map(qualifiers::parse)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A response as the store has it: the entry beside it, the fields that are kept for it, and how a response comes there.
+//! A response in the store: the entry beside it, the fields that are kept for it, and the edits for the store.
 
 pub mod body_lengths;
 pub mod entry;

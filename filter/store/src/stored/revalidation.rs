@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The revalidation of a stored response, which Envoy's cache asks for by a conditional request (RFC 9111, 4.3).
+//! The revalidation of a stored response, which Envoy's cache starts with a conditional request (RFC 9111, 4.3).
 
 use std::borrow::Cow;
 
@@ -14,22 +14,23 @@ use sluice_host::headers::Headers;
 
 use crate::link::StoreRequest;
 
-/// Precedes the stored `ETag` in a 304 that the store is not to write.
+/// Prefix of the stored `ETag` in a 304 that the store must not write.
 pub const KEPT: &str = "kept";
 
-/// The stored response that the store asks about.
+/// Stored response that the store revalidates.
 #[derive(Clone, Debug)]
 pub struct Revalidation {
-    /// The stored `ETag`, which says the rest.
+    /// Stored `ETag`, which also has the other data.
     value: Vec<u8>,
-    /// How old the response is, in seconds.
+    /// Age of the response in seconds.
     age: u64,
-    /// Whether the origin is asked for changes only, so that its 304 is about this response.
+    /// Whether the origin is asked only for changes, so that its 304 is about this response.
     pub conditional: bool,
 }
 
 impl Revalidation {
-    /// The stored response that the store asks about by a request with these headers; `None` where it is not conditional.
+    /// Reads the stored response that the store revalidates by a request with these headers; `None` if the request is
+    /// not conditional.
     pub fn of_request(host: &dyn Host, headers: &Headers) -> Option<Self> {
         let [etag, date] = ["if-none-match", "if-modified-since"].map(|name| headers.get(name));
         Self::parse(etag, date, host.unix_seconds())
@@ -53,9 +54,9 @@ impl Revalidation {
         })
     }
 
-    /// Whether the stored response has expired while the `request` for it was on its way to the store, or was validated
-    /// while the request waited. The store would have each such request ask, and while it writes the answer to one of
-    /// them, it has nothing for the others.
+    /// Whether the stored response has expired while the `request` was on its way to the store, or was validated
+    /// while the request waited. For each such request, the store would ask the origin. While it writes the answer to
+    /// one of them, it has no response for the others.
     pub fn is_late_for(&self, request: StoreRequest) -> bool {
         match request {
             StoreRequest::Validated => self.must_be_validated(),
@@ -64,12 +65,12 @@ impl Revalidation {
         }
     }
 
-    /// What is stored in the place of the validators.
+    /// Returns the data that is stored instead of the validators.
     pub fn validator(&self) -> Option<Validator<'_>> {
         Validator::parse(FieldValue::new(&self.value))
     }
 
-    /// The same where the origin is asked for the whole object.
+    /// Returns a revalidation that asks the origin for the whole object.
     #[must_use]
     pub fn unconditional(self) -> Self {
         Self {
@@ -78,7 +79,7 @@ impl Revalidation {
         }
     }
 
-    /// The stored response's freshness, for a 304.
+    /// Returns the freshness of the stored response, for a 304.
     pub fn freshened(&self) -> Option<Freshened> {
         let stored = self.validator()?;
         Some(Freshened {
@@ -87,9 +88,9 @@ impl Revalidation {
         })
     }
 
-    /// Whether a 304 with these validators is about the stored response (RFC 9111, 4.3.4): its tag, if it has one, is the
-    /// stored one. A bucket's tag tells the bytes of an object and not its metadata, so that the object has changed too
-    /// where it was last modified later.
+    /// Whether a 304 with these validators is about the stored response (RFC 9111, 4.3.4). If the 304 has a tag, it
+    /// must be the stored one. A bucket's tag identifies the bytes of an object but not its metadata. So the object
+    /// has also changed if its `Last-Modified` is later.
     pub fn is_about(
         &self,
         etag: Option<FieldValue<'_>>,
@@ -107,13 +108,13 @@ impl Revalidation {
         same_tag && !newer
     }
 
-    /// The stored `ETag`, byte for byte.
+    /// Returns the stored `ETag`, byte for byte.
     pub fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// Gives the request the conditions that the origin understands, in place of the store's. `compressed` says that
-    /// a mark before the tag is a compressor's and not the origin's.
+    /// Returns the edits that replace the store's conditions with conditions that the origin understands.
+    /// `compressed` says that the mark in front of the tag was written by a compressor and not by the origin.
     pub fn conditions(&self, compressed: bool) -> Vec<HeaderEdit<'_>> {
         let Some(validator) = self.validator().filter(|_| self.conditional) else {
             return Vec::new();
@@ -125,7 +126,7 @@ impl Revalidation {
         etag.into_iter().chain(date).collect()
     }
 
-    /// For how many seconds more the response may be served where the origin fails.
+    /// Seconds for which the response may still be served if the origin fails.
     pub fn left(&self) -> u64 {
         self.servable().saturating_sub(self.age)
     }
@@ -136,7 +137,8 @@ impl Revalidation {
         lifetime.is_some_and(|lifetime| lifetime.must_be_validated())
     }
 
-    /// Whether the store served it unasked until just now: it counts in whole seconds.
+    /// Whether the store served the response without asking the origin until a moment ago. The store counts whole
+    /// seconds.
     pub fn has_just_expired(&self) -> bool {
         let lifetime = self.validator().map(|stored| stored.lifetime);
         let lifetime = lifetime.filter(|lifetime| !lifetime.must_be_validated());
@@ -144,16 +146,16 @@ impl Revalidation {
         unasked.is_some_and(|unasked| self.age <= unasked.saturating_add(1))
     }
 
-    /// The `ETag` of a 304 with which the store serves what it has, and leaves that as it is.
+    /// Returns the `ETag` of a 304 after which the store serves its entry unchanged.
     pub fn unwritten(&self) -> Vec<u8> {
         [KEPT.as_bytes(), b" ", &self.value].concat()
     }
 
-    /// Headers of the 304 with which the store goes on serving what it has. All else of the response is
-    /// kept, its `Date` above all, from which age counts.
+    /// Returns the headers of a 304 after which the store continues to serve its entry. All other headers of the
+    /// entry are kept, above all its `Date`, from which the age is counted.
     ///
-    /// The store is not to write anything, since a request that came meanwhile would miss; another `ETag` keeps it
-    /// from that.
+    /// The `ETag` differs from the stored one, so that the store does not write the entry. A request during a write
+    /// would miss.
     pub fn keeping_headers(&self) -> [(&'static str, Vec<u8>); 2] {
         let control = format!("max-age={}", self.servable());
         [
@@ -162,7 +164,7 @@ impl Revalidation {
         ]
     }
 
-    /// Makes such a 304 of a response that has come with headers of these `names`.
+    /// Returns the edits that turn a response with headers of these `names` into such a 304.
     pub fn keep<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<HeaderEdit<'a>> {
         let removed = names.filter(|name| !name.starts_with(':'));
         let mut edits: Vec<_> = removed.map(HeaderEdit::Remove).collect();
@@ -178,12 +180,12 @@ impl Revalidation {
     }
 }
 
-/// Whether both tags are of one object. A compressor on the way makes a tag weak, or puts a coding to its end
-/// (`"x-gzip"`), and some take that off again in a 304.
+/// Whether both tags identify the same object. A compressor on the way makes a tag weak, or appends a coding
+/// (`"x-gzip"`), and some remove the coding again in a 304.
 fn is_of_one_object(stored: &str, etag: &str) -> bool {
     match (EntityTag::parse(stored), EntityTag::parse(etag)) {
         (Some(stored), Some(etag)) => stored.without_coding().is_weakly(etag.without_coding()),
-        // What is no tag validates nothing.
+        // A value that is not a tag validates nothing.
         (_, etag) => etag.is_none(),
     }
 }
@@ -194,7 +196,7 @@ mod tests {
 
     const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const SECONDS: i64 = 784_111_777;
-    /// Fresh for 10 seconds, served stale for 5 more, and for 100 more where the origin fails.
+    /// Fresh for 10 seconds, served stale for 5 more, and for 100 more if the origin fails.
     const STORED: &str = "sluice 10 5 100 a - 784111777 W/\"x\"";
 
     fn revalidation(value: &str, age: i64) -> Option<Revalidation> {

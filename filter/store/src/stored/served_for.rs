@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! For how long Envoy's stores serve a response without asking the origin.
+//! How long Envoy's stores serve a response without asking the origin.
 
 use sluice_core::http::caching::cache_control::CacheControl;
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::workers::Millis;
 
-/// Milliseconds for which a store serves a response with these headers as it is, from `now` on, in milliseconds
-/// since 1970. Only the headers tell: what the origin has failed to confirm has a longer `max-age` than it came
-/// with, and nothing else says so.
+/// Returns the milliseconds for which a store serves a response with these headers unchanged. `now` is in
+/// milliseconds since 1970. Only the headers are reliable, because a response that the origin has failed to confirm
+/// gets a longer `max-age`, which is recorded in no other place.
 ///
-/// A store counts whole seconds from `Date`, and asks once there are more of them than `max-age`.
+/// A store counts whole seconds from `Date`. It asks the origin when their number exceeds `max-age`.
 pub fn served_for(cache_control: FieldValue<'_>, date: FieldValue<'_>, now: Millis) -> Millis {
     let max_age = CacheControl::parse(cache_control).max_age;
     let date = date::of(date).and_then(|date| u64::try_from(date).ok());

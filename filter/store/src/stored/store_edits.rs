@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How ORIGIN changes the headers of a response for Envoy's cache, and how EDGE changes them back.
+//! The edits that ORIGIN makes to the headers of a response for Envoy's cache, and the edits with which EDGE undoes
+//! them.
 
 use std::borrow::Cow;
 
@@ -15,52 +16,52 @@ use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_host::header_edit::HeaderEdit;
 
-/// Stands in for a status that Envoy's cache filters cannot store. It is an error itself, so that an
-/// entry is never taken for content without the filter.
+/// Status that replaces one that Envoy's cache filters cannot store. It is an error status, so that a client without
+/// the filter does not take an entry for content.
 const DISGUISE: &str = "501";
 
-/// The fields of a response that are written for the store, unless they say the same already.
+/// Fields of a response that are written for the store, unless they have the right value already.
 pub const WRITTEN_FIELDS: [&str; 3] = ["accept-ranges", "cache-control", "date"];
 
-/// An origin's response on its way to the store, as far as the edits depend on it.
+/// Response of an origin on its way to the store, with the data that the edits need.
 #[derive(Debug)]
 pub struct OriginResponse<'a> {
-    /// The fill that brings it.
+    /// Fill that brings the response.
     pub fill: FillId,
-    /// The whole cache key of the response, which may be that of a variant where its request's is not.
+    /// Whole cache key of the response. It may be that of a variant, although the key of the request is not.
     pub key: &'a str,
-    /// The qualifiers that this key has, and the key under which it is stored has not.
+    /// Qualifiers that this key has, but not the key under which the response is stored.
     pub variant: Option<&'a str>,
-    /// The origin's status.
+    /// Status of the origin.
     pub status: u16,
-    /// Number of the newest purge when its request was sent; 0 is none.
+    /// Number of the newest purge when the request was sent; 0 if there was none.
     pub purge: u64,
-    /// When it came, in seconds since 1970.
+    /// Time of arrival, in seconds since 1970.
     pub received: i64,
-    /// The stored response that it freshens, if it is a 304 (RFC 9111, 4.3.4).
+    /// Stored response that the response freshens, if it is a 304 (RFC 9111, 4.3.4).
     pub freshens: Option<&'a Revalidation>,
-    /// `Cache-Control`, its lines joined by commas.
+    /// `Cache-Control`, with its lines joined by commas.
     pub cache_control: Option<JoinedValue<'a>>,
     /// `Date`.
     pub date: Option<FieldValue<'a>>,
     /// `Accept-Ranges`.
     pub accept_ranges: Option<FieldValue<'a>>,
-    /// Whether the response still has what it came with of [`WRITTEN_FIELDS`].
+    /// Whether the response still has the [`WRITTEN_FIELDS`] that it arrived with.
     pub is_intact: bool,
     /// `ETag`.
     pub etag: Option<FieldValue<'a>>,
-    /// `Last-Modified`, whatever it consists of.
+    /// `Last-Modified`, with any bytes.
     pub last_modified: Option<FieldValue<'a>>,
-    /// Whether there is a `Set-Cookie` that others must not get.
+    /// Whether the response has a `Set-Cookie` that other clients must not get.
     pub strips_set_cookie: bool,
-    /// Whether there is a `Vary`.
+    /// Whether the response has a `Vary`.
     pub has_vary: bool,
-    /// What the response varies with, for clients.
+    /// Value of `Vary` for clients.
     pub vary: Option<FieldValue<'a>>,
 }
 
 impl<'a> OriginResponse<'a> {
-    /// Makes the response one that Envoy's cache stores for as long as `storage` says.
+    /// Returns edits with which Envoy's cache stores the response for the lifetime of `storage`.
     pub fn stored(&self, storage: &Storage) -> Vec<HeaderEdit<'_>> {
         let entry = Entry {
             stored: true,
@@ -80,8 +81,8 @@ impl<'a> OriginResponse<'a> {
         let mut edits = Vec::new();
         set(&mut edits, ENTRY_HEADER, entry.encode().into());
         self.keep_cache_control(control.into(), &mut edits);
-        // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
-        // response has spent in caches before this one goes into it.
+        // Envoy counts freshness from Date, so Date must be of this machine's clock. The time that the response has
+        // spent in earlier caches is subtracted.
         let date = date::format(self.received.saturating_sub_unsigned(entry.age));
         self.keep_date(Some(&date), &mut edits);
         if !self.says(self.date, &date) {
@@ -103,7 +104,7 @@ impl<'a> OriginResponse<'a> {
         edits
     }
 
-    /// Makes the response one that Envoy's cache passes on and does not store.
+    /// Returns edits with which Envoy's cache passes the response on without storing it.
     pub fn unstored(&self) -> Vec<HeaderEdit<'_>> {
         self.passed_by(&self.entry())
     }
@@ -119,7 +120,7 @@ impl<'a> OriginResponse<'a> {
         edits
     }
 
-    /// Makes the response one that Envoy's cache does not store, and of which EDGE gives the followers a copy.
+    /// Returns edits that keep the response out of Envoy's cache. EDGE gives the followers a copy.
     pub fn shared_once(&self) -> Vec<HeaderEdit<'_>> {
         let entry = Entry {
             shared_once: true,
@@ -128,8 +129,8 @@ impl<'a> OriginResponse<'a> {
         self.passed_by(&entry)
     }
 
-    /// Makes the response one that Envoy's cache passes on to its client, and that leaves no trace in the store. A 304 has
-    /// the store serve what it has.
+    /// Returns edits that keep the response out of the store: Envoy's cache only passes it on. After a 304, the store
+    /// serves its entry unchanged.
     pub fn untraced(&self) -> Vec<HeaderEdit<'_>> {
         let mut edits = Vec::new();
         set(&mut edits, ENTRY_HEADER, self.entry().encode().into());
@@ -141,13 +142,14 @@ impl<'a> OriginResponse<'a> {
         edits
     }
 
-    /// Makes the response one that Envoy's cache passes on, or serves what it has for, and that EDGE may share.
+    /// Returns edits for a store without room: Envoy's cache passes the response on, and EDGE may share it. After a
+    /// 304, the store serves its entry.
     pub fn without_room(&self, storage: &Storage) -> Vec<HeaderEdit<'_>> {
         let entry = self.storable_entry(storage);
         let mut edits = Vec::new();
         set(&mut edits, ENTRY_HEADER, entry.encode().into());
         if let Some(stored) = self.freshens {
-            // Envoy's cache writes all of what it freshens anew, and loses it where that fails.
+            // Envoy's cache rewrites an entry that it freshens, and loses it if a write fails.
             set_bytes(&mut edits, "etag", stored.unwritten().into());
             remove(&mut edits, "last-modified");
             set(&mut edits, "age", entry.age.to_string().into());
@@ -158,7 +160,7 @@ impl<'a> OriginResponse<'a> {
         edits
     }
 
-    /// The mark of a response that is not for storing.
+    /// Returns the mark of a response that is not stored.
     fn entry(&self) -> Entry<'_> {
         let freshened = self.freshens.is_some();
         let stored = self.freshens.and_then(Revalidation::validator);
@@ -178,7 +180,7 @@ impl<'a> OriginResponse<'a> {
         }
     }
 
-    /// The mark of a response that the policy lets the store have, as `storage` says.
+    /// Returns the mark of a response that the policy allows to be stored, with the lifetime of `storage`.
     fn storable_entry(&self, storage: &Storage) -> Entry<'_> {
         Entry {
             lifetime: storage.lifetime,
@@ -189,7 +191,7 @@ impl<'a> OriginResponse<'a> {
         }
     }
 
-    /// Tells the store `control`, and keeps what the origin said for EDGE.
+    /// Sets `control` as `Cache-Control` for the store, and keeps the origin's value for EDGE.
     fn keep_cache_control<'b>(&'b self, control: Cow<'b, str>, edits: &mut Vec<HeaderEdit<'b>>) {
         let own = self.cache_control.as_ref().map(JoinedValue::value);
         if let Some(own) = own {
@@ -201,13 +203,14 @@ impl<'a> OriginResponse<'a> {
         }
     }
 
-    /// Whether a field of the response, whose value is `current`, has that value already. To set it would cost a call of the
-    /// host.
+    /// Whether a field of the response has the `value` already. `current` is the value that was received. Setting the
+    /// field again would cost a call of the host.
     fn says(&self, current: Option<FieldValue<'_>>, value: &str) -> bool {
         self.is_intact && current.is_some_and(|current| current == value)
     }
 
-    /// Keeps the origin's `Date` for EDGE, unless it is the one that the store gets and no former one has been kept.
+    /// Keeps the origin's `Date` for EDGE. This is not necessary if the store gets the same date and no earlier one
+    /// was kept.
     fn keep_date<'b>(&'b self, stored: Option<&str>, edits: &mut Vec<HeaderEdit<'b>>) {
         let own = self.date.filter(|own| date::of(*own).is_some());
         let stored = stored.map(FieldValue::from);
@@ -216,14 +219,14 @@ impl<'a> OriginResponse<'a> {
         }
     }
 
-    /// Takes away the `Set-Cookie` of a response that others get too.
+    /// Removes the `Set-Cookie` of a response that other clients also get.
     fn strip_cookies(&self, edits: &mut Vec<HeaderEdit<'_>>) {
         if self.strips_set_cookie {
             remove(edits, "set-cookie");
         }
     }
 
-    /// Writes what a later revalidation has to know, and the validators for clients.
+    /// Writes the validators, for clients and for a later revalidation.
     fn store_validator(
         &self,
         storage: &Storage,
@@ -246,7 +249,7 @@ impl<'a> OriginResponse<'a> {
         }
     }
 
-    /// Hides `Vary` from the store, for which the key says it all.
+    /// Hides `Vary` from the store, because the key already distinguishes the variants.
     fn hide_vary<'b>(&'b self, edits: &mut Vec<HeaderEdit<'b>>) {
         if let Some(vary) = self.vary {
             set_bytes(edits, STORED_VARY, vary.bytes().into());
@@ -257,7 +260,8 @@ impl<'a> OriginResponse<'a> {
     }
 }
 
-/// Whether a `Cache-Control` of the origin's, with spaces between its directives, tells the store what `control` does.
+/// Whether the origin's `Cache-Control`, with spaces between its directives, means the same to the store as
+/// `control`.
 fn tells(own: FieldValue<'_>, control: &str) -> bool {
     let Ok(own) = own.text() else {
         return false;
@@ -269,17 +273,17 @@ fn tells(own: FieldValue<'_>, control: &str) -> bool {
     own.eq(control.split(", "))
 }
 
-/// The store freshens a response only by a 304 with the very `ETag` that it has stored.
+/// Adds the stored `ETag`, because the store freshens a response only by a 304 with exactly that `ETag`.
 fn freshen_validator<'a>(stored: &'a Revalidation, edits: &mut Vec<HeaderEdit<'a>>) {
     set_bytes(edits, "etag", stored.value().into());
     remove(edits, "last-modified");
 }
 
-/// Undoes for the client what ORIGIN did to the response for Envoy's cache, `Vary` excepted.
+/// Returns the edits that undo ORIGIN's changes for Envoy's cache, except `Vary`.
 pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderEdit<'a>> {
     let mut edits = Vec::new();
     remove(&mut edits, ENTRY_HEADER);
-    // The cache filter's own client adds it. A call of the host costs more than a look at what it gave.
+    // The cache filter's client adds this field. Removing a missing field would cost a call of the host.
     if fields.has_upstream_service_time() {
         remove(&mut edits, UPSTREAM_SERVICE_TIME);
     }
@@ -313,7 +317,7 @@ pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderE
     edits
 }
 
-// Out of line, since every worker compiles the module at its start.
+// Not inlined, because every worker compiles the module at its start.
 #[inline(never)]
 fn set<'a>(edits: &mut Vec<HeaderEdit<'a>>, name: &'a str, value: Cow<'a, str>) {
     edits.push(HeaderEdit::set(name, value));

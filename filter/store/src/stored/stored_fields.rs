@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The headers of a response that may come out of the store, as far as EDGE needs them.
+//! The headers that EDGE reads from a response of the store.
 
 use crate::stored::entry::{ENTRY_HEADER, Entry};
 use crate::stored::hidden_fields::{HIDDEN_FIELDS, decode};
@@ -9,16 +9,16 @@ use crate::stored::validator::Validator;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::workers::{BodyId, Millis};
 
-/// Name of the response header that keeps the origin's own `Cache-Control` in the store.
+/// Name of the response header that keeps the origin's `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";
-/// Name of the response header that keeps the origin's own `Date` in the store, where the store has another.
+/// Name of the response header that keeps the origin's `Date` in the store, if the store has another one.
 pub const STORED_DATE: &str = "x-sluice-date";
-/// Name of the response header that keeps the origin's own `Vary` in the store.
+/// Name of the response header that keeps the origin's `Vary` in the store.
 pub const STORED_VARY: &str = "x-sluice-vary";
-/// Name of the response header in which Envoy says how long the origin took.
+/// Name of the response header with which Envoy says how long the origin took.
 pub const UPSTREAM_SERVICE_TIME: &str = "x-envoy-upstream-service-time";
 
-/// The values of these headers, found in one pass; of several lines of one name the first.
+/// Values of these headers, found in one pass. If a name has several lines, the first one counts.
 #[derive(Debug, Default)]
 pub struct StoredFields<'a> {
     entry: Option<FieldValue<'a>>,
@@ -26,18 +26,18 @@ pub struct StoredFields<'a> {
     date: Option<FieldValue<'a>>,
     etag: Option<FieldValue<'a>>,
     content_length: Option<FieldValue<'a>>,
-    /// What ORIGIN has told the store.
+    /// `Cache-Control` that ORIGIN has set for the store.
     pub cache_control: Option<FieldValue<'a>>,
-    /// The origin's `Cache-Control`.
+    /// `Cache-Control` of the origin.
     pub own_cache_control: Option<FieldValue<'a>>,
-    /// The origin's `Date`, where `date` is another.
+    /// `Date` of the origin, if it differs from `date`.
     pub own_date: Option<FieldValue<'a>>,
     upstream_service_time: Option<FieldValue<'a>>,
     hidden: Option<FieldValue<'a>>,
 }
 
 impl<'a> StoredFields<'a> {
-    /// Finds the fields among all `headers`, names in lower case.
+    /// Finds the fields in `headers`, whose names are in lower case.
     pub fn of(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
         let mut fields = Self::default();
         for (name, value) in headers {
@@ -59,7 +59,7 @@ impl<'a> StoredFields<'a> {
         fields
     }
 
-    /// The response's mark, if ORIGIN has made one.
+    /// Returns the mark of the response, if ORIGIN has written one.
     pub fn entry(&self) -> Option<Entry<'a>> {
         Entry::parse(self.entry?.text().ok()?)
     }
@@ -79,24 +79,24 @@ impl<'a> StoredFields<'a> {
         self.content_length?.number()
     }
 
-    /// What ORIGIN has stored in the place of the response's `ETag`.
+    /// Returns the validator that ORIGIN has stored instead of the response's `ETag`.
     pub fn validator(&self) -> Option<Validator<'a>> {
         let value = self.etag?.bytes();
-        // A 304 that the store was not to write has a mark before it.
+        // A 304 that the store must not write has a prefix.
         let value = value
             .strip_prefix(KEPT.as_bytes())
             .map_or(value, <[u8]>::trim_ascii_start);
         Validator::parse(FieldValue::new(value))
     }
 
-    /// Whether the headers are those of the body that is stored with them. Envoy's cache updates the headers of whatever
-    /// entry is there when a 304 comes, but never its `ETag`.
+    /// Whether the headers belong to the body that is stored with them. When a 304 arrives, Envoy's cache updates the
+    /// headers of the entry that it has at that time, but never its `ETag`.
     pub fn describe_the_body(&self, entry: &Entry<'_>) -> bool {
         let stored = self.validator().filter(|_| entry.stored);
         stored.is_none_or(|stored| stored.body == entry.body)
     }
 
-    /// The response's body where no header tells its length.
+    /// Returns the body of the response if no header has its length.
     pub fn unannounced_body(&self) -> Option<BodyId> {
         match self.content_length {
             Some(_) => None,
@@ -104,8 +104,8 @@ impl<'a> StoredFields<'a> {
         }
     }
 
-    /// Milliseconds from `now` on (since 1970) for which the store serves the response without asking the origin; 0
-    /// if it is not stored.
+    /// Returns the milliseconds for which the store serves the response without asking the origin; 0 if it is not
+    /// stored. `now` is in milliseconds since 1970.
     pub fn served_for(&self, entry: &Entry<'_>, now: Millis) -> Millis {
         if !entry.stored {
             return 0;
@@ -116,12 +116,12 @@ impl<'a> StoredFields<'a> {
         })
     }
 
-    /// Whether there is an `Age`.
+    /// Whether the response has an `Age`.
     pub const fn has_age(&self) -> bool {
         self.age.is_some()
     }
 
-    /// Whether there is a `Cache-Control`.
+    /// Whether the response has a `Cache-Control`.
     pub const fn has_cache_control(&self) -> bool {
         self.cache_control.is_some()
     }
@@ -131,12 +131,12 @@ impl<'a> StoredFields<'a> {
         self.hidden.is_some()
     }
 
-    /// The fields that are hidden from the store, but for those that the response has otherwise, as `has` says: a 304 has
-    /// brought them since.
+    /// Returns the fields that are hidden from the store. A field that a later 304 has brought, as `has` says, is
+    /// left out.
     pub fn hidden(&self, has: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
         let etag = self.validator().and_then(|stored| stored.etag);
         let has = |name: &str| match name {
-            // These are ORIGIN's own in the store.
+            // In the store, ORIGIN has replaced these fields.
             "etag" => etag.is_some(),
             "cache-control" => self.own_cache_control.is_some(),
             _ => has(name),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What ORIGIN stores in the place of a response's `ETag` and `Last-Modified`.
+//! The data that ORIGIN stores instead of a response's `ETag` and `Last-Modified`.
 //!
-//! Envoy's cache filters revalidate with `If-None-Match`, the stored `ETag` byte for byte, and with
-//! `If-Modified-Since`, the stored `Last-Modified` or else the stored `Date`. So what stands in `ETag`
-//! comes back to ORIGIN with the age of the stored response, and says what the origin can be asked, and
-//! for how long the response may be served if the origin does not answer.
+//! Envoy's cache filters revalidate with two conditions: `If-None-Match`, the stored `ETag` byte for byte, and
+//! `If-Modified-Since`, the stored `Last-Modified` or else the stored `Date`. So the store sends the value of `ETag`
+//! back to ORIGIN, together with the age of the stored response. The value has the validators for the origin, and the
+//! time for which the response may be served if the origin does not answer.
 
 use std::io::Write;
 
@@ -14,38 +14,39 @@ use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::workers::BodyId;
 
-/// Begins the value, which no origin's entity tag does.
+/// Beginning of the value. Entity tags of origins do not begin with it.
 const MARK: &str = "sluice";
-/// Begins the value of a response with which the origin has said nothing of caching.
+/// Beginning of the value of a response without caching headers of the origin.
 const UNSAID_MARK: &str = "sluice-unsaid";
-/// Begins the value of a response that the origin is not asked about.
+/// Beginning of the value of a response that is not revalidated with the origin.
 const UNASKED_MARK: &str = "sluice-unasked";
 const NONE: &str = "-";
-/// Spaces in front of the origin's entity tag, which is the last field.
+/// Number of spaces in front of the origin's entity tag, which is the last field.
 const SPACES: usize = 7;
 
-/// A stored response's validators, and what may become of it.
+/// Validators of a stored response, and its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validator<'a> {
-    /// For how long it may be served.
+    /// How long the response may be served.
     pub lifetime: Lifetime,
-    /// Which body it is.
+    /// Body of the response.
     pub body: BodyId,
-    /// Whether the origin may be asked for changes, and not only clients told of the validators: its 304 would freshen
-    /// an error.
+    /// Whether Sluice may revalidate with these validators. False for a stored error, because a 304 would make it fresh
+    /// again, and for a response without validators. Clients see the validators in either case.
     pub may_ask: bool,
-    /// Whether the origin has said something of caching with the response, if it may be asked.
+    /// Whether the origin sent caching headers with the response. False if `may_ask` is false.
     pub is_said: bool,
-    /// Which variant the response is, where the key under which it is stored does not tell: qualifiers of its own key.
+    /// Qualifiers of the response's own key that identify the variant, if the key under which it is stored does not
+    /// have them.
     pub variant: Option<&'a str>,
     /// `Last-Modified`, in seconds since 1970.
     pub last_modified: Option<i64>,
-    /// `ETag`, whatever bytes it has.
+    /// `ETag`, with any bytes.
     pub etag: Option<FieldValue<'a>>,
 }
 
 impl<'a> Validator<'a> {
-    /// The value of the stored `ETag`.
+    /// Returns the value of the stored `ETag`.
     pub fn encode(&self) -> Vec<u8> {
         let Lifetime {
             ttl,
@@ -72,7 +73,7 @@ impl<'a> Validator<'a> {
         value
     }
 
-    /// Reads such a value; `None` for any other.
+    /// Reads the value of a stored `ETag`; `None` for any other value.
     pub fn parse(value: FieldValue<'a>) -> Option<Self> {
         let bytes = value.bytes();
         let mut spaces = (0..).zip(bytes).filter(|(_, byte)| **byte == b' ');
@@ -112,14 +113,15 @@ impl<'a> Validator<'a> {
         self.may_ask && (self.readable_etag().is_some() || self.last_modified.is_some())
     }
 
-    /// The `ETag` as a validator. One that is no text is none: nobody knows what two of them have in common.
+    /// Returns the `ETag` if it is a validator. A tag that is not text is not one, because two such tags cannot be
+    /// compared.
     fn readable_etag(&self) -> Option<&'a str> {
         self.etag.and_then(|etag| etag.text().ok())
     }
 
-    /// `If-None-Match` towards the origin. The comparison is weak (RFC 9110, 13.1.2), so the mark that
-    /// a compressor on the way has put before the origin's tag makes no difference to the meaning, and
-    /// is left out for origins that compare bytes.
+    /// Returns the `If-None-Match` towards the origin. A compressor on the way may have put a mark in front of the
+    /// origin's tag. The mark is removed for origins that compare bytes. The meaning does not change, because the
+    /// comparison is weak (RFC 9110, 13.1.2).
     pub fn if_none_match(&self, compressed: bool) -> Option<&'a str> {
         let etag = self.readable_etag()?;
         Some(match etag.strip_prefix("W/") {
@@ -128,7 +130,7 @@ impl<'a> Validator<'a> {
         })
     }
 
-    /// `If-Modified-Since` towards the origin; also `Last-Modified` towards the client.
+    /// Returns the `If-Modified-Since` towards the origin, which is also the `Last-Modified` towards the client.
     pub fn last_modified(&self) -> Option<String> {
         self.last_modified.map(date::format)
     }

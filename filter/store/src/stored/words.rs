@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Words with one space between them: what the filter writes into headers of its own, and reads from them on each hit.
+//! Words with one space between them, in the headers that the filter writes, and reads on each hit.
 
-/// The words of a text that are still to come.
+/// Words of a text that are not read yet.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     rest: Option<&'a str>,
 }
 
 impl<'a> Words<'a> {
-    /// Those of `text`.
+    /// Splits `text` into words.
     pub const fn of(text: &'a str) -> Self {
         Self { rest: Some(text) }
     }
 
-    /// All that is still to come, with its spaces.
+    /// Takes the rest of the text, with its spaces.
     pub fn rest(&mut self) -> Option<&'a str> {
         self.rest.take()
     }
@@ -24,7 +24,7 @@ impl<'a> Iterator for Words<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         let text = self.rest?;
-        // The search of the standard library is for longer texts.
+        // The search of the standard library is made for longer texts.
         let end = text.bytes().position(|byte| byte == b' ');
         let (word, rest) = match end {
             Some(end) => (text.get(..end)?, text.get(end + 1..)),

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The directives of a response's `Cache-Control`, or of a field in its place, that matter to a shared cache (RFC 9111, 5.2.2).
+//! The directives of a response's `Cache-Control`, or of a field that replaces it, that matter to a shared cache (RFC
+//! 9111, 5.2.2).
 
 use crate::http::syntax::field_value::FieldValue;
 use crate::http::syntax::structured_field;
 use crate::http::syntax::structured_field::DictionaryMember;
 
-/// Greatest number of seconds, which larger ones count as: what fits the 31 bits of RFC 9111, 1.2.2.
+/// Greatest number of seconds, the most that 31 bits hold (RFC 9111, 1.2.2). Larger numbers count as this one.
 pub const MAX_DELTA_SECONDS: u64 = (1 << 31) - 1;
 
-/// What the origin says about storing a response.
+/// Directives of the origin about storing a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheControl {
     /// `no-store`.
     pub no_store: bool,
-    /// `no-cache`, with or without a list of fields: the list narrows it, but need not be understood.
+    /// `no-cache`, with or without a list of fields. The list narrows the directive, but a cache may ignore the list.
     pub no_cache: bool,
     /// `private`, with or without a list of fields.
     pub private: bool,
@@ -36,11 +37,11 @@ pub struct CacheControl {
 }
 
 impl CacheControl {
-    /// Reads the header, several lines of it joined by commas. Unknown directives do not count, and one that is no text
-    /// takes no other along.
+    /// Reads the header, whose lines are joined by commas. Unknown directives are ignored. A directive that is not
+    /// text does not hide the other directives.
     ///
-    /// A time that is not a number of seconds counts as 0, for its author wanted a limit. Of several
-    /// times the first counts (RFC 9111, 4.2.1).
+    /// A time that is not a number of seconds counts as 0, because the origin wanted a limit. If a time is repeated,
+    /// the first one counts (RFC 9111, 4.2.1).
     pub fn parse<'a>(value: impl Into<FieldValue<'a>>) -> Self {
         let mut parsed = Self::default();
         for (name, argument) in directives(value.into()) {
@@ -49,15 +50,16 @@ impl CacheControl {
         parsed
     }
 
-    /// Whether it says that a shared cache may keep the response for a time.
+    /// Whether the directives allow a shared cache to keep the response for a time.
     pub fn allows_to_keep(&self) -> bool {
         let forbids = self.no_store || self.no_cache || self.private;
         !forbids && (self.public || self.lifetime().is_some_and(|seconds| seconds > 0))
     }
 
-    /// Reads a targeted field, a dictionary of structured fields (RFC 9213, 2.1); `None` if it is none.
+    /// Reads a targeted field, a dictionary of structured fields (RFC 9213, 2.1); `None` if the field is not a
+    /// dictionary.
     ///
-    /// A time of another type than an integer counts as 0, a directive that is false does not count.
+    /// A time that is not an integer counts as 0. A directive with the value false is ignored.
     pub fn parse_targeted(text: &str) -> Option<Self> {
         let mut parsed = Self::default();
         for (name, member) in structured_field::parse(text)? {
@@ -73,8 +75,8 @@ impl CacheControl {
         Some(parsed)
     }
 
-    /// Reads `Surrogate-Control` (Edge Architecture Specification, 2.2): like `Cache-Control`, but for
-    /// `max-age=60+30`, after whose 60 seconds the response may be served stale for 30.
+    /// Reads `Surrogate-Control` (Edge Architecture Specification, 2.2). The field is like `Cache-Control`, except
+    /// `max-age=60+30`: after 60 seconds the response may be served stale for 30 seconds.
     pub fn parse_surrogate<'a>(value: impl Into<FieldValue<'a>>) -> Self {
         let mut parsed = Self::default();
         for (name, argument) in directives(value.into()) {
@@ -92,17 +94,17 @@ impl CacheControl {
         parsed
     }
 
-    /// Seconds for which a shared cache may take the response for fresh (RFC 9111, 4.2.1).
+    /// Seconds for which a shared cache may treat the response as fresh (RFC 9111, 4.2.1).
     pub fn lifetime(&self) -> Option<u64> {
         self.s_maxage.or(self.max_age)
     }
 
     /// Whether a shared cache must never serve the response stale (RFC 9111, 4.2.4).
     ///
-    /// `s-maxage` implies `proxy-revalidate` (5.2.2.10), so it forbids staleness even where
-    /// `stale-while-revalidate` or `stale-if-error` stand beside it: RFC 5861 does not say that they
-    /// overrule a prohibition, and Pingora reads it the same way. Varnish, nginx and some CDNs are
-    /// laxer. An origin that wants both says `max-age` in a field of its own for the edge (RFC 9213).
+    /// `s-maxage` implies `proxy-revalidate` (5.2.2.10), so it forbids stale responses even beside
+    /// `stale-while-revalidate` or `stale-if-error`. RFC 5861 does not say that these two overrule a prohibition, and
+    /// Pingora reads it the same way. Varnish, nginx and some CDNs are laxer. An origin that wants both sends
+    /// `max-age` in a targeted field for the edge (RFC 9213).
     pub fn forbids_stale(&self) -> bool {
         self.must_revalidate || self.proxy_revalidate || self.no_cache || self.s_maxage.is_some()
     }
@@ -112,12 +114,12 @@ impl CacheControl {
         self.public || self.must_revalidate || self.s_maxage.is_some()
     }
 
-    /// Whether the origin says by itself that the response is for all (RFC 9111, 5.2.2.9, 5.2.2.10).
+    /// Whether the origin says explicitly that the response is for all clients (RFC 9111, 5.2.2.9, 5.2.2.10).
     pub const fn is_for_all(&self) -> bool {
         self.public || self.s_maxage.is_some()
     }
 
-    /// Takes a directive into account; `seconds` if it is one that has any.
+    /// Sets a directive; `seconds` is used only if the directive has a time.
     fn set(&mut self, name: &[u8], seconds: u64) {
         match name.to_ascii_lowercase().as_slice() {
             b"no-store" => self.no_store = true,
@@ -136,8 +138,8 @@ impl CacheControl {
     }
 }
 
-/// The list with a space after each comma between directives, as lines are joined (RFC 9110, 5.3). Envoy joins them
-/// without.
+/// Returns the list with a space after each comma between directives, as in joined lines (RFC 9110, 5.3). Envoy joins
+/// lines without the space.
 pub fn with_spaces(value: FieldValue<'_>) -> Vec<u8> {
     let mut spaced = Vec::with_capacity(value.bytes().len() + 8);
     let mut rest = value.bytes();
@@ -156,7 +158,7 @@ pub fn with_spaces(value: FieldValue<'_>) -> Vec<u8> {
     }
 }
 
-/// The directives of a `Cache-Control`, with what stands behind their `=`.
+/// Iterates over the directives of a `Cache-Control`, each with the text behind its `=`.
 pub(crate) fn directives(value: FieldValue<'_>) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     let mut rest = value.bytes();
     let mut quotes = true;
@@ -174,18 +176,18 @@ pub(crate) fn directives(value: FieldValue<'_>) -> impl Iterator<Item = (&[u8], 
     })
 }
 
-/// What stands before and behind the first such byte.
+/// Splits at the first `separator` and drops it.
 fn split_once(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|byte| *byte == separator)?;
     Some((bytes.get(..at)?, bytes.get(at + 1..)?))
 }
 
-/// Splits at the first comma outside a quoted string, or semicolon, which is no separator but taken for
-/// one by origins that mean `private; max-age=60`. A quote that nothing closes is no quote, so it hides
-/// no directive.
+/// Splits at the first comma outside a quoted string. A semicolon also splits: it is not a separator, but some
+/// origins use it as one (`private; max-age=60`). A quote without a closing quote is an ordinary character, so it
+/// does not hide a directive.
 ///
-/// `quotes` says whether quotes are looked for. After one that nothing closes there is none that anything
-/// closes, and to look for it again would take a time that grows with the square of their number.
+/// `quotes` says whether to look for quoted strings. After one quote without a closing quote, no later quote can have
+/// one either. Searching again at each later quote would take time that grows with the square of their number.
 fn split_directive<'a>(bytes: &'a [u8], quotes: &mut bool) -> (&'a [u8], &'a [u8]) {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -204,7 +206,7 @@ fn split_directive<'a>(bytes: &'a [u8], quotes: &mut bool) -> (&'a [u8], &'a [u8
     (bytes, &[])
 }
 
-/// Length of the quoted string (RFC 9110, 5.6.4) that starts here, both quotes included.
+/// Length of the quoted string (RFC 9110, 5.6.4) at the start of `bytes`, with both quotes.
 fn quoted_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -216,7 +218,7 @@ fn quoted_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Delta-seconds (RFC 9111, 1.2.2), also within quotes (5.2); `None` for anything else.
+/// Parses delta-seconds (RFC 9111, 1.2.2), also within quotes (5.2); `None` for anything else.
 pub(crate) fn seconds(argument: Option<&[u8]>) -> Option<u64> {
     let argument = argument?;
     let digits = argument
@@ -226,12 +228,12 @@ pub(crate) fn seconds(argument: Option<&[u8]>) -> Option<u64> {
     parse_delta_seconds(digits)
 }
 
-/// A number of seconds, at most [`MAX_DELTA_SECONDS`]; `None` for anything but digits.
+/// Parses a number of seconds, at most [`MAX_DELTA_SECONDS`]; `None` for anything but digits.
 pub(crate) fn parse_delta_seconds(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // Digits that are no u64 are too many of them.
+    // Digits that do not fit a u64 are a greater number.
     let number = FieldValue::new(digits).number().unwrap_or(u64::MAX);
     Some(number.min(MAX_DELTA_SECONDS))
 }

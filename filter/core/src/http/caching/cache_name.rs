@@ -4,37 +4,38 @@
 
 use std::fmt;
 
-/// Name of the request header that lists the caches through which a request has come (RFC 8586).
+/// Name of the request header that lists the caches that a request has passed (RFC 8586).
 pub const CDN_LOOP: &str = "cdn-loop";
-/// Name of the request header that lists the proxies through which a request has come (RFC 9110, 7.6.3).
+/// Name of the request header that lists the proxies that a request has passed (RFC 9110, 7.6.3).
 pub const VIA: &str = "via";
 
-/// The environment variable with the name.
+/// Environment variable with the name of the cache.
 pub const NAME_VARIABLE: &str = "CACHE_NAME";
-/// The environment variable that says whether HTTP origins get [`VIA`].
+/// Environment variable that says whether the edge sends [`VIA`] to HTTP origins.
 pub const VIA_VARIABLE: &str = "VIA";
-/// Value of [`VIA_VARIABLE`] with which they do not.
+/// Value of [`VIA_VARIABLE`] with which the edge does not send [`VIA`].
 pub const VIA_OFF: &str = "off";
 
-/// The name of a cache to which nobody has given one.
+/// Name of a cache that the operator has not named.
 const USUAL: &str = "sluice";
-/// The longest name, in bytes.
+/// Greatest length of a name in bytes.
 const MAX_BYTES: usize = 64;
 
-/// The name of a cache: a token in each of the three fields.
+/// Name of a cache, which is a token in each of the three fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheName {
     name: String,
-    /// A parameter in `CDN-Loop` that tells this cache from others of its name; none where they are one fleet.
+    /// Parameter in `CDN-Loop` that distinguishes this cache from others with the same name. `None` if the caches of
+    /// this name are one fleet.
     parameter: Option<String>,
 }
 
 impl CacheName {
-    /// What [`CacheName::parse`] accepts, for error messages.
+    /// Description of the names that [`CacheName::parse`] accepts, for error messages.
     pub const ACCEPTED: &str =
         "a letter, and at most 63 letters, digits, hyphens, dots and underscores after it";
 
-    /// Reads the name of a fleet of caches, which may have one only; `None` if the text is none.
+    /// Reads the name of a cache, which all caches of a fleet may share; `None` if the text is not a name.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
         let starts = text.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -45,7 +46,8 @@ impl CacheName {
         })
     }
 
-    /// The name of a cache to which nobody has given one. In a chain of such caches each has another `number`.
+    /// Returns the default name, for a cache that the operator has not named. Each such cache in a chain has another
+    /// `number`.
     pub fn usual(number: u32) -> Self {
         Self {
             name: USUAL.to_owned(),
@@ -53,7 +55,7 @@ impl CacheName {
         }
     }
 
-    /// The member of `CDN-Loop` that lists this cache.
+    /// Returns the member of `CDN-Loop` that lists this cache.
     pub fn cdn_loop(&self) -> String {
         match &self.parameter {
             Some(parameter) => format!("{};{parameter}", self.name),
@@ -61,8 +63,8 @@ impl CacheName {
         }
     }
 
-    /// Whether a line of `CDN-Loop` lists this cache (RFC 8586, 2). Quotes hide no member: a client could send one that
-    /// does not end.
+    /// Whether a line of `CDN-Loop` lists this cache (RFC 8586, 2). Quotes are not parsed, because a client could
+    /// hide a member behind a quote that it never closes.
     pub fn is_listed_in(&self, cdn_loop: &[u8]) -> bool {
         let mut members = cdn_loop.split(|byte| *byte == b',');
         members.any(|member| self.is_member(member))

@@ -5,20 +5,20 @@ use std::fmt::{self, Write};
 
 use crate::http::caching::cache_name::CacheName;
 
-/// Why a request went on to the origin (RFC 9211, 2.2).
+/// Reason why a request was sent to the origin (RFC 9211, 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
-    /// The cache was not to handle the request.
+    /// The cache was configured not to handle the request.
     Bypass,
     /// The method cannot be answered from a cache.
     Method,
-    /// Nothing is stored for the URL.
+    /// The store has no response for the URL.
     UriMiss,
-    /// Nothing is stored that the request selects: for the URL, or of its variants.
+    /// The store has no response that the request selects, neither for the URL nor among its variants.
     Miss,
-    /// Something about the request other than its URL.
+    /// A part of the request other than its URL.
     Request,
-    /// What is stored is stale.
+    /// The stored response is stale.
     Stale,
 }
 
@@ -35,7 +35,7 @@ impl Forward {
     }
 }
 
-/// What became of one request.
+/// Result of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatus<'a> {
     forward: Option<Forward>,
@@ -48,12 +48,12 @@ pub struct CacheStatus<'a> {
 }
 
 impl<'a> CacheStatus<'a> {
-    /// It was answered without the origin.
+    /// Returns the status of a request that was answered without the origin.
     pub fn hit() -> Self {
         Self::default()
     }
 
-    /// It went on to the origin, or waited for one that did.
+    /// Returns the status of a request that was sent to the origin, or that waited for such a request.
     pub fn forwarded(forward: Forward) -> Self {
         Self {
             forward: Some(forward),
@@ -61,35 +61,36 @@ impl<'a> CacheStatus<'a> {
         }
     }
 
-    /// The status that the origin gave.
+    /// Sets the status of the origin's response.
     #[must_use]
     pub fn forward_status(mut self, status: u16) -> Self {
         self.forward_status = Some(status);
         self
     }
 
-    /// The response was stored.
+    /// Records that the response was stored.
     #[must_use]
     pub fn stored(mut self) -> Self {
         self.stored = true;
         self
     }
 
-    /// It was collapsed with another request.
+    /// Records that the request was collapsed with another request.
     #[must_use]
     pub fn collapsed(mut self) -> Self {
         self.collapsed = true;
         self
     }
 
-    /// Seconds for which the response is fresh; negative once it is stale.
+    /// Sets the seconds for which the response stays fresh; a negative number says how long it has been stale.
     #[must_use]
     pub fn ttl(mut self, seconds: i64) -> Self {
         self.ttl = Some(seconds);
         self
     }
 
-    /// The response is one of the variants of its URL, of which the cache may have others.
+    /// Records that the response is a variant of its URL. The cache may have other variants, so `uri-miss` becomes
+    /// `miss`.
     #[must_use]
     pub fn of_variant(mut self) -> Self {
         if self.forward == Some(Forward::UriMiss) {
@@ -98,24 +99,24 @@ impl<'a> CacheStatus<'a> {
         self
     }
 
-    /// The key by which the cache knows the response.
+    /// Sets the key of the response in the cache.
     #[must_use]
     pub fn key(mut self, key: &'a str) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// More about it, a token.
+    /// Sets the detail, a token.
     #[must_use]
     pub fn detail(mut self, detail: &'a str) -> Self {
         self.detail = Some(detail);
         self
     }
 
-    /// The member of the field, of the cache with that name.
+    /// Returns the member of the field for the cache `name`.
     pub fn member_of(&self, name: &CacheName) -> String {
         let mut member = name.to_string();
-        // A string takes all that is written to it.
+        // Writing to a string cannot fail.
         let _ = self.write(&mut member);
         member
     }
@@ -140,7 +141,7 @@ impl<'a> CacheStatus<'a> {
         }
         if let Some(key) = self.key {
             formatter.write_str("; key=\"")?;
-            // All that a string can say (RFC 9651, 3.3.3).
+            // Only these characters may be in a string (RFC 9651, 3.3.3).
             for letter in key.chars().filter(|letter| matches!(letter, ' '..='~')) {
                 if matches!(letter, '"' | '\\') {
                     formatter.write_char('\\')?;
@@ -156,8 +157,8 @@ impl<'a> CacheStatus<'a> {
     }
 }
 
-/// The member of `Cache-Status` of the cache with that name, for a response of its own of which only a detail is to be
-/// said.
+/// Returns the member of `Cache-Status` for the cache `name` with a detail only. The edge sends it with its own
+/// responses.
 pub fn detailed(name: &CacheName, detail: &str) -> String {
     format!("{name}; detail={detail}")
 }

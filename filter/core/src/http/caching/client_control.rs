@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client's `Cache-Control` asks of the caches before its origin (RFC 9111, 5.2.1).
+//! The directives of a client's `Cache-Control`, addressed to the caches in front of the origin (RFC 9111, 5.2.1).
 
 use crate::http::caching::cache_control::{MAX_DELTA_SECONDS, directives, seconds};
 use crate::http::syntax::field_value::FieldValue;
 
-/// Seconds that no age exceeds.
+/// Seconds that an age never exceeds.
 const ANY_AGE: u64 = MAX_DELTA_SECONDS;
 
 /// The directives of a request that a shared cache may obey.
@@ -24,25 +24,25 @@ pub struct RequestControl {
     pub max_stale: Option<u64>,
 }
 
-/// How a request that obeys its client goes on.
+/// Way of a request whose client's directives are obeyed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientDemand {
-    /// Like any other.
+    /// Like a request without directives.
     Shared,
     /// Around the store (`no-store`).
     Around,
-    /// Through the store, which revalidates what does not satisfy these directives.
+    /// Through the store, which revalidates a response that does not satisfy these directives.
     Checked(String),
-    /// The same, but what the store does not have is a 504 (`only-if-cached`), and so is what it has and
-    /// does not satisfy the client: the store is asked for anything, see [`RequestControl::accepts`]. A
-    /// validation that comes to nothing would cost it the response.
+    /// Through the store, never to the origin (`only-if-cached`). The client gets a 504 if the store has no response,
+    /// or if the stored one does not satisfy the client. The directives accept any response of the store, and
+    /// [`RequestControl::accepts`] checks it afterwards, because a validation that fails would lose the response.
     StoreOnly(String),
 }
 
 impl RequestControl {
-    /// Reads the headers, several lines of one joined by commas. Of several times the first counts; what
-    /// is no number asks for the most there is to ask for: 0 of `max-age`, all of `min-fresh`, nothing
-    /// stale. A `max-stale` without a number takes anything (RFC 9111, 5.2.1.2).
+    /// Reads the headers, whose lines are joined by commas. If a time is repeated, the first one counts. A time that
+    /// is not a number is read as the strictest one: 0 for `max-age`, the greatest age for `min-fresh`, 0 for
+    /// `max-stale`. A `max-stale` without a value accepts any stale response (RFC 9111, 5.2.1.2).
     pub fn parse(cache_control: Option<FieldValue<'_>>, pragma: Option<FieldValue<'_>>) -> Self {
         let mut parsed = Self::default();
         for (name, argument) in cache_control.into_iter().flat_map(directives) {
@@ -72,8 +72,8 @@ impl RequestControl {
         parsed
     }
 
-    /// Whether the client takes a stored response of that age, which is fresh for `fresh_for` seconds more
-    /// and allowed to be stale for `window`.
+    /// Whether the client accepts a stored response of this age. The response stays fresh for `fresh_for` seconds,
+    /// and may be served stale for `window` seconds after that.
     pub fn accepts(&self, age: u64, fresh_for: i64, window: u64) -> bool {
         let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
         let in_time = match (self.min_fresh, self.max_stale) {
@@ -83,8 +83,8 @@ impl RequestControl {
         !self.no_cache && self.max_age.is_none_or(|most| age <= most) && in_time
     }
 
-    /// How the request goes on. `window` are the seconds beyond its freshness for which the store takes
-    /// a response for fresh, so that `min-fresh` and `max-stale` mean what the client means.
+    /// Returns the way of the request. The store treats a response as fresh for `window` seconds beyond its
+    /// freshness, so `window` corrects `min-fresh` and `max-stale` to what the client means.
     pub fn way(&self, window: u64) -> ClientDemand {
         if self.only_if_cached {
             ClientDemand::StoreOnly(format!("max-stale={ANY_AGE}"))
@@ -98,7 +98,8 @@ impl RequestControl {
         }
     }
 
-    /// The directives as Envoy's cache filters obey them. `max-age=0` is a hit there within the second.
+    /// Returns the directives in the form that Envoy's cache filter obeys. It sends `no-cache` for `max-age=0`, which
+    /// Envoy answers with a hit within the first second.
     fn towards_store(&self, window: u64) -> String {
         if self.no_cache || self.max_age == Some(0) {
             return "no-cache".to_owned();
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn pragma_counts_where_there_is_no_cache_control() {
-        // RFC 9111, 5.4.
+        // RFC 9111, 5.4: `Pragma` counts only without `Cache-Control`.
         for (cache_control, pragma, expected) in [
             (None, None, false),
             (None, Some("no-cache"), true),

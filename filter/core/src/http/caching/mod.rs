@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How caches are told what to do, and what they tell (RFC 9111, 9211, 9213; CDN-Loop of RFC 8586).
+//! The fields that direct caches, and the fields in which caches report (RFC 9111, 9211, 9213; CDN-Loop of RFC 8586).
 
 pub mod cache_control;
 pub mod cache_name;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cache directives in fields of their own: targeted fields (RFC 9213) and `Surrogate-Control`.
+//! Cache directives in separate fields: targeted fields (RFC 9213) and `Surrogate-Control`.
 
 use crate::http::caching::cache_control::CacheControl;
 use crate::http::syntax::field_value::{FieldValue, NotText};
 
-/// The field of the Edge Architecture Specification, older than RFC 9213 and with a syntax of its own.
+/// Field of the Edge Architecture Specification, which is older than RFC 9213 and has another syntax.
 pub const SURROGATE_CONTROL: &str = "surrogate-control";
 
-/// The directives of the first field of `order` that is present and valid, or `None` if there is none
-/// (RFC 9213, 2.2). `fields` are names, in lower case, and values, their lines joined by commas.
+/// Returns the directives of the first field of `order` that is present and valid, or `None` if none is (RFC 9213,
+/// 2.2). `fields` has the names in lower case, each with the value, its lines joined by commas.
 ///
-/// An empty field counts as absent, and so does one that is no dictionary (2.1), and a `Surrogate-Control` without a
-/// directive for caches.
+/// Three fields count as absent: an empty field, a field that is not a dictionary (2.1), and a `Surrogate-Control`
+/// without a directive for caches.
 ///
 /// # Errors
-/// A field that stands in front of the first valid one is no text: it may forbid what those behind it allow.
+/// A field in front of the first valid one is not text. It may forbid what the later fields allow.
 pub fn directives(
     order: &[String],
     fields: &[(&str, FieldValue<'_>)],
@@ -27,7 +27,7 @@ pub fn directives(
         let said = if text.trim().is_empty() {
             None
         } else if name == SURROGATE_CONTROL {
-            // `content` says what the origin wants done with the response, and nothing of caching.
+            // `content` asks for processing of the response, and has no directive for caches.
             Some(CacheControl::parse_surrogate(text))
                 .filter(|control| *control != CacheControl::default())
         } else {

@@ -5,7 +5,7 @@ use crate::http::conditional::entity_tag::{EntityTag, is_any, tags};
 use crate::http::syntax::date;
 use crate::http::syntax::field_value::FieldValue;
 
-/// The conditions to which a response may be 304 (RFC 9110, 13.1.2 and 13.1.3).
+/// Conditions that a response with status 304 can answer (RFC 9110, 13.1.2 and 13.1.3).
 pub const NOT_MODIFIED: [&str; 2] = ["if-none-match", "if-modified-since"];
 /// Names of the fields, in lower case (RFC 9110, 13.1).
 pub const CONDITIONS: [&str; 5] = [
@@ -16,7 +16,7 @@ pub const CONDITIONS: [&str; 5] = [
     "if-unmodified-since",
 ];
 
-/// The conditions of one request. Several fields of one name are one list.
+/// Conditions of one request. Several fields with the same name are one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     if_match: Option<Vec<u8>>,
@@ -26,7 +26,7 @@ pub struct Conditions {
     if_unmodified_since: Option<Vec<u8>>,
 }
 
-/// What conditions are about: the response as the client would get it.
+/// Validators that conditions are compared with, from the response that the client would get.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Validators<'a> {
     /// `ETag`
@@ -38,7 +38,7 @@ pub struct Validators<'a> {
 }
 
 impl<'a> Validators<'a> {
-    /// Those of a response with these fields. One that is no text is none.
+    /// Returns the validators in these fields. A field that is not text counts as absent.
     pub fn of(
         etag: Option<FieldValue<'a>>,
         last_modified: Option<FieldValue<'a>>,
@@ -53,25 +53,25 @@ impl<'a> Validators<'a> {
     }
 }
 
-/// What a request with conditions gets.
+/// Result of the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The response as it is.
+    /// The response unchanged.
     Send,
-    /// 304
+    /// A response with status 304.
     NotModified,
-    /// 412
+    /// A response with status 412.
     PreconditionFailed,
 }
 
 impl Conditions {
-    /// Takes a field; `false` if it is no condition. `name` in lower case.
+    /// Adds a field; `false` if the field is not a condition. `name` is in lower case.
     pub fn observe(&mut self, name: &str, value: &[u8]) -> bool {
         let field = match name {
             "if-match" => &mut self.if_match,
             "if-modified-since" => &mut self.if_modified_since,
             "if-none-match" => &mut self.if_none_match,
-            // It names no version, and is neither an entity tag nor a date (RFC 9110, 13.1.5).
+            // An empty value names no version: it is neither an entity tag nor a date (RFC 9110, 13.1.5).
             "if-range" if value.trim_ascii().is_empty() => return true,
             "if-range" => &mut self.if_range,
             "if-unmodified-since" => &mut self.if_unmodified_since,
@@ -81,17 +81,17 @@ impl Conditions {
         true
     }
 
-    /// Whether the client has a response of its own, which may be as good.
+    /// Whether the client has a copy, which may be current.
     pub fn may_be_unchanged(&self) -> bool {
         self.if_none_match.is_some() || self.if_modified_since.is_some()
     }
 
-    /// Whether the answer may be 304 or 412, without the object.
+    /// Whether the response may be a 304 or a 412, without the object.
     pub fn may_be_bodiless(&self) -> bool {
         self.may_be_unchanged() || self.if_match.is_some() || self.if_unmodified_since.is_some()
     }
 
-    /// The fields, for a request that takes them along.
+    /// Returns the fields, for a request that is sent with them.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let values = [
             &self.if_match,
@@ -106,8 +106,8 @@ impl Conditions {
             .filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 
-    /// Evaluates them in the order of RFC 9110, 13.2.2. Meant for responses of class 2xx: with any
-    /// other, conditions are ignored (13.2.1).
+    /// Evaluates the conditions in the order of RFC 9110, 13.2.2. The caller passes only responses of class 2xx,
+    /// because conditions are ignored with other responses (13.2.1).
     pub fn evaluate(&self, current: &Validators<'_>) -> Outcome {
         if !self.holds_match(current) {
             Outcome::PreconditionFailed
@@ -118,7 +118,7 @@ impl Conditions {
         }
     }
 
-    /// Steps 1 and 2: `If-Match`, or else `If-Unmodified-Since`.
+    /// Evaluates steps 1 and 2: `If-Match`, or else `If-Unmodified-Since`.
     fn holds_match(&self, current: &Validators<'_>) -> bool {
         if let Some(list) = &self.if_match {
             return lists(list, current.etag, EntityTag::is_strongly);
@@ -128,8 +128,8 @@ impl Conditions {
         !matches!((modified, since), (Some(modified), Some(since)) if modified > since)
     }
 
-    /// Steps 3 and 4: `If-None-Match`, or else `If-Modified-Since`. Without `Last-Modified` a response
-    /// is as old as its `Date` says (RFC 9111, 4.3.2).
+    /// Evaluates steps 3 and 4: `If-None-Match`, or else `If-Modified-Since`. If the response has no `Last-Modified`,
+    /// its `Date` is used (RFC 9111, 4.3.2).
     fn is_unmodified(&self, current: &Validators<'_>) -> bool {
         if let Some(list) = &self.if_none_match {
             return lists(list, current.etag, EntityTag::is_weakly);
@@ -142,13 +142,13 @@ impl Conditions {
         )
     }
 
-    /// Whether there is an `If-Range`.
+    /// Whether the request has an `If-Range`.
     pub const fn has_if_range(&self) -> bool {
         self.if_range.is_some()
     }
 
-    /// Step 5: whether a part may be sent, as `If-Range` (RFC 9110, 13.1.5) does not forbid it. A date
-    /// must be that of the response and be known to be a strong validator (8.8.2.2).
+    /// Evaluates step 5: whether `If-Range` (RFC 9110, 13.1.5) allows a part to be sent. A date must be equal to the
+    /// response's `Last-Modified`, which must be a strong validator (8.8.2.2).
     pub fn allow_range(&self, current: &Validators<'_>) -> bool {
         let Some(wanted) = self.if_range.as_deref() else {
             return true;
@@ -169,7 +169,7 @@ impl Conditions {
     }
 }
 
-/// Adds a line to a field: several lines of one name are one list.
+/// Appends a line to a field, because several lines with the same name are one list.
 pub(super) fn append_line(field: &mut Option<Vec<u8>>, line: &[u8]) {
     match field {
         Some(lines) => {
@@ -180,12 +180,12 @@ pub(super) fn append_line(field: &mut Option<Vec<u8>>, line: &[u8]) {
     }
 }
 
-/// The date in a condition. One that is none makes the condition void (RFC 9110, 13.1.3).
+/// Returns the date in a condition. A value that is not a date makes the condition void (RFC 9110, 13.1.3).
 fn date_in(field: Option<&[u8]>) -> Option<i64> {
     date::of(FieldValue::new(field?))
 }
 
-/// Whether a list names what there is. One that is no text names nothing.
+/// Whether a list names the current response. A list that is not text names no response.
 fn lists<'a>(
     list: &'a [u8],
     current: Option<&'a str>,
@@ -209,13 +209,13 @@ mod tests {
     const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const AFTER: &str = "Sunday, 06-Nov-94 08:49:38 GMT";
 
-    /// An object with strong validators.
+    /// Returns the validators of an object, which are strong.
     const STRONG: Validators<'_> = Validators {
         etag: Some(r#""v1""#),
         last_modified: Some(MODIFIED),
         date: Some("Sun, 06 Nov 1994 09:00:00 GMT"),
     };
-    /// As compressed on the way: its tag is weak.
+    /// Returns the validators of an object that was compressed on the way: the tag is weak.
     const WEAK: Validators<'_> = Validators {
         etag: Some(r#"W/"v1""#),
         ..STRONG
@@ -270,7 +270,7 @@ mod tests {
             ("if-modified-since", AFTER, STRONG, NotModified),
             ("if-modified-since", BEFORE, STRONG, Send),
             ("if-modified-since", "yesterday", STRONG, Send),
-            // Without Last-Modified it is as old as its Date.
+            // Without Last-Modified, the Date is used.
             ("if-modified-since", AFTER, UNDATED, Send),
             (
                 "if-modified-since",
@@ -320,7 +320,7 @@ mod tests {
                 &[("if-match", r#""v0""#), ("if-unmodified-since", AFTER)],
                 PreconditionFailed,
             ),
-            // 412 comes before 304.
+            // 412 wins over 304.
             (
                 &[("if-match", r#""v0""#), ("if-none-match", r#""v1""#)],
                 PreconditionFailed,
@@ -333,7 +333,7 @@ mod tests {
                 &[("if-match", r#""v1""#), ("if-none-match", r#""v1""#)],
                 NotModified,
             ),
-            // Lists may come in several fields.
+            // A list may be split over several fields.
             (
                 &[("if-none-match", r#""v0""#), ("if-none-match", r#""v1""#)],
                 NotModified,
@@ -364,7 +364,8 @@ mod tests {
             (AFTER, STRONG, false),
             (BEFORE, STRONG, false),
             (MODIFIED, UNDATED, false),
-            // Modified in the second in which it was sent: it may have changed again since.
+            // Modified in the second in which the response was sent, so the object may have changed again in that
+            // second.
             (MODIFIED, fresh, false),
         ] {
             let found = conditions(&[("if-range", value)]).allow_range(&current);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client asks for beyond the object itself: preconditions and a range. Both are set aside
-//! while the whole object is looked up or fetched, and decide what is made of it.
+//! The parts of a request that ask for more than the object: preconditions and a range. Both are set aside while the
+//! whole object is looked up or fetched. They then decide how it is delivered.
 
 use crate::http::conditional::conditions::{
     CONDITIONS, Conditions, Outcome, Validators, append_line,
@@ -8,54 +8,54 @@ use crate::http::conditional::conditions::{
 use crate::http::conditional::range::{ByteRange, Part, Slice};
 use crate::http::syntax::field_value::FieldValue;
 
-/// The conditions and the range of one request.
+/// Conditions and range of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     conditions: Conditions,
     range: Option<Vec<u8>>,
 }
 
-/// A response that stands for a whole object.
+/// Response that represents a whole object.
 #[derive(Clone, Copy, Debug)]
 pub struct WholeResponse<'a> {
-    /// Its status.
+    /// Status of the response.
     pub status: u16,
-    /// Its validators.
+    /// Validators of the response.
     pub validators: Validators<'a>,
-    /// The length of its body in bytes, if it is known.
+    /// Length of the body in bytes, if it is known.
     pub length: Option<u64>,
 }
 
-/// What the client gets.
+/// Response that the client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The response as it is.
+    /// The response unchanged.
     Whole,
-    /// 206
+    /// A response with status 206.
     Part {
-        /// What of the body.
+        /// Part of the body.
         slice: Slice,
-        /// Of how many bytes.
+        /// Length of the whole body in bytes.
         length: u64,
     },
-    /// 304
+    /// A response with status 304.
     NotModified,
-    /// 412
+    /// A response with status 412.
     PreconditionFailed,
-    /// 416
+    /// A response with status 416.
     Unsatisfiable {
-        /// The length of the whole body.
+        /// Length of the whole body in bytes.
         length: u64,
     },
 }
 
 impl Demand {
-    /// Whether a header makes a demand; `name` in lower case.
+    /// Whether a header belongs to the demand; `name` is in lower case.
     pub fn concerns(name: &[u8]) -> bool {
         name == b"range" || CONDITIONS.iter().any(|known| name == known.as_bytes())
     }
 
-    /// Takes a header; `name` in lower case.
+    /// Adds a header; `name` is in lower case.
     pub fn observe(&mut self, name: &str, value: &[u8]) {
         if name == "range" {
             append_line(&mut self.range, value);
@@ -64,34 +64,35 @@ impl Demand {
         }
     }
 
-    /// The headers, for a request that goes around the store.
+    /// Returns the headers, for a request that is sent around the store.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let range = self.range.as_deref().map(|range| ("range", range));
         self.conditions.fields().chain(range)
     }
 
-    /// The one range of bytes that it asks for, if it does. What is no text is no range.
+    /// Returns the range, if the request asks for exactly one range of bytes. A value that is not text is not a
+    /// range.
     pub fn range(&self) -> Option<ByteRange> {
         let range = FieldValue::new(self.range.as_deref()?);
         ByteRange::parse(range.text().ok()?)
     }
 
-    /// Whether it asks for one range of bytes.
+    /// Whether the request asks for exactly one range of bytes.
     pub fn is_for_part(&self) -> bool {
         self.range().is_some()
     }
 
-    /// Whether it asks for a range of one version only (`If-Range`).
+    /// Whether the request asks for a range of one version only (`If-Range`).
     pub fn has_if_range(&self) -> bool {
         self.conditions.has_if_range()
     }
 
-    /// Whether it asks for all that follows a position.
+    /// Whether the request asks for all bytes from a position to the end.
     pub fn reads_to_the_end(&self) -> bool {
         matches!(self.range(), Some(ByteRange::From { last: None, .. }))
     }
 
-    /// How many bytes of an object of `length` its range leaves out.
+    /// Number of bytes of an object of `length` that the range leaves out.
     pub fn leaves_out(&self, length: u64) -> u64 {
         match self.range().map(|range| range.of(length)) {
             None | Some(Part::Whole) => 0,
@@ -100,18 +101,18 @@ impl Demand {
         }
     }
 
-    /// Whether its client has the object, and asks whether it has changed.
+    /// Whether the client has a copy and asks whether the object has changed.
     pub fn may_be_unchanged(&self) -> bool {
         self.conditions.may_be_unchanged()
     }
 
-    /// Whether its answer may be 304 or 412, without the object.
+    /// Whether the response may be a 304 or a 412, without the object.
     pub fn may_be_bodiless(&self) -> bool {
         self.conditions.may_be_bodiless()
     }
 
-    /// What to make of a response. Conditions are about responses that succeed (RFC 9110, 13.2.1), and
-    /// a range is cut out of a 200 to GET only (14.2).
+    /// Decides how a response is delivered. Conditions apply only to responses of class 2xx (RFC 9110, 13.2.1). A
+    /// range applies only to a 200 to GET (14.2).
     pub fn delivery(&self, candidate: &WholeResponse<'_>, head: bool) -> Delivery {
         if !(200..300).contains(&candidate.status) {
             return Delivery::Whole;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entity tags (RFC 9110, 8.8.3) and the lists of them that conditions carry.
 
-/// An entity tag.
+/// Entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
-    /// Whether it stands for more than one sequence of bytes.
+    /// Whether the tag may stand for more than one sequence of bytes.
     pub weak: bool,
-    /// What is compared, with its quotes.
+    /// Text that is compared, with its quotes.
     opaque: &'a str,
 }
 
 impl<'a> EntityTag<'a> {
-    /// Reads a whole field value. A tag without quotes, which some servers send and clients repeat,
-    /// counts as weak; `None` for what is no tag at all.
+    /// Reads a whole field value. A tag without quotes, which some servers send and clients repeat, counts as weak;
+    /// `None` if the value is not a tag.
     pub fn parse(value: &'a str) -> Option<Self> {
         let (tag, rest) = Self::split_first(value.trim_matches(OPTIONAL_SPACE))?;
         rest.is_empty().then_some(tag)
     }
 
-    /// The tag at the start of `text`, and what follows it.
+    /// Returns the tag at the start of `text`, and the text behind it.
     fn split_first(text: &'a str) -> Option<(Self, &'a str)> {
         let (weak, tag) = match text.strip_prefix("W/") {
             Some(tag) => (true, tag),
@@ -35,25 +35,25 @@ impl<'a> EntityTag<'a> {
         (!opaque.is_empty()).then_some((bare, rest))
     }
 
-    /// The tag without the content coding that compressors of some servers put to its end.
+    /// Returns the tag without the content coding that the compressors of some servers append.
     #[must_use]
     pub fn without_coding(self) -> Self {
         const ENDS: [&str; 4] = ["--gzip", "-gzip", "-br", "-zstd"];
         let inner = self.opaque.strip_suffix('"').unwrap_or(self.opaque);
         let shorter = ENDS.iter().find_map(|end| inner.strip_suffix(end));
         Self {
-            // Without the quote at its end in each case, so that both sides of a comparison are alike.
+            // The closing quote is removed in each case, so that both sides of a comparison have the same form.
             opaque: shorter.unwrap_or(inner),
             ..self
         }
     }
 
-    /// Strong comparison (RFC 9110, 8.8.3.2): both stand for the same bytes.
+    /// Strong comparison (RFC 9110, 8.8.3.2): both tags stand for the same bytes.
     pub fn is_strongly(self, other: Self) -> bool {
         !self.weak && !other.weak && self.opaque == other.opaque
     }
 
-    /// Weak comparison (RFC 9110, 8.8.3.2): one may stand in for the other.
+    /// Weak comparison (RFC 9110, 8.8.3.2): one response may replace the other.
     pub fn is_weakly(self, other: Self) -> bool {
         self.opaque == other.opaque
     }
@@ -61,7 +61,7 @@ impl<'a> EntityTag<'a> {
 
 const OPTIONAL_SPACE: [char; 2] = [' ', '\t'];
 
-/// The tags of an `If-Match` or `If-None-Match`, up to the first that is malformed.
+/// Iterates over the tags of an `If-Match` or `If-None-Match`, up to the first malformed one.
 pub fn tags(list: &str) -> impl Iterator<Item = EntityTag<'_>> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -75,7 +75,7 @@ pub fn tags(list: &str) -> impl Iterator<Item = EntityTag<'_>> {
     })
 }
 
-/// Whether such a list is `*`: whatever there is.
+/// Whether the list of an `If-Match` or `If-None-Match` is `*`, which matches any response.
 pub fn is_any(list: &str) -> bool {
     list.trim_matches(OPTIONAL_SPACE) == "*"
 }

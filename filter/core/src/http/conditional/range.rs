@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Byte ranges (RFC 9110, 14): what a client asks for, and which bytes of a passing body that is.
+//! Byte ranges (RFC 9110, 14): the range that a client asks for, and the bytes of a passing body that it selects.
 
 use std::ops::Range;
 
-/// One range of a `Range` field.
+/// Single range of a `Range` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteRange {
-    /// `first-last` and `first-`, positions of bytes.
+    /// `first-last` or `first-`, positions of bytes.
     From {
-        /// The first byte wanted.
+        /// Position of the first byte.
         first: u64,
-        /// The last byte wanted, if that is not the last there is.
+        /// Position of the last byte; `None` for the end of the body.
         last: Option<u64>,
     },
-    /// `-length`: so many bytes at the end.
+    /// `-length`, the last bytes of the body.
     Suffix {
-        /// How many.
+        /// Number of bytes.
         length: u64,
     },
 }
 
-/// What a range is of a body whose length is known.
+/// Part of a body of known length that a range selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It cannot be told as a part: the last bytes of nothing.
+    /// The whole body, because a part cannot be expressed: the last bytes of an empty body.
     Whole,
-    /// These bytes.
+    /// Bytes that the body has.
     Slice(Slice),
-    /// None of it.
+    /// None of the body.
     Unsatisfiable,
 }
 
-/// A part of a body, at least one byte.
+/// Part of a body with at least one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     first: u64,
@@ -39,8 +39,8 @@ pub struct Slice {
 }
 
 impl ByteRange {
-    /// Reads a field value; `None` for whatever is answered with the whole: another unit, several ranges,
-    /// anything malformed (RFC 9110, 14.2).
+    /// Reads a field value; `None` if the client gets the whole body: for another unit, several ranges, or a
+    /// malformed value (RFC 9110, 14.2).
     pub fn parse(value: &str) -> Option<Self> {
         let (unit, set) = value.trim().split_once('=')?;
         if !unit.eq_ignore_ascii_case("bytes") {
@@ -72,7 +72,7 @@ impl ByteRange {
         }
     }
 
-    /// Which part of a body of `length` bytes it is.
+    /// Returns the part that the range selects of a body of `length` bytes.
     pub fn of(self, length: u64) -> Part {
         let end = length.checked_sub(1);
         match (self, end) {
@@ -91,42 +91,42 @@ impl ByteRange {
     }
 }
 
-/// Digits; numbers that are too large lie behind the end of everything.
+/// Parses digits. A number that is too large becomes a position behind the end of every body.
 fn position(digits: &str) -> Option<u64> {
     let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     number.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
 impl Slice {
-    /// These bytes of a whole `body`.
+    /// Returns these bytes of a whole `body`.
     pub fn cut_from(self, body: &[u8]) -> &[u8] {
         let position = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let end = position(self.last).saturating_add(1).min(body.len());
         body.get(position(self.first)..end).unwrap_or_default()
     }
 
-    /// The position of its first byte.
+    /// Position of the first byte.
     pub const fn first(self) -> u64 {
         self.first
     }
 
-    /// How many bytes it has.
+    /// Number of bytes.
     pub const fn length(self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// The value of `Content-Range` for a body of `length` bytes.
+    /// Returns the value of `Content-Range` for a body of `length` bytes.
     pub fn content_range(self, length: u64) -> String {
         format!("bytes {}-{}/{length}", self.first, self.last)
     }
 }
 
-/// The value of `Content-Range` of a 416 for a body of `length` bytes.
+/// Returns the value of `Content-Range` for a 416, for a body of `length` bytes.
 pub fn unsatisfied_range(length: u64) -> String {
     format!("bytes */{length}")
 }
 
-/// Cuts a slice out of a body that passes in pieces.
+/// Cuts a slice out of a body that is received in pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Slicer {
     slice: Slice,
@@ -134,12 +134,12 @@ pub struct Slicer {
 }
 
 impl Slicer {
-    /// For a body of which nothing has passed.
+    /// Creates a slicer at the start of a body.
     pub const fn new(slice: Slice) -> Self {
         Self { slice, passed: 0 }
     }
 
-    /// Which bytes to keep of the next piece, of `size` bytes.
+    /// Returns the bytes to keep of the next piece, which has `size` bytes.
     pub fn keep(&mut self, size: usize) -> Range<usize> {
         let within = |position: u64| {
             let offset = position.saturating_sub(self.passed);
@@ -160,7 +160,7 @@ mod tests {
         Part::Slice(Slice { first, last })
     }
 
-    /// The field value that asks for a range.
+    /// Returns the field value that asks for a range.
     fn asking_for(range: ByteRange) -> String {
         match range {
             ByteRange::From { first, last: None } => format!("bytes={first}-"),

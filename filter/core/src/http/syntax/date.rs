@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::http::syntax::field_value::FieldValue;
 
-/// The last second of the year 9999, the last that has four digits.
+/// Last second of the year 9999, the last year with four digits.
 const LAST: i64 = 253_402_300_799;
-/// Seconds from a date of the years 1970 to 1999 to the same date a hundred years later.
+/// Seconds from a date in the years 1970 to 1999 to the same date a hundred years later.
 const CENTURY: i64 = 36_525 * 86_400;
-/// In the formats of RFC 5322 and asctime.
+/// Weekdays in the formats of RFC 5322 and asctime.
 const SHORT_WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-/// In the format of RFC 850.
+/// Weekdays in the format of RFC 850.
 const LONG_WEEKDAYS: [&str; 7] = [
     "Monday",
     "Tuesday",
@@ -22,32 +22,32 @@ const LONG_WEEKDAYS: [&str; 7] = [
     "Sunday",
 ];
 
-/// Writes an IMF-fixdate; what lies before 1970 or after 9999 becomes the nearest date between.
+/// Writes an IMF-fixdate. A time before 1970 or after 9999 is replaced by the nearest one in this range.
 pub fn format(unix_seconds: i64) -> String {
     let seconds = u64::try_from(unix_seconds.clamp(0, LAST)).unwrap_or_default();
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 /// Reads any of the three formats that a recipient must accept; `None` for anything else. The case of letters and the
-/// name of the weekday make no difference (RFC 9111, 4.2).
+/// name of the weekday are ignored (RFC 9111, 4.2).
 ///
-/// The two digits of a year in RFC 850's format are one of 1970 to 2069.
+/// A year with two digits, in the format of RFC 850, is one of 1970 to 2069.
 pub fn parse(text: &str) -> Option<i64> {
     let text = text.trim();
     read(text).or_else(|| read_tolerantly(text))
 }
 
-/// The date that a field says; `None` for anything else, which counts as no such field (RFC 9110, 8.8.2, 13.1.3).
+/// Returns the date in a field; `None` for any other value. Such a field counts as absent (RFC 9110, 8.8.2, 13.1.3).
 pub fn of(value: FieldValue<'_>) -> Option<i64> {
     parse(value.text().ok()?)
 }
 
-/// The same as [`parse`] at `now`, in seconds since 1970: two digits of a year are the latest year that ends with them and is at most
-/// 50 years ahead (RFC 9110, 5.6.7).
+/// Reads a date as [`parse`] does, at the time `now` in seconds since 1970. A year with two digits is the latest year
+/// with these digits that is at most 50 years ahead (RFC 9110, 5.6.7).
 pub fn parse_at(text: &str, now: i64) -> Option<i64> {
     let date = parse(text)?;
     let later = date.saturating_add(CENTURY);
-    // RFC 850's format alone has dashes.
+    // Only the format of RFC 850 has hyphens.
     let is_later = text.contains('-') && later <= now.saturating_add(CENTURY / 2);
     Some(if is_later { later } else { date })
 }
@@ -57,8 +57,8 @@ fn read(text: &str) -> Option<i64> {
     i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
 }
 
-/// Reads a date whose letters may have any case, and whose weekday may be any. The date has one weekday, so at most one
-/// name makes it valid.
+/// Reads a date with letters in any case and with any weekday. A date has one weekday, so at most one of the names
+/// makes it valid.
 fn read_tolerantly(text: &str) -> Option<i64> {
     let (weekday, rest) = text.split_at_checked(text.find([',', ' '])?)?;
     let names = [SHORT_WEEKDAYS, LONG_WEEKDAYS]
@@ -68,7 +68,7 @@ fn read_tolerantly(text: &str) -> Option<i64> {
     names.iter().find_map(|name| read(&format!("{name}{rest}")))
 }
 
-/// The text with the case that months and the zone have.
+/// Returns the text with months and the zone in their usual case.
 fn capitalized(text: &str) -> String {
     let mut capitalized = String::with_capacity(text.len());
     for letter in text.chars() {

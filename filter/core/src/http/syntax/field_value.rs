@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The value of a header field. A sender may put any byte into it but NUL and the ends of lines (RFC 9110, 5.5), so that it
-//! is bytes. It is text only where a grammar reads it, and that may fail.
+//! The value of a header field. A sender may put any byte into a value except NUL and line ends (RFC 9110, 5.5), so a
+//! value is bytes. Reading it as text for a grammar may fail.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// The value of a header field, as it came.
+/// Value of a header field, as received.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FieldValue<'a>(&'a [u8]);
 
-/// A field value is no text in UTF-8, so that no grammar can read it.
+/// Error for a field value that is not UTF-8, so that no grammar can read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotText;
 
 impl<'a> FieldValue<'a> {
-    /// The value with these bytes.
+    /// Creates a value with these bytes.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub const fn bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Its text, for a grammar.
+    /// Returns the text, for a grammar.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not UTF-8.
     pub fn text(self) -> Result<&'a str, NotText> {
         std::str::from_utf8(self.0).map_err(|_| NotText)
     }
 
-    /// The number that it is; `None` if it is anything else.
+    /// Returns the value as a number; `None` if it is not one.
     pub fn number<N: FromStr>(self) -> Option<N> {
         self.text().ok()?.parse().ok()
     }
 
-    /// The members of a list (RFC 9110, 5.6.1), without the white space around them. Each is read by itself, so that one
-    /// which is no text takes none of the others along.
+    /// Iterates over the members of a list (RFC 9110, 5.6.1), without the white space around them. Each member is
+    /// read separately, so a member that is not text does not spoil the others.
     pub fn members(self) -> impl Iterator<Item = Result<&'a str, NotText>> {
         let members = self.0.split(|byte| *byte == b',');
         members.map(|member| Self(member.trim_ascii()).text())
@@ -76,7 +76,7 @@ impl PartialEq<&str> for FieldValue<'_> {
     }
 }
 
-/// Writes it for a log: what is not printable is escaped.
+/// Writes the value for a log, with bytes that are not printable escaped.
 impl fmt::Display for FieldValue<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.escape_ascii().fmt(formatter)
@@ -89,12 +89,12 @@ impl fmt::Debug for FieldValue<'_> {
     }
 }
 
-/// The values of all lines of one name, with commas between them (RFC 9110, 5.3).
+/// Values of all lines with one name, with commas between them (RFC 9110, 5.3).
 #[derive(Clone, PartialEq, Eq)]
 pub struct JoinedValue<'a>(Cow<'a, [u8]>);
 
 impl<'a> JoinedValue<'a> {
-    /// Joins the lines; `None` if there is none.
+    /// Joins the lines; `None` if there are none.
     pub fn of(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let mut joined = Cow::Borrowed(lines.next()?);
         for line in lines {
@@ -105,12 +105,12 @@ impl<'a> JoinedValue<'a> {
         Some(Self(joined))
     }
 
-    /// All of it, as one value.
+    /// Returns the joined lines as one value.
     pub fn value(&self) -> FieldValue<'_> {
         FieldValue(&self.0)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn into_bytes(self) -> Cow<'a, [u8]> {
         self.0
     }

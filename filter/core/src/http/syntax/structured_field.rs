@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dictionaries of structured fields (RFC 9651, 4.2.2), as far as cache directives need them: all of
-//! the syntax is checked, but only booleans and integers are told apart from the rest. And lists of strings (4.2.1), as
-//! cache groups are.
+//! Dictionaries of structured fields (RFC 9651, 4.2.2) for cache directives, and lists of strings (4.2.1) for cache
+//! groups. The whole syntax of dictionaries is checked, but only booleans and integers are distinguished from other
+//! types.
 
-/// What a member of a dictionary says.
+/// Value of a member of a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DictionaryMember {
     /// `name`, `name=?1` or `name=?0`.
     Boolean(bool),
     /// `name=60`.
     Integer(i64),
-    /// Anything else: a string, a token, a list, …
+    /// Any other type: a string, a token, a list, …
     Other,
 }
 
-/// The members of a dictionary in the order of their first appearance, each with its last value.
-/// Parameters are checked and dropped. `None` if `text` is no dictionary.
+/// Returns the members of a dictionary in the order of their first appearance, each with its last value. Parameters
+/// are checked and dropped. `None` if `text` is not a dictionary.
 pub fn parse(text: &str) -> Option<Vec<(&str, DictionaryMember)>> {
     let mut members: Vec<(&str, DictionaryMember)> = Vec::new();
     each_member(text, |input| {
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Option<Vec<(&str, DictionaryMember)>> {
     Some(members)
 }
 
-/// The members of a list of strings. Parameters are checked and dropped. `None` if `text` is no such list.
+/// Returns the members of a list of strings. Parameters are checked and dropped. `None` if `text` is not such a list.
 pub fn strings(text: &str) -> Option<Vec<String>> {
     let mut members = Vec::new();
     each_member(text, |input| {
@@ -43,7 +43,7 @@ pub fn strings(text: &str) -> Option<Vec<String>> {
     Some(members)
 }
 
-/// Reads the members of a list or dictionary, each up to its parameters by `read`.
+/// Reads the members of a list or dictionary. `read` reads each member up to its parameters.
 fn each_member<'a>(
     text: &'a str,
     mut read: impl FnMut(&mut FieldInput<'a>) -> Option<()>,
@@ -80,7 +80,7 @@ impl<'a> FieldInput<'a> {
         self.run_of(|byte| bytes.contains(&byte));
     }
 
-    /// The next `length` bytes, which must be ASCII.
+    /// Takes the next `length` bytes, which must be ASCII.
     fn run(&mut self, length: usize) -> &'a str {
         let (run, rest) = self
             .rest
@@ -95,7 +95,7 @@ impl<'a> FieldInput<'a> {
         self.run(length)
     }
 
-    /// RFC 9651, 4.2.3.3.
+    /// Takes a key (RFC 9651, 4.2.3.3).
     fn key(&mut self) -> Option<&'a str> {
         matches!(self.peek()?, b'a'..=b'z' | b'*').then(|| {
             self.run_of(
@@ -112,7 +112,7 @@ impl<'a> FieldInput<'a> {
         }
     }
 
-    /// RFC 9651, 4.2.1.2, after the opening parenthesis.
+    /// Takes an inner list (RFC 9651, 4.2.1.2) behind its opening parenthesis.
     fn inner_list(&mut self) -> Option<()> {
         loop {
             self.skip(b" ");
@@ -127,7 +127,7 @@ impl<'a> FieldInput<'a> {
         }
     }
 
-    /// Passes on to the next member of a list or dictionary; true if there is none. `None` if something else follows.
+    /// Skips to the next member of a list or dictionary; true at the end. `None` if something else follows.
     fn is_last(&mut self) -> Option<bool> {
         self.skip(b" \t");
         if self.rest.is_empty() {
@@ -196,7 +196,7 @@ impl<'a> FieldInput<'a> {
         }
     }
 
-    /// What a string says, without its quotes and escapes.
+    /// Takes a string and returns its text, without quotes and escapes.
     fn text(&mut self) -> Option<String> {
         let quoted = self.rest;
         if self.peek()? != b'"' {
@@ -241,7 +241,7 @@ impl<'a> FieldInput<'a> {
         matches!(self.number()?, DictionaryMember::Integer(_)).then_some(DictionaryMember::Other)
     }
 
-    /// RFC 9651, 4.2.10; what its escapes decode to is not looked at.
+    /// Takes a display string (RFC 9651, 4.2.10). The decoded bytes of its escapes are not checked.
     fn display_string(&mut self) -> Option<DictionaryMember> {
         self.take(b'%');
         if !self.take(b'"') {

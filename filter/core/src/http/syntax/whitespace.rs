@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! White space in the values of header fields (RFC 9110, 5.6.3).
 
-/// The value as AWS's Signature Version 4 signs it: without white space at its ends, and with one space for each run of
-/// white space inside. `None` if it has that form.
+/// Returns the value as AWS's Signature Version 4 signs it: without white space at its ends, and with one space for
+/// each run of white space inside. `None` if the value has this form already.
 pub fn collapsed(value: &[u8]) -> Option<Vec<u8>> {
     let is_white = |byte: &u8| matches!(byte, b' ' | b'\t');
     let words = value.split(is_white).filter(|word| !word.is_empty());

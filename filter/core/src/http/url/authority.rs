@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The authority of a request: one spelling of each, and nothing that is not `host[:port]`.
+//! The authority of a request, in one canonical spelling. Anything but `host[:port]` is rejected.
 
 use std::io::Write as _;
 use std::net::Ipv6Addr;
@@ -9,9 +9,9 @@ use crate::http::url::rejection::Rejection;
 /// Longest host name (RFC 1035, 2.3.4).
 const MAX_HOST_BYTES: usize = 255;
 
-/// Appends the canonical spelling of `raw`: in lower case, without a trailing dot, without a port
-/// that `scheme` implies (RFC 3986, 6.2.2.1 and 6.2.3). Names are letters, digits, `-`, `_` and
-/// `.`: no user, no escapes.
+/// Appends the canonical spelling of `raw`: in lower case, without a trailing dot, and without a port that `scheme`
+/// implies (RFC 3986, 6.2.2.1 and 6.2.3). A name has letters, digits, `-`, `_` and `.` only, so user information and
+/// escapes are rejected.
 pub(crate) fn append_authority(
     out: &mut Vec<u8>,
     raw: &[u8],
@@ -56,7 +56,7 @@ fn append_port(out: &mut Vec<u8>, port: &[u8], scheme: Option<&str>) -> Result<(
     if port.is_empty() {
         return Ok(());
     }
-    // The standard library would take a sign.
+    // The standard library accepts a sign.
     let is_number = port.iter().all(u8::is_ascii_digit);
     let number = std::str::from_utf8(port).ok().filter(|_| is_number);
     let number: Option<u16> = number.and_then(|digits| digits.parse().ok());
@@ -65,7 +65,7 @@ fn append_port(out: &mut Vec<u8>, port: &[u8], scheme: Option<&str>) -> Result<(
         (0, _) => Err(Rejection::Authority),
         (80, Some("http")) | (443, Some("https")) => Ok(()),
         _ => {
-            // Without the standard library's formatting, which each request would pay for.
+            // Formatting by the standard library would cost more on each request.
             out.push(b':');
             out.extend(port.iter().skip_while(|&&digit| digit == b'0'));
             Ok(())
@@ -163,7 +163,7 @@ mod tests {
             ("two trailing dots", "example.com.."),
             ("leading dot", ".example.com"),
             ("empty label", "example..com"),
-            // Envoy's configuration has a host of this name for the filter's own requests.
+            // A host in Envoy's configuration has this name, for the filter's own requests.
             ("sign", "next+turn"),
             ("user", "user@example.com"),
             ("user and password", "user:secret@example.com"),

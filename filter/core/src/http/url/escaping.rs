@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Percent-escapes and dot segments of a path, byte by byte: what is decoded, what is kept, what is
-//! refused.
+//! Percent-escapes and dot segments of a path, byte by byte: the escapes that are decoded, kept or rejected.
 //!
-//! A path is written segment by segment into the output, each as `/segment` in its final spelling,
-//! so that a dot segment is recognised however it was spelled and taking back the last segment is a
-//! truncation. In the output `%` stands only before two upper-case hexadecimal digits, and `/` only
-//! between segments.
+//! A path is written segment by segment into the output, each as `/segment` in its final spelling. So a dot segment
+//! is recognized in any spelling, and removing the last segment is a truncation. In the output, `%` occurs only in
+//! front of two upper-case hexadecimal digits, and `/` only between segments.
 
 use crate::http::url::rejection::Rejection;
 
-/// Which escapes are undone.
+/// Kind of escapes that are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escaping {
-    /// All of them, once; then every byte but the unreserved ones and `/` is encoded, as S3 signs
-    /// it. The decoded bytes are an object key, so `%2F` is refused and the key must be UTF-8.
+    /// All escapes, once. Then every byte except the unreserved ones and `/` is encoded, as S3 signs it. The decoded
+    /// bytes are an object key, so `%2F` is rejected and the key must be UTF-8.
     Strict,
-    /// Only those of unreserved bytes, the one change that RFC 3986, 6.2.2 allows for any origin.
-    /// The rest stays as it came, in upper case. Bytes that no URI may contain, and that parsers
-    /// disagree about, are encoded: `\` and everything beyond ASCII.
+    /// Escapes of unreserved bytes only, the one change that RFC 3986, 6.2.2 allows for any origin. Other escapes are
+    /// kept, with digits in upper case. `\` and bytes beyond ASCII are encoded, because a URI must not contain them
+    /// and parsers disagree about them.
     Unreserved,
 }
 
-/// RFC 3986, 2.3.
+/// Whether a byte is unreserved (RFC 3986, 2.3).
 pub(crate) fn is_unreserved(byte: u8) -> bool {
     matches!(byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~')
 }
 
-/// What must not appear raw anywhere in a request target.
+/// Rejects a byte that must not appear raw in a request target.
 pub(crate) fn check_raw(byte: u8) -> Result<(), Rejection> {
     match byte {
         0..=b' ' | 0x7f => Err(Rejection::ControlByte),
@@ -56,15 +54,15 @@ pub(crate) fn push_strict(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-/// An object key, or the beginning of one, as it is spelled in a path towards S3.
+/// Returns an object key, or the beginning of one, in the spelling of a path towards S3.
 pub fn escape_key(key: &str) -> String {
     let mut escaped = Vec::with_capacity(key.len());
     key.bytes().for_each(|byte| push_strict(&mut escaped, byte));
     String::from_utf8(escaped).unwrap_or_default()
 }
 
-/// Appends part of a path in its canonical spelling, however it is spelled; `None` for an escape that
-/// is broken, or of what no path contains.
+/// Appends part of a path in its canonical spelling; `None` for a broken escape, or for an escape of a byte that a
+/// path cannot contain.
 pub(crate) fn append_literal(out: &mut Vec<u8>, part: &[u8], escaping: Escaping) -> Option<()> {
     let mut rest = part;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -86,7 +84,7 @@ pub(crate) fn append_literal(out: &mut Vec<u8>, part: &[u8], escaping: Escaping)
     Some(())
 }
 
-/// The byte that an escape stands for; `rest` starts after the `%`.
+/// Decodes an escape; `rest` starts after the `%`.
 pub(crate) fn split_escape(rest: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     match rest {
@@ -95,7 +93,7 @@ pub(crate) fn split_escape(rest: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// The bytes that a text stands for; a broken escape stands for itself.
+/// Decodes the escapes of a text. A broken escape is kept unchanged.
 pub(crate) fn unescaped(text: &[u8]) -> impl Iterator<Item = u8> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -107,7 +105,7 @@ pub(crate) fn unescaped(text: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Whether bytes are UTF-8, without a buffer for all of them.
+/// Whether bytes are UTF-8. The check needs no buffer for all of them.
 fn are_utf8(mut bytes: impl Iterator<Item = u8>) -> bool {
     while let Some(lead) = bytes.next() {
         if lead.is_ascii() {
@@ -127,19 +125,19 @@ fn are_utf8(mut bytes: impl Iterator<Item = u8>) -> bool {
     true
 }
 
-/// Length of what an output of this module decodes to.
+/// Length of an output of this module after decoding.
 pub(crate) fn decoded_len(escaped: &[u8]) -> usize {
     escaped.len() - 2 * escaped.iter().filter(|&&byte| byte == b'%').count()
 }
 
 /// Appends the canonical spelling of `path`, which must start with `/`.
 ///
-/// With `merge_slashes` empty segments vanish before dot segments are resolved (`/a//../b` is
-/// `/b`), without it they are segments like others (it is `/a/b`, as in RFC 3986, 5.2.4).
+/// With `merge_slashes`, empty segments are removed before dot segments are resolved, so `/a//../b` becomes `/b`.
+/// Without it, empty segments are ordinary segments, so it becomes `/a/b` (RFC 3986, 5.2.4).
 ///
-/// `..` at the root is refused where RFC 3986 would ignore it. Clients resolve it before they send,
-/// so only a lookup contains it; and a proxy that judged the path before the edge may have understood
-/// it differently.
+/// `..` at the root is rejected, although RFC 3986 would ignore it. Clients resolve it before they send a request, so
+/// only a probing request contains it. A proxy that judged the path in front of the edge may also have understood it
+/// differently.
 pub(crate) fn append_path(
     out: &mut Vec<u8>,
     path: &[u8],
@@ -173,7 +171,8 @@ pub(crate) fn append_path(
     Ok(())
 }
 
-/// Takes back everything from `end` on; a dot segment that ends the path leaves a directory behind.
+/// Removes everything from `end` on. If the dot segment ends the path, a `/` is appended, because the result is a
+/// directory.
 fn leave_directory(out: &mut Vec<u8>, end: usize, is_last: bool) {
     out.truncate(end);
     if is_last {
@@ -182,15 +181,15 @@ fn leave_directory(out: &mut Vec<u8>, end: usize, is_last: bool) {
 }
 
 struct Segment<'a> {
-    /// What follows the segment's `/`, unless it was the last one.
+    /// Rest of the path behind the segment's `/`; `None` for the last segment.
     next: Option<&'a [u8]>,
-    /// Whether it contains a byte that other parsers take for a separator.
+    /// Whether the segment contains a byte that other parsers treat as a separator.
     hides_separator: bool,
 }
 
 impl Segment<'_> {
-    /// Whether the segment, as `written`, contains what others may take for a dot segment. A bucket takes a parameter
-    /// for a part of the key.
+    /// Whether the segment, as `written`, contains text that other parsers may treat as a dot segment. A bucket
+    /// treats a parameter as a part of the key, so parameters matter for other origins only.
     fn hides_dots(&self, written: &[u8], escaping: Escaping) -> bool {
         let parameters = escaping == Escaping::Unreserved;
         let may_hide = self.hides_separator || (parameters && written.starts_with(b"."));
@@ -198,7 +197,7 @@ impl Segment<'_> {
     }
 }
 
-/// Appends the first segment of what is left of a path.
+/// Appends the first segment of `rest`, the remaining path.
 fn append_segment<'a>(
     out: &mut Vec<u8>,
     mut rest: &'a [u8],
@@ -245,7 +244,7 @@ fn append_segment<'a>(
 }
 
 impl Escaping {
-    /// Whether a raw byte is copied as it is.
+    /// Whether a raw byte is copied unchanged.
     fn is_clean(self, byte: u8) -> bool {
         match self {
             Self::Strict => is_unreserved(byte),
@@ -256,8 +255,8 @@ impl Escaping {
     }
 }
 
-/// Whether an output segment would contain a dot segment if its `%2F` and `%5C` were separators and, with
-/// `parameters`, what follows a `;` were no part of a segment's name, as in servlet containers.
+/// Whether an output segment contains a dot segment if `%2F` and `%5C` are read as separators. With `parameters`, the
+/// text behind a `;` is not read as part of a segment's name, as in servlet containers.
 fn hides_dot_segment(mut segment: &[u8], parameters: bool) -> bool {
     loop {
         let cut = segment
@@ -274,7 +273,7 @@ fn hides_dot_segment(mut segment: &[u8], parameters: bool) -> bool {
     }
 }
 
-/// Whether a segment is a dot segment or, with `parameters`, would be one without its parameters.
+/// Whether a segment is a dot segment. With `parameters`, also whether it is one without its parameters.
 fn is_dot_segment(segment: &[u8], parameters: bool) -> bool {
     let dots = segment.iter().take_while(|&&byte| byte == b'.').count();
     let rest = segment.get(dots..).unwrap_or_default();
@@ -288,7 +287,7 @@ mod tests {
 
     #[test]
     fn utf8_is_what_the_standard_library_takes_for_it() {
-        // Every lead byte, with the edges of all continuations.
+        // Each lead byte, with the edges of all continuations.
         let edges = [0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff];
         let mut text = Vec::new();
         for lead in 0..=0xff {

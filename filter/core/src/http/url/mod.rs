@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! URLs: their hosts, their paths, and which are refused (RFC 3986).
+//! URLs: their hosts, their paths, and the rejection of malformed ones (RFC 3986).
 
 pub(crate) mod authority;
 pub mod escaping;

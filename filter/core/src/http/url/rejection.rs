@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a request is answered by the edge itself, without the cache and without the origin.
+//! The reasons why the edge answers a request without the cache and the origin.
 
-/// A request that goes no further.
+/// Reason to reject a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Neither origin-form nor absolute-form: `*`, an empty target, no leading slash, a foreign
-    /// scheme.
+    /// A target in neither origin-form nor absolute-form: `*`, an empty target, no leading slash, a foreign scheme.
     RequestTarget,
-    /// The authority is not `host[:port]`, or differs from that of an absolute-form target.
+    /// An authority that is not `host[:port]`, or that differs from the authority of an absolute-form target.
     Authority,
     /// A raw control byte or space.
     ControlByte,
-    /// A raw `#`, which no client may send.
+    /// A raw `#`, which a client must not send.
     Fragment,
     /// A `%` without two hexadecimal digits.
     BrokenEscape,
     /// `%00`.
     NulByte,
-    /// `%2F` towards a bucket, where it could not be told from a separator.
+    /// `%2F` towards a bucket, where the edge could not distinguish it from a separator.
     EncodedSlash,
-    /// A dot segment between `%2F`, `%5C` or `\`, or one with a parameter (`..;`) before an HTTP origin, which another
-    /// parser would follow.
+    /// A dot segment between `%2F`, `%5C` or `\`, or one with a parameter (`..;`) towards an HTTP origin. Another
+    /// parser would resolve it.
     HiddenDotSegment,
     /// `..` at the root.
     AboveRoot,
-    /// The decoded path, or a decoded parameter, is not UTF-8 (bucket only).
+    /// A decoded path or a decoded parameter that is not UTF-8 (bucket only).
     InvalidUtf8,
-    /// A connection to a bucket becomes nothing else.
+    /// A request to upgrade a connection to a bucket, which has no other protocol.
     Upgrade,
-    /// A `GET` or `HEAD` for a bucket announces a body.
+    /// A `GET` or `HEAD` for a bucket with a body.
     UnexpectedBody,
-    /// The path names no object: the root of a bucket without an index document, which S3 would
-    /// answer with a listing.
+    /// A path without an object: the root of a bucket without an index document, which S3 would answer with a
+    /// listing.
     NoObject,
-    /// The method is not for a bucket, or not for clients of an HTTP origin.
+    /// A method that is not for a bucket, or not for clients of an HTTP origin.
     MethodNotAllowed {
         /// Value of `Allow`.
         allow: &'static str,
     },
-    /// The object key, or the path with its query, is longer than the policy's bound.
+    /// An object key, or a path with its query, that is longer than the policy's bound.
     KeyTooLong,
-    /// The request has equal header lines by the dozen. Not 431: the listener has words of its own for that.
+    /// A request with dozens of equal header lines. The status is 400, because the listener has its own texts for
+    /// 431.
     RepeatedHeaders,
-    /// No site has the host, or the connection is for another one's (RFC 9110, 15.5.20).
+    /// A host without a site, or a connection that belongs to another site's host (RFC 9110, 15.5.20).
     Misdirected,
-    /// No site has the path.
+    /// A path without a site.
     NoSite,
-    /// It has come through this cache before (RFC 8586).
+    /// A request that has passed this cache before (RFC 8586).
     Loop,
 }
 
 impl Rejection {
-    /// The response's status.
+    /// Returns the status of the response.
     pub fn status(&self) -> u16 {
         match self {
             Self::Upgrade => 403,
@@ -64,7 +64,7 @@ impl Rejection {
         }
     }
 
-    /// A sentence for the response's body.
+    /// Returns a sentence for the body of the response.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::RequestTarget => "The request target must be a path that starts with a slash.",
@@ -83,9 +83,9 @@ impl Rejection {
             }
             Self::AboveRoot => "The path leads above the root.",
             Self::InvalidUtf8 => "The URL is not valid UTF-8 once it is decoded.",
-            Self::Upgrade => "There is no other protocol for objects.",
+            Self::Upgrade => "A request for an object must not ask for another protocol.",
             Self::UnexpectedBody => "A request for an object must not have a body.",
-            Self::NoObject => "The path names no object.",
+            Self::NoObject => "The path does not name an object.",
             Self::MethodNotAllowed { .. } => "The method is not allowed here.",
             Self::KeyTooLong => "The URL is too long.",
             Self::RepeatedHeaders => "The request repeats too many of its header lines.",
@@ -95,7 +95,7 @@ impl Rejection {
         }
     }
 
-    /// A token for metrics and logs.
+    /// Returns a token for metrics and logs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::RequestTarget => "request_target",
@@ -120,7 +120,7 @@ impl Rejection {
         }
     }
 
-    /// Value of the `Allow` header that the response must carry.
+    /// Returns the value of the `Allow` header that the response must have.
     pub fn allow(&self) -> Option<&'static str> {
         match self {
             Self::MethodNotAllowed { allow } => Some(allow),

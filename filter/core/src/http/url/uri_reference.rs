@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! References in responses, such as `Location` and `Content-Location`, towards the target URI of the request (RFC 3986,
-//! 5.2; RFC 9110, 10.2.2 and 8.7).
+//! References in responses, such as `Location` and `Content-Location`, relative to the target URI of the request (RFC
+//! 3986, 5.2; RFC 9110, 10.2.2 and 8.7).
 
 use crate::http::url::authority::append_authority;
 
-/// The target URI of a request.
+/// Target URI of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetUri<'a> {
     /// `http` or `https`.
     pub scheme: &'a str,
-    /// The host and the port.
+    /// Host and port.
     pub authority: &'a [u8],
-    /// The path and the query.
+    /// Path and query.
     pub path: &'a [u8],
 }
 
-/// The path and the query to which `reference` leads from `base`, if both are of the same origin (RFC 6454, 5): the same
-/// scheme, host and port, however they are spelled. Segments of dots are not resolved.
+/// Returns the path and query of `reference`, resolved against `base`, if both have the same origin (RFC 6454, 5):
+/// the same scheme, host and port in any spelling. Dot segments are not resolved.
 pub fn within_origin(base: &TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     let reference = until(reference, b"#");
     let rest = match split_scheme(reference) {
         Some((scheme, rest)) => {
             let same = base.scheme.as_bytes().eq_ignore_ascii_case(scheme);
-            // Without an authority it is of no origin.
+            // A reference with a scheme but without an authority has no origin.
             return of_same_authority(base, rest).filter(|_| same);
         }
         None => reference,
@@ -40,7 +40,7 @@ pub fn within_origin(base: &TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> 
     }
 }
 
-/// The path of `//AUTHORITY/PATH`, if the authority is that of `base`.
+/// Returns the path of `//AUTHORITY/PATH`, if the authority is that of `base`.
 fn of_same_authority(base: &TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     let rest = reference.strip_prefix(b"//")?;
     let authority = until(rest, b"/?");
@@ -57,7 +57,7 @@ fn of_same_authority(base: &TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> 
     })
 }
 
-/// The scheme and what follows its colon; `None` for a reference without a scheme.
+/// Splits a reference at the colon behind its scheme; `None` for a reference without a scheme.
 fn split_scheme(reference: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = reference.iter().position(|byte| !is_of_scheme(*byte))?;
     let (scheme, rest) = reference.split_at_checked(end)?;
@@ -70,7 +70,7 @@ const fn is_of_scheme(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-/// What stands in front of the first of these `ends`, or all.
+/// Returns the bytes in front of the first of these `ends`, or all bytes.
 fn until<'a>(bytes: &'a [u8], ends: &[u8]) -> &'a [u8] {
     bytes
         .split(|byte| ends.contains(byte))

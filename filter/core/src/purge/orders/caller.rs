@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whose purges a caller may order: those of the whole edge, or of one site.
+//! The caller of a purge, who may purge the whole edge or one site.
 
 use crate::key::secret::StoreSecret;
 use crate::key::{Rejection, Target, split_absolute};
@@ -10,18 +10,18 @@ use crate::purge::orders::url;
 use crate::purge::orders::url::UrlError;
 use crate::sites::{SiteIndex, Sites};
 
-/// A caller, by the token that it has shown.
+/// Caller, identified by its token.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<'a> {
     sites: &'a Sites,
-    /// The one site whose purges it may order; `None` for all of them.
+    /// Site that the caller may purge; `None` for all sites.
     site: Option<SiteIndex>,
-    /// The secret of the hashes of URLs and surrogate keys.
+    /// Secret of the hashes of URLs and surrogate keys.
     secret: &'a StoreSecret,
 }
 
 impl<'a> Caller<'a> {
-    /// A caller that may purge what any site has.
+    /// Returns a caller that may purge all sites.
     pub const fn of_edge(sites: &'a Sites, secret: &'a StoreSecret) -> Self {
         Self {
             sites,
@@ -30,7 +30,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// A caller that may purge what one site has.
+    /// Returns a caller that may purge one site.
     pub const fn of_site(sites: &'a Sites, site: SiteIndex, secret: &'a StoreSecret) -> Self {
         Self {
             sites,
@@ -39,7 +39,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// What a purge of a URL covers, as [`crate::purge::url_of`] gives it.
+    /// Returns the scope of a purge of a URL, in the form of [`crate::purge::url_of`].
     pub fn scope_of(&self, url: &str) -> Scope {
         Scope::of_url(url, self.secret)
     }
@@ -48,10 +48,10 @@ impl<'a> Caller<'a> {
         self.secret
     }
 
-    /// The caller as one of the site of that name.
+    /// Returns the caller limited to the site of this name.
     ///
     /// # Errors
-    /// There is no such site, or the caller is another one's.
+    /// No site has this name, or the caller may purge another site only.
     pub(in crate::purge) fn for_site(self, name: &str) -> Result<Self, OrderError> {
         let found = self.sites.named(name);
         let found = found.filter(|found| self.site.is_none_or(|site| site == *found));
@@ -68,7 +68,7 @@ impl<'a> Caller<'a> {
         })
     }
 
-    /// The policy of the only site that the order can be about.
+    /// Returns the policy of the site, if the order can be about one site only.
     pub(in crate::purge) fn policy(&self) -> Option<&'a Policy> {
         let site = match (self.site, self.sites.sites.as_slice()) {
             (None, [only]) => Some(only),
@@ -78,7 +78,7 @@ impl<'a> Caller<'a> {
         site.map(|site| &*site.policy)
     }
 
-    /// The policies of the sites that the caller may purge.
+    /// Iterates over the policies of the sites that the caller may purge.
     pub(in crate::purge) fn policies(&self) -> impl Iterator<Item = &'a Policy> {
         let sites = self.sites.sites.iter().enumerate();
         let mine = self.site;
@@ -86,13 +86,13 @@ impl<'a> Caller<'a> {
         sites.map(|(_, site)| &*site.policy)
     }
 
-    /// All that the caller may purge.
+    /// Returns the scope of everything that the caller may purge.
     pub(in crate::purge) fn everything(&self) -> Scope {
         let policy = self.policy();
         policy.map_or(Scope::Everything, |policy| Scope::all_of(&policy.site.name))
     }
 
-    /// The URL that `text` stands for.
+    /// Returns the URL that `text` names.
     pub(in crate::purge) fn url(&self, text: &str) -> Result<String, UrlError> {
         let policy = match target_of(text) {
             Some(target) => self.policy_at(self.sites.find(&target, || None))?,
@@ -101,7 +101,7 @@ impl<'a> Caller<'a> {
         url::parse_url(policy, text)
     }
 
-    /// What all URLs begin with that begin as `text` does, for each site that has some.
+    /// Returns the prefixes of the URLs that begin like `text`, one for each site that has such URLs.
     pub(in crate::purge) fn prefixes(&self, text: &str) -> Result<Vec<String>, UrlError> {
         let Some(target) = target_of(text) else {
             let policy = self.policy().ok_or(UrlError::Form)?;
@@ -111,7 +111,7 @@ impl<'a> Caller<'a> {
         let (mut prefixes, mut refused) = (Vec::new(), Rejection::NoSite);
         for site in below.into_iter().filter(|site| self.may_purge(*site)) {
             match url::parse_prefix(self.policy_at(Ok(site))?, text) {
-                // The site serves nothing that begins so, and another one may.
+                // This site has no URL with this prefix, but another site may have one.
                 Err(UrlError::Rejected(none @ (Rejection::NoObject | Rejection::NoSite))) => {
                     refused = none;
                 }
@@ -124,7 +124,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// What [`Self::url`] accepts.
+    /// Description of the texts that [`Self::url`] accepts.
     pub(in crate::purge) fn accepted(&self) -> String {
         match self.policy() {
             Some(policy) if !policy.site.name.is_empty() => {
@@ -148,7 +148,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The target of a text that is a whole URL.
+/// Returns the target of a text that is a whole URL.
 fn target_of(text: &str) -> Option<Target<'_>> {
     let (scheme, authority, path) = split_absolute(text.as_bytes())?;
     Some(Target {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The orders of callers: purge calls and notifications of buckets, and the URLs that they name.
+//! The orders of callers: purge calls and notifications of buckets, with the URLs that they name.
 
 pub(in crate::purge) mod caller;
 pub(in crate::purge) mod notification;

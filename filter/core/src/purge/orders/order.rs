@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a purge call asks for.
+//! The order of a purge call.
 
 use serde_json::Value;
 
@@ -12,34 +12,34 @@ use crate::purge::tags::{MAX_TAGS, TagHash, tags_of};
 
 const SUBJECTS: &str = "url, prefix, surrogate_keys or everything";
 
-/// What is to be purged.
+/// Subject of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurgeSubject {
-    /// This.
+    /// URLs, prefixes, a site or everything.
     Scopes(Vec<Scope>),
-    /// The URLs of a site that have one of these surrogate keys; all of the site where the index cannot tell them.
+    /// URLs of a site with one of these surrogate keys; the whole site if the index is incomplete.
     Tags {
-        /// The name of the site.
+        /// Name of the site.
         site: String,
-        /// The surrogate keys.
+        /// Surrogate keys.
         tags: Vec<TagHash>,
     },
 }
 
-/// A purge, ordered.
+/// Purge that a caller orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeOrder {
-    /// What.
+    /// Subject of the purge.
     pub what: PurgeSubject,
-    /// How.
+    /// Kind of the purge.
     pub kind: Kind,
 }
 
 impl PurgeOrder {
-    /// A hard purge of one URL.
+    /// Returns the order for a hard purge of one URL.
     ///
     /// # Errors
-    /// It is no URL of this edge.
+    /// The text is not a URL of this edge.
     pub fn of_url(caller: &Caller<'_>, url: &str) -> Result<Self, OrderError> {
         Ok(Self {
             what: read_url(caller, &Value::from(url))?,
@@ -47,11 +47,11 @@ impl PurgeOrder {
         })
     }
 
-    /// Reads the body of a call: `{"url": …}`, `{"prefix": …}`, `{"surrogate_keys": […]}` or
-    /// `{"everything": true}`, each with `"soft": true` or without, and with `"site": NAME` or without.
+    /// Reads the body of a call: `{"url": …}`, `{"prefix": …}`, `{"surrogate_keys": […]}` or `{"everything": true}`.
+    /// `"soft": true` and `"site": NAME` are optional.
     ///
     /// # Errors
-    /// It is none of these, or not for this caller.
+    /// The body has another form, or the caller may not order this purge.
     pub fn parse(caller: Caller<'_>, body: &[u8]) -> Result<Self, OrderError> {
         let document: Value = serde_json::from_slice(body).map_err(|error| {
             OrderError::new("the body", &format!("{error}: expected a JSON object"))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a purge is refused, in words for its caller.
+//! The error with which a purge is refused, in words for its caller.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// Why a call or a notification is refused: the field, its value and what is accepted.
+/// Error of a call or a notification: the field, its value and the values that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderError(String);
 
@@ -16,19 +16,19 @@ impl fmt::Display for OrderError {
 }
 
 impl OrderError {
-    /// Something is wrong with that field.
+    /// Creates an error about a field.
     pub(in crate::purge) fn new(field: &str, message: &str) -> Self {
         Self(format!("{field}: {message}"))
     }
 
-    /// The field has a value that is not accepted.
+    /// Creates an error about a field's value, which is not accepted.
     pub(in crate::purge) fn unexpected(field: &str, value: &Value, expected: &str) -> Self {
         let value = shown(value.to_string());
         Self::new(field, &format!("{value}: expected {expected}"))
     }
 }
 
-/// The beginning of what a caller has sent, for a message.
+/// Shortens a text of a caller for a message.
 pub(in crate::purge) fn shown(mut text: String) -> String {
     const SHOWN: usize = 200;
     if let Some((end, _)) = text.char_indices().nth(SHOWN) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a purge calls a URL: the part of a cache key that all copies of one resource share.
+//! The URL of a purge: the part of a cache key that all copies of one resource share.
 
 use crate::key::secret::StoreSecret;
 use crate::key::{
@@ -8,8 +8,8 @@ use crate::key::{
 use crate::policy::purge::{Scope, UrlHash};
 use crate::policy::{BucketOrigin, Origin, Policy};
 
-/// The URL of a cache key, qualified or not. An object of a bucket is the same whatever host and query
-/// it was asked with; of an HTTP origin, host and query tell resources apart as they do in the key.
+/// Returns the URL of a cache key, with or without qualifiers. An object of a bucket is the same for all hosts and
+/// queries. For an HTTP origin, the host and the query distinguish resources, as in the key.
 pub fn url_of<'a>(policy: &Policy, cache_key: &'a str) -> &'a str {
     let url = cache_key.split('#').next().unwrap_or_default();
     let Origin::Bucket(_) = policy.origin else {
@@ -17,7 +17,7 @@ pub fn url_of<'a>(policy: &Policy, cache_key: &'a str) -> &'a str {
     };
     let resource = url.split('?').next().unwrap_or_default();
     if !policy.site.name.is_empty() {
-        // The bucket's own host.
+        // The host in the key is that of the bucket.
         return resource;
     }
     let path = resource.find('/').and_then(|start| resource.get(start..));
@@ -25,14 +25,14 @@ pub fn url_of<'a>(policy: &Policy, cache_key: &'a str) -> &'a str {
 }
 
 impl UrlHash {
-    /// The hash of a URL, as [`url_of`] gives it.
+    /// Returns the hash of a URL in the form of [`url_of`].
     pub fn of(url: &str, secret: &StoreSecret) -> Self {
         Self(secret.hash(url.as_bytes()))
     }
 }
 
 impl Scope {
-    /// The scope of a URL, as [`url_of`] gives it.
+    /// Returns the scope of a URL in the form of [`url_of`].
     pub fn of_url(url: &str, secret: &StoreSecret) -> Self {
         Self::Url {
             site: site_of(url).to_owned(),
@@ -41,7 +41,7 @@ impl Scope {
     }
 }
 
-/// The URL of an object of the site's bucket, whose path is canonical and has the bucket's prefix.
+/// Returns the URL of an object of the site's bucket. The `path` is canonical and has the bucket's prefix.
 pub(in crate::purge) fn url_of_object(
     policy: &Policy,
     bucket: &BucketOrigin,
@@ -53,30 +53,30 @@ pub(in crate::purge) fn url_of_object(
     }
 }
 
-/// Why a text names no URL of this edge.
+/// Reason why a text does not name a URL of this edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlError {
-    /// It is not of the form that is expected.
+    /// The text does not have the expected form.
     Form,
-    /// The edge would not serve it.
+    /// The edge would not serve the URL.
     Rejected(Rejection),
 }
 
-/// The URL that `text` stands for: `http://HOST/PATH`, `https://HOST/PATH`, or `/PATH` where the host is
-/// no part of the key.
+/// Returns the URL that `text` names: `http://HOST/PATH`, `https://HOST/PATH`, or `/PATH` if the host is not part of
+/// the key.
 ///
 /// # Errors
-/// It is not of that form, or no URL that the edge serves.
+/// The text does not have this form, or the edge does not serve the URL.
 pub fn parse_url(policy: &Policy, text: &str) -> Result<String, UrlError> {
     let target = target(policy, text)?;
     let canonical = canonicalize(policy, &target).map_err(UrlError::Rejected)?;
     Ok(url_of(policy, canonical.cache_key()).to_owned())
 }
 
-/// What all URLs begin with that begin as `text` does, of the same form.
+/// Returns the prefix of all URLs that begin like `text`, which has the same form as for [`parse_url`].
 ///
 /// # Errors
-/// As [`parse_url`], and a prefix has no query.
+/// As [`parse_url`]. A prefix must not have a query.
 pub fn parse_prefix(policy: &Policy, text: &str) -> Result<String, UrlError> {
     if text.contains('?') {
         return Err(UrlError::Form);
@@ -99,21 +99,21 @@ fn target<'a>(policy: &Policy, text: &'a str) -> Result<Target<'a>, UrlError> {
     }
     Ok(Target {
         scheme: None,
-        // Any will do.
+        // Any host has the same result.
         authority: b"localhost",
         path: text.as_bytes(),
     })
 }
 
-/// Whether a path alone names no resource.
+/// Whether a path without a host does not name a resource.
 fn is_told_apart_by_host(policy: &Policy) -> bool {
     policy.key.host && !policy.origin.is_bucket()
 }
 
-/// What is accepted where the host tells resources or sites apart.
+/// Form that is accepted if the host distinguishes resources or sites.
 pub const WITH_HOST: &str = "a URL as clients ask for it, http://HOST/PATH or https://HOST/PATH";
 
-/// What [`parse_url`] accepts.
+/// Description of the texts that [`parse_url`] accepts.
 pub fn accepted(policy: &Policy) -> &'static str {
     if is_told_apart_by_host(policy) {
         WITH_HOST

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tables in which a worker looks up what is purged.
+//! The tables of purges that a worker reads.
 
 pub(in crate::purge) mod generations;
 pub(in crate::purge) mod site_purges;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has been purged of one site. No purge of a site takes room from another site, or covers more than its own.
+//! The purges of one site. A purge of a site takes no room from another site, and covers only URLs of its site.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use crate::policy::purge::{Kind, Record, Scope, UrlHash};
 use crate::purge::tables::generations::{Generations, KINDS};
 use crate::purge::tables::url_part::UrlPart;
 
-/// The purges of all URLs that begin so.
+/// Purges of all URLs that begin with `path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Prefix {
     path: String,
     generations: Generations,
 }
 
-/// The purges of one site that still mean something.
+/// Purges of one site that still have an effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SitePurges {
-    /// Those of the whole site.
+    /// Purges of the whole site.
     pub all: Generations,
-    /// In the order of their paths; what another covers and is not older is left out.
+    /// Purges of prefixes, in the order of their paths, unless another purge that is not older covers them.
     prefixes: Vec<Prefix>,
-    /// By their numbers, none of them empty.
+    /// Parts by their numbers. Each has a purge.
     parts: BTreeMap<u8, UrlPart>,
 }
 
 impl SitePurges {
-    /// Whether nothing has been purged.
+    /// Whether the site has no purge.
     pub fn is_empty(&self) -> bool {
         self.all.is_none() && self.prefixes.is_empty() && self.parts.is_empty()
     }
 
-    /// What covers a URL of the site.
+    /// Returns the purges that cover a URL of the site.
     pub fn generations(&self, url: &str, secret: &StoreSecret) -> Generations {
         let mut found = self.all;
         if !self.parts.is_empty() {
@@ -47,23 +47,23 @@ impl SitePurges {
             .fold(found, |found, prefix| found.raised(prefix.generations))
     }
 
-    /// Takes in the purge of one URL.
+    /// Adds the purge of one URL.
     pub fn note_url(&mut self, hash: UrlHash, kind: Kind, number: u64) {
         let part = self.parts.entry(hash.part()).or_default();
         part.note(hash, kind, number);
     }
 
-    /// Takes in the purge of one part of the URLs.
+    /// Adds the purge of one part of the URLs.
     pub fn note_part(&mut self, part: u8, kind: Kind, number: u64) {
         self.parts.entry(part).or_default().note_all(kind, number);
     }
 
-    /// Takes in all that is known of one part of the URLs.
+    /// Sets all purges of one part of the URLs.
     pub fn note_whole_part(&mut self, number: u8, part: UrlPart) {
         self.parts.insert(number, part);
     }
 
-    /// Takes in the purge of a prefix.
+    /// Adds the purge of a prefix.
     pub fn note_prefix(&mut self, path: &str, generations: Generations) {
         let found = self
             .prefixes
@@ -81,7 +81,7 @@ impl SitePurges {
         }
     }
 
-    /// Forgets what something wider and newer covers; `everything` covers the site with all others.
+    /// Drops each purge that a wider and newer one covers. `everything` has the purges of all sites.
     pub fn drop_covered(&mut self, everything: Generations) {
         self.all = self.all.beside(everything);
         let wider = everything.raised(self.all);
@@ -92,7 +92,7 @@ impl SitePurges {
         self.drop_covered_prefixes(wider);
     }
 
-    /// The same for one part of the URLs.
+    /// Drops each covered purge in one part of the URLs.
     pub fn drop_covered_in(&mut self, number: u8, everything: Generations) {
         let wider = everything.raised(self.all);
         if let Some(part) = self.parts.get_mut(&number) {
@@ -103,12 +103,12 @@ impl SitePurges {
         }
     }
 
-    /// The same for the prefixes.
+    /// Drops each covered purge of a prefix.
     pub fn drop_covered_prefixes(&mut self, wider_than_all: Generations) {
         let outer = wider_than_all.raised(self.all);
         let mut kept: Vec<Prefix> = Vec::with_capacity(self.prefixes.len());
-        // In the order of paths a prefix comes after all that cover it, and nothing else between: these
-        // are they, by position, each with what it and those before it come to.
+        // In the order of paths, a prefix follows all prefixes that cover it. `covering` has the positions of these
+        // prefixes. Each has the result of its purges and of those of the prefixes that cover it.
         let mut covering: Vec<(usize, Generations)> = Vec::new();
         for mut prefix in std::mem::take(&mut self.prefixes) {
             let covers = |&(place, _): &(usize, Generations)| {
@@ -128,8 +128,8 @@ impl SitePurges {
         self.prefixes = kept;
     }
 
-    /// With more than `bound` prefixes, a purge of the site of that `name` that covers two of them: of all pairs the one
-    /// with the longest common beginning.
+    /// Returns a purge that covers two prefixes if there are more than `bound`: of all pairs, the one with the
+    /// longest common beginning. `name` is the name of the site.
     pub fn fold_prefixes(&self, name: &str, bound: usize) -> Option<(Kind, Scope)> {
         if self.prefixes.len() <= bound {
             return None;
@@ -142,7 +142,7 @@ impl SitePurges {
             .max_by_key(|(common, _, _)| common.len())?;
         let both = one.generations.raised(other.generations);
         let kind = KINDS.into_iter().find(|kind| both.get(*kind) > 0)?;
-        // Without a slash it is not even of one host.
+        // Without a slash, the common beginning is only part of a host.
         let scope = match common.contains('/') {
             true => Scope::Prefix(common.to_owned()),
             false => Scope::all_of(name),
@@ -150,7 +150,7 @@ impl SitePurges {
         Some((kind, scope))
     }
 
-    /// Records that make the same table of the site of that `name`.
+    /// Returns records that make the same table of the site with this `name`.
     pub fn records<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Record> {
         let prefixes = self.prefixes.iter().flat_map(|prefix| {
             let scope = Scope::Prefix(prefix.path.clone());
@@ -169,6 +169,6 @@ fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
         .zip(other.bytes())
         .take_while(|(one, other)| one == other)
         .count();
-    // All of it is ASCII.
+    // The common part is ASCII.
     one.get(..length).unwrap_or_default()
 }

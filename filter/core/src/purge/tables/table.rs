@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has been purged, as one worker knows it: asked at every request.
+//! The purges that one worker knows, read on every request.
 
 use std::collections::BTreeMap;
 
@@ -10,43 +10,42 @@ use crate::purge::tables::generations::Generations;
 use crate::purge::tables::site_purges::SitePurges;
 use crate::purge::tables::url_part::UrlPart;
 
-/// Longest prefix, authority included.
+/// Longest prefix in bytes, with its authority.
 pub const MAX_PREFIX_BYTES: usize = 2_048;
 
-/// All purges that still mean something. In whatever order records come, and however often, the result
-/// is the same.
+/// All purges that still have an effect. The result does not depend on the order of the records, or on repeated ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Purges {
     newest: u64,
     everything: Generations,
-    /// By the names of the sites, none of them empty.
+    /// Purges by the names of their sites. Each site has a purge.
     sites: BTreeMap<String, SitePurges>,
 }
 
 impl Purges {
-    /// Whether nothing has been purged.
+    /// Whether the table has no purge.
     pub fn is_empty(&self) -> bool {
         self.everything.is_none() && self.sites.is_empty()
     }
 
-    /// The highest number so far.
+    /// Returns the greatest number so far.
     pub fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// The purges of everything.
+    /// Returns the purges of everything.
     pub fn everything(&self) -> Generations {
         self.everything
     }
 
-    /// The purges of all of a site.
+    /// Returns the purges that cover a whole site.
     pub fn whole_site(&self, name: &str) -> Generations {
         let site = self.sites.get(name);
         site.map_or(self.everything, |site| self.everything.raised(site.all))
     }
 
-    /// What covers a URL, given as a cache key without qualifiers, by its hash under `secret`. A purge that a stronger and
-    /// newer one has overtaken is none.
+    /// Returns the purges that cover a URL, given as a cache key without qualifiers. `secret` is the secret of the
+    /// URL's hash. A purge that a stronger and newer one replaces is left out.
     pub fn generations(&self, url: &str, secret: &StoreSecret) -> Generations {
         let mut found = self.everything;
         if let Some(site) = self.sites.get(site_of(url)) {
@@ -55,7 +54,7 @@ impl Purges {
         found.in_effect()
     }
 
-    /// Takes a purge in.
+    /// Adds a purge.
     pub fn apply(&mut self, record: &Record) {
         self.insert(record);
         let everything = self.everything;
@@ -96,17 +95,17 @@ impl Purges {
         }
     }
 
-    /// Takes in all that is known of one part of the URLs of a site. Needs [`Purges::drop_covered`] afterwards.
+    /// Sets all purges of one part of a site's URLs. The caller must call [`Purges::drop_covered`] afterwards.
     pub(in crate::purge) fn insert_part(&mut self, site: &str, number: u8, part: UrlPart) {
         self.site(site).note_whole_part(number, part);
     }
 
-    /// The purges of a site, made where there are none.
+    /// Returns the purges of a site, which are added if they are missing.
     fn site(&mut self, name: &str) -> &mut SitePurges {
         self.sites.entry(name.to_owned()).or_default()
     }
 
-    /// Forgets what something wider and newer covers.
+    /// Drops each purge that a wider and newer one covers.
     pub(in crate::purge) fn drop_covered(&mut self) {
         let everything = self.everything;
         self.sites.retain(|_, site| {
@@ -115,13 +114,13 @@ impl Purges {
         });
     }
 
-    /// With more than `bound` prefixes of one site, a purge that covers two of them, and nothing of another site.
+    /// Returns a purge that covers two prefixes of a site with more than `bound` prefixes. It covers that site only.
     pub fn fold(&self, bound: usize) -> Option<(Kind, Scope)> {
         let mut sites = self.sites.iter();
         sites.find_map(|(name, site)| site.fold_prefixes(name, bound))
     }
 
-    /// Records that make the same table.
+    /// Returns records that make the same table.
     pub fn records(&self) -> impl Iterator<Item = Record> {
         let newest = Record {
             number: self.newest,
@@ -134,12 +133,12 @@ impl Purges {
             .chain(sites.flat_map(|(name, site)| site.records(name)))
     }
 
-    /// All of it as text, one record in each line.
+    /// Returns all purges as text, one record in each line.
     pub fn to_text(&self) -> String {
         self.records().map(|record| format!("{record}\n")).collect()
     }
 
-    /// Takes in every record of a text; false if a line is none.
+    /// Adds every record of a text; false if a line is not a record.
     pub fn apply_text(&mut self, text: &str) -> bool {
         let mut understood = true;
         for line in text.lines() {

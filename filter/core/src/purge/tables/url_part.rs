@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purges of one part of a site's URLs, each by the hash of its URL.
 //!
-//! A part is bounded. Of too many URLs all of the part's count as purged when the newest of those was: they are fetched
-//! or revalidated once more than they need to be, and none is served too long. Each kind has a bound of its own, so that
-//! what clients change drops nothing that callers have purged, and turns nothing into a hard purge.
+//! A part is bounded. If it has too many URLs, all of its URLs count as purged at the time of the newest purge. Some
+//! of them are fetched or revalidated once more than necessary, but none is served too long. Each kind has its own
+//! bound. So changes by clients never drop a purge of a caller, and never become a hard purge.
 
 use crate::policy::purge::{Kind, Record, Scope, UrlHash};
 use crate::purge::tables::generations::{Generations, KINDS};
 use crate::workers::byte_reader::ByteReader;
 
-/// The newest purges of one kind.
+/// Newest purges of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct UrlNumbers {
-    /// That of all URLs of the part; 0 is none.
+    /// Number of the purge of all URLs of the part; 0 if there is none.
     all: u64,
-    /// Those of single URLs, in the order of their hashes.
+    /// Numbers of the purges of single URLs, in the order of their hashes.
     urls: Vec<(UrlHash, u64)>,
 }
 
@@ -58,7 +58,7 @@ impl UrlNumbers {
     }
 }
 
-/// The purges of one part of the URLs of a site.
+/// Purges of one part of a site's URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UrlPart {
     hard: UrlNumbers,
@@ -67,36 +67,36 @@ pub struct UrlPart {
 }
 
 impl UrlPart {
-    /// Whether nothing of it has been purged.
+    /// Whether the part has no purge.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What covers all of it.
+    /// Returns the purges that cover the whole part.
     pub fn all(&self) -> Generations {
         Generations::by_kind(|kind| self.of(kind).all)
     }
 
-    /// What covers the URL with that hash.
+    /// Returns the purges that cover the URL with this hash.
     pub fn generations(&self, url: UrlHash) -> Generations {
         Generations::by_kind(|kind| self.of(kind).newest(url))
     }
 
-    /// Takes in the purge of one URL.
+    /// Adds the purge of one URL.
     pub fn note(&mut self, url: UrlHash, kind: Kind, number: u64) {
         if number > self.all().covered(kind) {
             self.numbers(kind).note(url, number);
         }
     }
 
-    /// Takes in the purge of all of it.
+    /// Adds the purge of the whole part.
     pub fn note_all(&mut self, kind: Kind, number: u64) {
         let numbers = self.numbers(kind);
         numbers.all = number.max(numbers.all);
         self.drop_covered(Generations::default());
     }
 
-    /// Forgets what something wider and newer covers.
+    /// Drops each purge that a wider and newer one covers.
     pub fn drop_covered(&mut self, wider: Generations) {
         let all = self.all().beside(wider);
         let wider = wider.raised(all);
@@ -109,7 +109,8 @@ impl UrlPart {
         }
     }
 
-    /// The purges of all of it that take the place of those of single URLs, where there are more than `bound` of a kind.
+    /// Returns the purges of the whole part that replace those of single URLs, for each kind with more than `bound`
+    /// URLs.
     pub fn fold(&self, bound: usize) -> impl Iterator<Item = (Kind, u64)> + use<> {
         let newest = |kind| {
             let urls = &self.of(kind).urls;
@@ -122,7 +123,7 @@ impl UrlPart {
             .filter_map(|(kind, number)| Some((kind, number?)))
     }
 
-    /// Records that make the same part, of which number it is, of a site.
+    /// Returns records that make the same part of a site. `part` is its number.
     pub fn records(&self, site: &str, part: u8) -> impl Iterator<Item = Record> {
         let whole = self.all().records(Scope::Part {
             site: site.to_owned(),
@@ -142,14 +143,14 @@ impl UrlPart {
         whole.chain(urls)
     }
 
-    /// Writes it behind `bytes`.
+    /// Appends the encoded part to `bytes`.
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         for numbers in [&self.hard, &self.soft, &self.changed] {
             numbers.encode(bytes);
         }
     }
 
-    /// Reads what [`UrlPart::encode`] has written; `None` for anything else.
+    /// Reads a part that [`UrlPart::encode`] has written; `None` for any other bytes.
     pub fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
         Some(Self {
             hard: UrlNumbers::decode(reader)?,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the store is told of a response, and what its client gets back.
+//! Headers that the store gets, and headers that its client gets back.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn revalidation() -> Revalidation {
     Revalidation::parse(Some(STORED.into()), Some(DATE.into()), SECONDS).unwrap()
 }
 
-/// The headers that a message has after `edits`, in the order of their names.
+/// Returns the headers of a message after `edits`, in the order of their names.
 fn edited<'a>(
     before: &[(&'a str, &'a str)],
     edits: &'a [HeaderEdit<'a>],
@@ -174,7 +174,7 @@ fn a_304_to_credentials_leaves_no_trace_in_the_store() {
         ..response()
     };
     let edits = response.untraced();
-    // The store writes what comes with the very tag that it has.
+    // The store writes a 304 that has exactly the stored tag.
     let kept = format!("kept {STORED}");
     assert_eq!(value(&edits, "etag"), Some(kept.as_str()));
     assert_eq!(value(&edits, "cache-control"), Some("no-store"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which directives are read, and what hides them.
+//! Reading of the directives, and the texts that hide a directive.
 
 use crate::http::caching::cache_control::*;
 use proptest::prelude::*;
@@ -136,7 +136,7 @@ fn too_many_seconds_are_the_most_there_are() {
 
 #[test]
 fn quotes_that_nothing_closes_cost_no_more_than_their_number() {
-    // Hours, were each of them looked for the end of.
+    // This would take hours if the closing quote of each quote were searched.
     for unclosed in [r#"\""#, r#"\","#] {
         let text = format!("x=\"{}, no-store", unclosed.repeat(1_000_000));
         assert_eq!(CacheControl::parse(&*text), NO_STORE);
@@ -180,7 +180,7 @@ fn the_windows_of_staleness_are_read() {
 
 #[test]
 fn targeted_fields_are_dictionaries() {
-    // RFC 9213, 2.1.
+    // An example of RFC 9213, 2.1.
     for (text, expected) in [
         ("max-age=60", Some(max_age(60))),
         ("max-age=60;p=1, x=(a b)", Some(max_age(60))),

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events of buckets, by their names: which of them change an object.
+//! The names of buckets' events, and whether each event changes an object.
 
-/// What an event says of its object.
+/// Effect of an event on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The object, its headers or who may read it have changed.
+    /// The object, its headers or its readers have changed.
     Changed,
     /// The object was read.
     Read,
-    /// Something else has happened, and the object is as it was.
+    /// Something else has happened. The object has not changed.
     Unchanged,
-    /// The name is not known here.
+    /// The name is unknown.
     Unknown,
 }
 
-/// An event.
+/// Event of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectEvent {
-    /// Its name, or what else tells its kind.
+    /// Name of the event, or another text that identifies its kind.
     pub name: String,
-    /// What it says of its object.
+    /// Effect on the object.
     pub effect: Effect,
-    /// The bucket and the key, as they are written, if the object has changed.
+    /// Bucket and key as written in the event, if the object has changed.
     pub object: Option<(String, String)>,
 }
 
-/// In front of the names of S3's events, in notifications, in MinIO's, and in the types of CloudEvents.
+/// Beginnings of the names of S3's events in notifications and in MinIO's, and of the types of CloudEvents.
 const NAMESPACES: [&str; 3] = ["com.amazonaws.s3.", "com.amazonaws.", "s3:"];
 
-/// The beginnings of the names of events of S3, EventBridge, MinIO, Ceph and R2. A name that ends with a colon has any
-/// end, and others are whole. They are compared regardless of case.
+/// Names of events of S3, EventBridge, MinIO, Ceph and R2. A name that ends with a colon matches all names that begin
+/// with it. Other names match as a whole. Case is ignored.
 const NAMES: [(Effect, &[&str]); 3] = [
     (
         Effect::Changed,
@@ -86,7 +86,7 @@ const NAMES: [(Effect, &[&str]); 3] = [
 ];
 
 impl Effect {
-    /// The effect of the event of that name.
+    /// Returns the effect of the event with this name.
     pub fn of(name: &str) -> Self {
         let stripped = NAMESPACES.iter().find_map(|space| strip(name, space));
         let name = stripped.unwrap_or(name);
@@ -99,7 +99,7 @@ impl Effect {
     }
 }
 
-/// What follows the `beginning`, regardless of case.
+/// Returns the text behind the `beginning`, which is matched in any case.
 fn strip<'a>(name: &'a str, beginning: &str) -> Option<&'a str> {
     let (head, rest) = name.split_at_checked(beginning.len())?;
     head.eq_ignore_ascii_case(beginning).then_some(rest)

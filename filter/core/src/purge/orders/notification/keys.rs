@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of objects in events. Most servers encode them as forms do, some as URLs, and some not at all. An event does not
-//! say which, so each reading counts.
+//! The keys of objects in events. Most servers encode a key as in a form, some as in a URL, and some not at all. An
+//! event does not say which encoding it uses, so all readings count.
 
 use crate::http::url::escaping::unescaped;
 
-/// The keys that the key of an event may stand for: as it is, without its escapes, and with spaces for `+` too.
+/// Returns the keys that the key of an event may mean: unchanged, without its escapes, and also with spaces for `+`.
 pub fn readings(key: &str) -> Vec<String> {
     let mut readings = vec![key.to_owned()];
     let texts = [key.to_owned(), key.replace('+', " ")];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Notifications of buckets: which objects have changed.
+//! The notifications of buckets about changed objects.
 
 mod event;
 mod keys;
@@ -14,22 +14,22 @@ use crate::purge::orders::caller::Caller;
 use crate::purge::orders::order_error::OrderError;
 use crate::purge::orders::url::url_of_object;
 
-/// What a notification says.
+/// Content of a notification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notification {
-    /// The URLs (see [`crate::purge::url_of`]) of changed objects, as far as they are of a bucket of the caller's sites and below
-    /// its prefix.
+    /// URLs (see [`crate::purge::url_of`]) of the changed objects in a bucket of the caller's sites, below the
+    /// bucket's prefix.
     pub urls: Vec<String>,
-    /// The events that purge nothing.
+    /// Events that purge nothing.
     pub ignored: Vec<IgnoredEvent>,
 }
 
-/// An event that purges nothing.
+/// Event that purges nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredEvent {
-    /// Its name, or what else tells its kind; not longer than [`MAX_NAME`] characters.
+    /// Name of the event, or another text that identifies its kind, at most [`MAX_NAME`] characters long.
     pub name: String,
-    /// Why it purges nothing. [`Effect::Changed`]: its object is of no bucket of the caller's sites.
+    /// Reason why the event purges nothing. [`Effect::Changed`]: its object is not in a bucket of the caller's sites.
     pub effect: Effect,
 }
 
@@ -40,7 +40,7 @@ impl Notification {
     /// Reads a body in one of the shapes that [`shapes`] lists.
     ///
     /// # Errors
-    /// The body is no notification: not JSON, or without a field that the shape has.
+    /// The body is not a notification: it is not JSON, or it lacks a field of its shape.
     pub fn parse(caller: &Caller<'_>, body: &[u8]) -> Result<Self, OrderError> {
         let mut notification = Self::default();
         for event in shapes::read(body)? {
@@ -73,7 +73,7 @@ fn urls_of_event(caller: &Caller<'_>, event: &ObjectEvent) -> Vec<String> {
     urls
 }
 
-/// The object's URL where the bucket's name stands in the path, and where it stands in the host.
+/// Returns the object's URLs, with the bucket's name in the path and in the host.
 fn urls_of(policy: &Policy, bucket: &str, key: &str) -> Vec<String> {
     let Origin::Bucket(origin) = &policy.origin else {
         return Vec::new();

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The shapes of notifications, each a JSON object, or a list of them that is not empty:
+//! The shapes of notifications. Each is a JSON object, or a list of such objects that is not empty:
 //!
 //! | shape | known by | the object |
 //! |---|---|---|
 //! | Amazon S3, MinIO, Ceph, VersityGW | `Records` | `s3.bucket.name` and `s3.object.key` of each |
-//! | one such record by itself | `s3` | the same |
+//! | one such record alone | `s3` | the same |
 //! | Amazon EventBridge | `detail-type` | `detail.bucket.name`, `detail.object.key` |
 //! | Cloudflare R2 | `action` and `bucket` | `bucket`, `object.key` |
 //! | CloudEvents | `specversion` | what is in `data`, in any of these shapes |
 //! | a message of Amazon SNS | `Type` is `Notification` | what is in `Message`, in any of these shapes |
 //!
-//! An object of no known shape is an unknown event, as senders may add some: MinIO and SNS hold back or drop what follows
-//! a message that was refused.
+//! An object of an unknown shape is an unknown event, not an error, because senders may add shapes. MinIO and SNS
+//! hold back or drop the messages that follow a refused one.
 
 use serde_json::{Map, Value};
 
 use crate::purge::orders::notification::event::{Effect, ObjectEvent};
 use crate::purge::orders::order_error::OrderError;
 
-/// How deep shapes may be in each other: SNS around EventBridge around a list, and one more.
+/// Greatest depth of nested shapes: a list in EventBridge in SNS, and one more.
 const DEPTH: usize = 4;
 const EXPECTED: &str = "expected an event of a bucket";
 
 type Object = Map<String, Value>;
 type Events = Result<Vec<ObjectEvent>, OrderError>;
 
-/// The events in a body.
+/// Returns the events in a body.
 ///
 /// # Errors
-/// The body is not JSON, or no object, or lacks what its shape has.
+/// The body is not JSON, is not an object, or lacks a field of its shape.
 pub fn read(body: &[u8]) -> Events {
     let field = "the body";
     let document: Value = serde_json::from_slice(body)
@@ -36,7 +36,7 @@ pub fn read(body: &[u8]) -> Events {
     read_value(field, &document, DEPTH)
 }
 
-/// Reads a text that an event carries. One that is not JSON says nothing of objects.
+/// Reads a text inside an event. If the text is not JSON, the event has no object.
 fn read_within(field: &str, text: &str, name: &str, depth: usize) -> Events {
     match serde_json::from_str(text) {
         Ok(document) => read_value(field, &document, depth),
@@ -89,7 +89,7 @@ fn read_object(field: &str, object: &Object, depth: usize) -> Events {
         let path = ["/bucket", "/object/key"];
         return read_event(field, object, action, path).map(|event| vec![event]);
     }
-    // S3 tests a new destination by `"Event": "s3:TestEvent"`.
+    // S3 tests a new destination with `"Event": "s3:TestEvent"`.
     let names = ["Event", "Type", "type", "eventName"];
     let name = names.iter().find_map(|name| text(name));
     Ok(vec![without_object(name.unwrap_or("of an unknown shape"))])
@@ -106,19 +106,19 @@ fn read_records(records: &Value) -> Events {
     records.map(read).collect()
 }
 
-/// Reads a record of S3's; `name` is that of the event where the record does not say it.
+/// Reads a record of S3. `name` is the name of the event if the record does not have one.
 fn read_record(field: &str, record: &Value, name: Option<&str>) -> Result<ObjectEvent, OrderError> {
     let Some(object) = record.as_object() else {
         return Err(OrderError::new(field, "expected an object"));
     };
     let own = object.get("eventName").and_then(Value::as_str);
-    // Where neither says what has happened, the object may have changed.
+    // Without a name, the object may have changed.
     let name = own.or(name).unwrap_or("ObjectCreated:unnamed");
     let path = ["/s3/bucket/name", "/s3/object/key"];
     read_event(field, object, name, path)
 }
 
-/// Reads the event of that `name`, whose bucket and key are at these places.
+/// Reads the event with this `name`, whose bucket and key are at these paths.
 fn read_event(
     field: &str,
     object: &Object,
@@ -163,10 +163,10 @@ fn read_cloud_event(object: &Object, depth: usize) -> Events {
     }
 }
 
-/// An event of that name, of which no object is needed.
+/// Returns an event with this name and without an object.
 fn without_object(name: &str) -> ObjectEvent {
     let effect = match Effect::of(name) {
-        // Whatever has changed, this does not say what.
+        // An object has changed, but the event does not name it.
         Effect::Changed => Effect::Unknown,
         effect => effect,
     };
