@@ -11,14 +11,14 @@ pub const NONE: [&str; 2] = ["application/octet-stream", "binary/octet-stream"];
 const TABLE: &str = include_str!("media_types.txt");
 
 impl WebsitePolicy {
-    /// Whether any object gets a media type that it was uploaded without.
+    /// Whether any object gets a media type because it was uploaded without one.
     pub fn guesses_media_types(&self) -> bool {
         self.guess_content_type || !self.content_types.is_empty()
     }
 }
 
-/// The media type that replaces `current`, the response's own, for an object of that path (with or
-/// without a query); `None` if it stays.
+/// Returns the media type that replaces `current`, the response's own, for an object of that path (with or without a
+/// query); `None` if `current` stays.
 pub fn missing_media_type<'a>(
     site: &'a WebsitePolicy,
     path: &str,
