@@ -20,8 +20,7 @@ pub enum Disposition {
     /// Answered from the cache if the origin allows requests with `Authorization` to share the response (RFC 9111,
     /// 3.5).
     Authenticated,
-    /// Undecided until the first part of the body arrives, which may be empty. A request without a body is then
-    /// cacheable.
+    /// Undecided until the first part of the body arrives. If that is empty, the request may use the cache.
     AwaitsBody,
     /// Sent to the origin separately, neither stored nor parked.
     Pass(PassReason),

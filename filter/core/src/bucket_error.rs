@@ -105,8 +105,8 @@ impl<'a> BucketError<'a> {
             // Without a code the credentials may be wrong as well.
             (BucketTrouble::Region, Some(region)) if self.status == 400 && self.code.is_none() => {
                 format!(
-                    "the bucket is in the region {region} ({answer}): set AWS_REGION={region}, or check the credentials if \
-                 that is so"
+                    "the bucket is in the region {region} ({answer}): set AWS_REGION={region}; if it is set already, \
+                     check the credentials"
                 )
             }
             (BucketTrouble::Region, Some(region)) => {
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(elsewhere.trouble(), Some(BucketTrouble::Region));
         assert_eq!(
             elsewhere.message(BucketTrouble::Region),
-            "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1, or check the credentials if that is so"
+            "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1; if it is set already, check the credentials"
         );
     }
 

@@ -6,7 +6,7 @@ use crate::policy::WebsitePolicy;
 /// Media types that S3's clients and servers write for "none".
 pub const NONE: [&str; 2] = ["application/octet-stream", "binary/octet-stream"];
 
-/// Media types by extension, a line each, in the order of the extensions; `filter/core/media_types.py` writes the file
+/// Media types by extension, one a line, in the order of the extensions. `filter/core/media_types.py` writes the file
 /// from a kept database.
 const TABLE: &str = include_str!("media_types.txt");
 
