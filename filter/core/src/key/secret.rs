@@ -42,7 +42,7 @@ impl StoreSecret {
         hasher.finish()
     }
 
-    /// A keyed hash (SipHash-2-4) with 128 bits.
+    /// A keyed hash (SipHash-2-4) of `bytes` with 128 bits.
     pub fn wide_hash(&self, bytes: &[u8]) -> [u64; 2] {
         let [high, low] = self.0;
         let hash = sip128::SipHasher24::new_with_keys(high, low).hash(bytes);

@@ -69,8 +69,8 @@ section! {
         forbid: Vec<String> as Vec<HeaderName> = ["cookie", "user-agent"].map(str::to_owned).into(),
         /// The most headers that Vary may name. A response with more is not stored.
         max_headers: usize as Whole<0, 16> = 8,
-        /// The longest value of a header that Vary or key.headers names, in bytes. A request with a longer value goes
-        /// around the cache.
+        /// The longest value of a header that Vary or key.headers names, in bytes. A request with a longer value
+        /// bypasses the cache.
         max_value_bytes: usize as Bytes<1, 4_096> = 256,
     }
 }

@@ -22,7 +22,7 @@ impl Sites {
     /// `edge` and `sites`.
     ///
     /// # Errors
-    /// The field, its value and what is accepted.
+    /// The field, its value and the accepted values.
     pub fn parse(document: &[u8]) -> Result<Self, PolicyError> {
         let value = configuration::read(document)?;
         match value.get(SITES) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The forms in which a policy's values are written in JSON: the values that each accepts, and the types that it is
 //! read as.
+//!
 //! The forms are not `serde::Deserialize`: its errors have line numbers, but a policy's author needs the path of the
-//! field. Its code for so many types is also large. The tests describe the same forms in a JSON Schema.
 //! field. Its code for so many types is also large. The tests describe the same forms in a JSON Schema.
 
 use std::time::Duration;

@@ -19,7 +19,7 @@ section! {
     pub struct PurgePolicy {
         /// SHA-256 of the token that a purge carries, in hexadecimal. Default: purges are off.
         token as "token_sha256": Option<TokenHash>,
-        /// The purges by former processes of entries in the store. The entry point keeps this list and fills it in.
+        /// The purges of the store's entries by former processes. The entry point keeps this list and fills it in.
         /// Default: unknown. Then a start that could bring back a purged entry begins with an empty store.
         journal: Option<Vec<Record>>,
         /// Whether the entry point records purges. The entry point fills this in.

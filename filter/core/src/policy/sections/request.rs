@@ -67,8 +67,7 @@ section! {
         credential_headers: Vec<NamePattern> as Vec<HeaderPattern> =
             CREDENTIALS.map(NamePattern::of).into(); bucket: Vec::new(),
         /// Whether a client's Cache-Control and Pragma count. ignore: they do not, because with no-cache, no-store or
-        /// max-age any client could load the origin. obey: they do; set it only if
-        /// the clients may load the origin.
+        /// max-age any client could load the origin. obey: they do; set it only if the clients may load the origin.
         cache_control: Obedience = Obedience::Ignore,
     }
 }
@@ -128,7 +127,7 @@ const HOP_BY_HOP: [&str; 6] = [
 ];
 
 /// Headers that Envoy has already removed unless the origin should get them: an upgrade that the listener allows, and
-/// `te: trailers`. A client with `expect` waits for an answer before it sends its body.
+/// `te: trailers`. `expect` is one of them because its client waits for an answer before it sends the body.
 const MEANT_TO_GO_ON: [&str; 4] = ["connection", "expect", "te", "upgrade"];
 
 fn is_of_cors(name: &str) -> bool {
@@ -140,7 +139,7 @@ fn is_of_cors(name: &str) -> bool {
 ///
 /// - No origin gets the internal namespace, Envoy's own headers, or headers that concern one connection only.
 /// - Each origin gets `CDN-Loop`, which is not signed.
-/// - A bucket gets the headers that the policy lists or has in the key. Of a request that goes past the cache it also
+/// - A bucket gets the headers that the policy lists or has in the key. With a request that bypasses the cache it also
 ///   gets `Range` and the conditions. The client never decides about a header that the signer sets.
 /// - Another origin gets the other headers. With a cacheable request it does not get the headers that ask for something
 ///   else than the key says, unless the policy lists such a header, or has it in the key.
