@@ -79,7 +79,7 @@ def main():
         media_type = chosen(database, extension)
         if media_type in (None, "application/octet-stream"):
             sys.exit(f"media_types.py: {extension}: the database has no media type, name one in CHOSEN")
-        # Text without a charset is read in the reader's own.
+        # Clients read text without a charset in a charset that they choose.
         charset = "; charset=utf-8" if media_type.startswith("text/") else ""
         lines.append(f"{extension} {media_type}{charset}\n")
     table.write_text("".join(lines), encoding="utf-8")

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a request may do: use the cache, go past it, or go nowhere; and which of its headers go
-//! along.
+//! Admission: whether a request uses the cache, bypasses it or is refused, and which of its headers the origin gets.
 
 use std::hash::Hasher;
 
@@ -13,24 +12,25 @@ use crate::key::Target;
 use crate::key::vary::{ACCEPT_ENCODING, keyed_names};
 use crate::policy::{Cookies, Origin, PassOrStrip, Policy, RequestPolicy, forward_header};
 
-/// What becomes of a request.
+/// Treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Answered from the cache, coalesced on a miss.
     Cacheable,
-    /// The same where the origin says that requests with `Authorization` may share the response (RFC 9111, 3.5).
+    /// Answered from the cache if the origin allows requests with `Authorization` to share the response (RFC 9111,
+    /// 3.5).
     Authenticated,
-    /// The same, or a request with a body: the first part of the body tells, which may be empty.
+    /// Undecided until the first part of the body arrives. If that is empty, the request may use the cache.
     AwaitsBody,
-    /// Goes to the origin by itself, is neither stored nor parked.
+    /// Sent to the origin separately, neither stored nor parked.
     Pass(PassReason),
-    /// Answered by the edge: a preflight of cross-origin resource sharing.
+    /// Answered by the edge, as a preflight of cross-origin resource sharing.
     Preflight,
-    /// Answered by the edge.
+    /// Refused by the edge.
     Reject(Rejection),
 }
 
-/// Why a request goes past the cache.
+/// Reason for a request to bypass the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassReason {
     /// Neither `GET` nor `HEAD`.
@@ -39,17 +39,17 @@ pub enum PassReason {
     Upgrade,
     /// gRPC.
     Grpc,
-    /// It has, or may have, a body.
+    /// A body, or possibly a body.
     Body,
-    /// It carries credentials.
+    /// Credentials.
     Authorization,
-    /// It asks that nothing of it be stored, and the policy obeys.
+    /// `no-store` in the request, which the policy obeys.
     NoStore,
-    /// It carries a cookie, and the policy lets the origin see it.
+    /// A cookie, which the policy forwards to the origin.
     Cookie,
-    /// A header that its URL varies with is too long for a key.
+    /// A header that the URL varies with is too long for a key.
     Vary,
-    /// Another callback has the worker, so nothing can be coalesced.
+    /// Another callback uses the worker, so nothing can be coalesced.
     WorkerInUse,
 }
 
@@ -70,18 +70,18 @@ impl PassReason {
     }
 }
 
-/// What of a request decides about it, gathered in one pass over its headers.
+/// The facts that decide about a request, gathered in one pass over its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestFacts<'a> {
     /// `:method`.
     pub method: &'a str,
-    /// What it names.
+    /// The target.
     pub target: Target<'a>,
-    /// A header of the filter's own namespace.
+    /// A header whose name begins with [`INTERNAL_PREFIX`].
     pub internal: bool,
-    /// There is a body, announced by its length.
+    /// A body, announced by its length.
     pub announced_body: bool,
-    /// The request did not end with its headers. What follows may be an empty body, or trailers alone.
+    /// The request did not end with its headers. An empty body or trailers alone may follow.
     pub open_ended: bool,
     /// `Upgrade`, or the `:protocol` of an extended `CONNECT`.
     pub upgrade: bool,
@@ -91,13 +91,13 @@ pub struct RequestFacts<'a> {
     pub authorization: bool,
     /// A header of `request.credential_headers`.
     pub credentials: bool,
-    /// `Cache-Control` or `Pragma`: it asks something of caches.
+    /// `Cache-Control` or `Pragma`, with directives for caches.
     pub control: bool,
     /// `Cookie`.
     pub cookie: bool,
     /// `Range`, or any of the conditions of RFC 9110, 13.1.
     pub demand: bool,
-    /// `CDN-Loop`: it comes from another cache, or has come back.
+    /// `CDN-Loop`: the request has passed another cache, or has already passed this edge.
     pub cdn_loop: bool,
     /// `Origin`.
     pub origin: bool,
@@ -106,7 +106,7 @@ pub struct RequestFacts<'a> {
 }
 
 impl<'a> RequestFacts<'a> {
-    /// Facts of these headers, with names in lower case; `end_of_stream` if nothing follows them.
+    /// Gathers the facts of these headers, whose names are in lower case; `end_of_stream` if nothing follows them.
     pub fn of(
         policy: &Policy,
         headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -124,7 +124,7 @@ impl<'a> RequestFacts<'a> {
 
     fn observe(&mut self, policy: &RequestPolicy, name: &[u8], value: &'a [u8]) {
         match name {
-            // A method that is no text is none that may be cached.
+            // A method that is not text is not cacheable.
             b":method" => self.method = FieldValue::new(value).text().unwrap_or_default(),
             b":scheme" => self.target.scheme = FieldValue::new(value).text().ok(),
             b":authority" => self.target.authority = value,
@@ -144,13 +144,13 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
-    /// Whether the origin sees its `Authorization`.
+    /// Whether the origin gets the request's `Authorization`.
     pub fn shows_credentials(&self, policy: &Policy) -> bool {
         let passes = policy.request.authorization == PassOrStrip::Pass;
         self.authorization && passes && matches!(policy.origin, Origin::Http(_))
     }
 
-    /// A browser asks whether a page of another origin may send a request (Fetch, 4.8).
+    /// Whether a browser asks if a page of another origin may send a request (Fetch, 4.8).
     fn is_preflight(&self) -> bool {
         self.method == "OPTIONS" && self.origin && self.asks_for_method
     }
@@ -163,10 +163,10 @@ fn is_grpc(content_type: &[u8]) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
 }
 
-/// What becomes of a request with these facts.
+/// Decides about a request with these facts.
 ///
-/// A bucket never sees `Authorization` and `Cookie` ([`forward_header`]), so they decide nothing
-/// there. `OPTIONS` reaches a bucket only if the policy forwards what a CORS preflight asks with.
+/// `Authorization` and `Cookie` decide nothing for a bucket, because a bucket never gets them ([`forward_header`]).
+/// `OPTIONS` reaches a bucket only if the policy forwards the headers of a CORS preflight.
 pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
     if policy.website.cors.is_some() && request.is_preflight() {
         return Disposition::Preflight;
@@ -178,7 +178,7 @@ pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
     let shows_credentials = request.shows_credentials(policy);
     match verdict {
         Err(rejection) => Disposition::Reject(rejection),
-        // No body goes out under the edge's signature.
+        // No body may be sent under the edge's signature.
         Ok(Some(_)) if request.open_ended && matches!(policy.origin, Origin::Bucket(_)) => {
             Disposition::AwaitsBody
         }
@@ -213,7 +213,7 @@ fn for_bucket(
             return Err(Rejection::MethodNotAllowed { allow });
         }
     };
-    // Envoy leaves the request of a client open that wants a WebSocket.
+    // Envoy keeps the request open if its client wants a WebSocket.
     if request.upgrade && request.open_ended {
         return Err(Rejection::Upgrade);
     }
@@ -231,13 +231,13 @@ fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Result<Option<PassRe
     Ok(why_to_pass(policy, request))
 }
 
-/// Parts of the names of methods that change what a cache has, such as `XKEYPURGE` and `URIBAN`.
+/// Parts of the names of methods that change a cache, such as `XKEYPURGE` and `URIBAN`.
 const CACHE_METHODS: [&str; 5] = ["PURGE", "BAN", "INVALIDATE", "PUSH", "REFRESH"];
 
-/// Whether a client may not send a method even where everything else passes, in whatever case. [`CACHE_METHODS`] change
-/// what a cache behind the edge has, which may admit whatever comes from the edge's address. `TRACE` and `TRACK` answer
-/// with the request as it came, and so with what has been added to it on its way (RFC 9110, section 9.3.8). `CONNECT`
-/// would make a tunnel of a connection to the origin.
+/// Whether clients may never send a method, even if all others pass; the case does not matter. [`CACHE_METHODS`]
+/// change a cache behind the edge, which may accept everything from the edge's address. `TRACE` and `TRACK` return
+/// the request as it was received, with everything that proxies have added to it (RFC 9110, section 9.3.8). `CONNECT`
+/// would turn a connection to the origin into a tunnel.
 fn is_for_operators(method: &str) -> bool {
     let method = method.to_ascii_uppercase();
     let tells_a_cache = CACHE_METHODS.iter().any(|part| method.contains(part));
@@ -262,8 +262,8 @@ fn why_to_pass(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason
     }
 }
 
-/// Whether a request for that key may fetch for others: what it takes to the origin beside its key is within the
-/// policy's bound. An origin may refuse one with more. `headers` have their names in lower case.
+/// Whether a request may fetch `key` for others: the headers that it sends to the origin beside its key are within
+/// the policy's limit. An origin may refuse a request with more headers. The names in `headers` are in lower case.
 pub fn may_share<'a>(
     policy: &Policy,
     key: &str,
@@ -274,8 +274,8 @@ pub fn may_share<'a>(
     beside_key <= policy.edge.limits.lead_header_bytes
 }
 
-/// Writes the headers that a request for that key takes to the origin beside it, with names in lower case. False if there
-/// are none.
+/// Writes the headers that a request sends to the origin beside `key` into `hasher`. The names in `headers` are in
+/// lower case. Returns false if there are none.
 pub fn write_own_headers<'a>(
     policy: &Policy,
     key: &str,
@@ -290,14 +290,14 @@ pub fn write_own_headers<'a>(
         any = true;
         for part in [name.as_bytes(), value] {
             hasher.write(part);
-            // No header contains it.
+            // No header contains a zero byte.
             hasher.write_u8(0);
         }
     }
     any
 }
 
-/// The headers of a request that it takes to the origin beside its key, as its client has sent them.
+/// The headers that a request sends to the origin beside its key, with the values that its client has sent.
 fn beside_key<'a>(
     policy: &Policy,
     key: &str,
@@ -309,7 +309,7 @@ fn beside_key<'a>(
         if !sent || keyed.iter().any(|keyed| keyed == name) {
             None
         } else if name == "x-forwarded-for" {
-            // Envoy has added the address from which the request came.
+            // Envoy has added the address of the request's peer.
             let client = value.rsplitn(2, |byte| *byte == b',').nth(1)?;
             Some((name, client))
         } else {
@@ -319,8 +319,8 @@ fn beside_key<'a>(
     headers.filter_map(own)
 }
 
-/// Whether the edge alone decides what the origin gets of a header: it is in the key or the edge's own choice, Envoy gives
-/// one to each request, or the store takes it.
+/// Whether the edge alone decides about a header towards the origin: the header is in the key or set by the edge,
+/// Envoy adds one to each request, or the store consumes it.
 fn is_of_the_edge(name: &str) -> bool {
     const OF_THE_EDGE: [&str; 5] = [
         ACCEPT_ENCODING,

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The errors of a bucket: what S3's error codes mean for the edge, its operator and its clients.
+//! The errors of a bucket: their meaning for the edge, its operator and its clients, by S3's error codes.
 
 use crate::http::syntax::field_value::FieldValue;
 use crate::metrics::Metric;
 
-/// Longest error code that is taken, in bytes. The longest of S3's own has some 50.
+/// Longest error code that is accepted, in bytes. The longest code of S3 has about 50.
 const MAX_CODE_BYTES: usize = 64;
-/// Longest name of a region that is taken, in bytes.
+/// Longest name of a region that is accepted, in bytes.
 const MAX_REGION_BYTES: usize = 32;
 
-/// The headers of a bucket's response that say what went wrong, as far as they are there.
+/// The headers of a bucket's response that describe an error; each may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorHeaders<'a> {
-    /// [`crate::internal_headers::BUCKET_ERROR_HEADER`], which the hop makes of the body: the code, and perhaps a region.
+    /// [`crate::internal_headers::BUCKET_ERROR_HEADER`], which the hop takes from the body: the code, and perhaps a
+    /// region.
     pub body: Option<FieldValue<'a>>,
     /// `X-Minio-Error-Code`, which a response without a body has.
     pub code: Option<FieldValue<'a>>,
@@ -20,23 +21,23 @@ pub struct ErrorHeaders<'a> {
     pub region: Option<FieldValue<'a>>,
 }
 
-/// A bucket's response that is an error.
+/// Error response of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketError<'a> {
     /// `:status`.
     pub status: u16,
     /// S3's error code, such as `NoSuchKey`. The response to a HEAD may have none.
     pub code: Option<&'a str>,
-    /// The region of the bucket, if the response says it.
+    /// The region of the bucket, if the response names it.
     pub region: Option<&'a str>,
 }
 
-/// What is wrong where a bucket's error is not about one object.
+/// Cause of a bucket's error that is not about one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketTrouble {
-    /// The bucket wants fewer requests.
+    /// The bucket asks for fewer requests.
     Throttled,
-    /// The bucket has failed by itself.
+    /// The bucket itself has failed.
     Failed,
     /// The bucket is in another region, or requests are signed for another.
     Region,
@@ -44,20 +45,20 @@ pub enum BucketTrouble {
     Credentials,
     /// The clocks of the edge and of the bucket differ by more than S3 tolerates.
     ClockSkew,
-    /// There is no such bucket.
+    /// The bucket does not exist.
     NoBucket,
-    /// A request is refused without a code. The edge refuses malformed URLs by itself, so its settings are the likely
-    /// cause.
+    /// The bucket refuses a request without a code. The edge refuses malformed URLs itself, so the edge's settings
+    /// are the likely cause.
     Refused,
 }
 
 impl<'a> BucketError<'a> {
-    /// The error that a response with this status and these headers is; `None`: it is none.
+    /// Reads the error in a response with this status and these headers; `None` if the response is not an error.
     pub fn of(status: u16, headers: ErrorHeaders<'a>) -> Option<Self> {
         if status < 300 || status == 304 {
             return None;
         }
-        // What is no text is neither a code nor a region.
+        // A value that is not text is neither a code nor a region.
         let text = |value: Option<FieldValue<'a>>| value.and_then(|value| value.text().ok());
         let mut words = text(headers.body).unwrap_or_default().split(' ');
         let code = words.next().filter(|code| is_code(code));
@@ -69,9 +70,9 @@ impl<'a> BucketError<'a> {
         })
     }
 
-    /// What is wrong; `None`: the error is about the object that was asked for.
+    /// Cause of the error; `None` if the error is about the requested object.
     pub fn trouble(&self) -> Option<BucketTrouble> {
-        // A bucket's API redirects to other endpoints of its own only.
+        // A bucket's API redirects only to its own other endpoints.
         if matches!(self.status, 300..=399) {
             return Some(BucketTrouble::Region);
         }
@@ -79,7 +80,7 @@ impl<'a> BucketError<'a> {
         by_code.or(match self.status {
             400 if self.code.is_none() && self.region.is_some() => Some(BucketTrouble::Region),
             400 if self.code.is_none() => Some(BucketTrouble::Refused),
-            // Amazon S3 has no 401. No client's Authorization reaches a bucket, so it is about the edge's own.
+            // Amazon S3 has no 401. No client's `Authorization` reaches a bucket, so a 401 is about the edge's own.
             401 => Some(BucketTrouble::Credentials),
             429 => Some(BucketTrouble::Throttled),
             500..=599 => Some(BucketTrouble::Failed),
@@ -87,24 +88,25 @@ impl<'a> BucketError<'a> {
         })
     }
 
-    /// Whether the bucket says that there can be no object of that name: a key, or a segment of it, is too long for it.
+    /// Whether the bucket says that no object can have this name, because a key, or a segment of it, is too long for
+    /// it.
     pub fn names_nothing(&self) -> bool {
         const CODES: [&str; 2] = ["KeyTooLongError", "XMinioInvalidObjectName"];
         self.status == 400 && self.code.is_some_and(|code| CODES.contains(&code))
     }
 
-    /// What the operator is told in the log.
+    /// Message for the operator in the log.
     pub fn message(&self, trouble: BucketTrouble) -> String {
         let answer = match self.code {
             Some(code) => format!("{} {code}", self.status),
             None => self.status.to_string(),
         };
         match (trouble, self.region) {
-            // Without a code the credentials may be at fault as well.
+            // Without a code the credentials may be wrong as well.
             (BucketTrouble::Region, Some(region)) if self.status == 400 && self.code.is_none() => {
                 format!(
-                    "the bucket is in the region {region} ({answer}): set AWS_REGION={region}, or check the credentials if \
-                 that is so"
+                    "the bucket is in the region {region} ({answer}): set AWS_REGION={region}; if it is set already, \
+                     check the credentials"
                 )
             }
             (BucketTrouble::Region, Some(region)) => {
@@ -136,7 +138,7 @@ impl<'a> BucketError<'a> {
 }
 
 impl BucketTrouble {
-    /// The status that clients get: a fault between the edge and its bucket is not theirs (RFC 9110, 15.6.3).
+    /// The status that clients get. A fault between the edge and its bucket is not the client's (RFC 9110, 15.6.3).
     pub const fn client_status(self, status: u16) -> u16 {
         match self {
             Self::Region | Self::Credentials | Self::ClockSkew | Self::NoBucket => 502,
@@ -144,7 +146,7 @@ impl BucketTrouble {
         }
     }
 
-    /// Whether the response says nothing of the object, so that none of it is stored.
+    /// Whether the response says nothing about the object, so that it is never stored.
     pub const fn is_never_stored(self) -> bool {
         !matches!(self, Self::Throttled | Self::Failed)
     }
@@ -163,7 +165,7 @@ impl BucketTrouble {
     }
 }
 
-/// What a code means, of Amazon S3 or of MinIO, unless its response's status says it.
+/// Meaning of an error code of Amazon S3 or MinIO; `None` if the status of the response decides.
 fn trouble_of(code: &str) -> Option<BucketTrouble> {
     Some(match code {
         "SlowDown"
@@ -257,7 +259,7 @@ mod tests {
             ),
             (404, "NoSuchBucket", Some(BucketTrouble::NoBucket), 502),
             (400, "", Some(BucketTrouble::Refused), 400),
-            // Of one object, as its key is at fault.
+            // The error is about one object, because its key is at fault.
             (400, "KMS.DisabledException", None, 400),
             (400, "KMS.NotFoundException", None, 400),
             (403, "AccessDenied", None, 403),
@@ -306,7 +308,7 @@ mod tests {
         assert_eq!(elsewhere.trouble(), Some(BucketTrouble::Region));
         assert_eq!(
             elsewhere.message(BucketTrouble::Region),
-            "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1, or check the credentials if that is so"
+            "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1; if it is set already, check the credentials"
         );
     }
 

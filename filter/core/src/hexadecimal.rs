@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers and bytes as hexadecimal digits.
 
-/// Appends two digits for each byte. Each request has a link, and formatting by the standard library takes eight times
-/// as long.
+/// Appends two digits for each byte. Formatting by the standard library takes eight times as long, which matters
+/// because each request has a link.
 pub fn push(text: &mut String, bytes: &[u8]) {
     let digit = |half: u8| {
         char::from(if half < 10 {
@@ -17,7 +17,7 @@ pub fn push(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The number that `digits` say; `None` for anything else, or for more than 64 bits.
+/// Reads `digits` as a number; `None` for anything else, or for more than 64 bits.
 pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

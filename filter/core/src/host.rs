@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the core needs of its host, split by role so that a test supplies only what it uses.
+//! The host's functions that the core needs, split by role so that a test supplies only the ones it uses.
 
 use std::fmt;
 
-/// A host call that failed with this proxy-wasm status.
+/// Failure of a host call, with its proxy-wasm status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostError {
     /// The proxy-wasm ABI status.
@@ -16,22 +16,22 @@ impl fmt::Display for HostError {
     }
 }
 
-/// Stands for one version of a shared value.
+/// Version of a shared value, for [`SharedStore::compare_and_set`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(pub u32);
 
 /// Key-value data that all workers of one Envoy share (proxy-wasm shared data).
 ///
-/// There is no way to delete a key, so the set of keys that are ever used must be bounded.
+/// Keys cannot be deleted, so the set of keys that are ever used must be bounded.
 pub trait SharedStore: fmt::Debug {
-    /// The value and its version, or `None` where the key was never set.
+    /// Returns the value and its version, or `None` if the key was never set.
     ///
     /// # Errors
     /// The host call failed.
     fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Token)>, HostError>;
 
-    /// Replaces the version that `token` stands for, or creates the key where it is `None`.
-    /// False when another worker was faster.
+    /// Replaces the version `token`, or creates the key if `token` is `None`. Returns false if another worker was
+    /// faster.
     ///
     /// # Errors
     /// The host call failed.

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The logic of Sluice: no host call, no clock, no I/O. The folders, in the order in which a request meets them:
+//! The logic of Sluice: no host call, no clock, no I/O. Its modules, in the order in which a request uses them:
 //!
 //! | to change | look in |
 //! |---|---|
-//! | what a policy may say, its defaults, its errors | [`policy`] |
-//! | which site a request is for | [`sites`] |
-//! | what a field of HTTP means | [`http`] |
-//! | how a URL becomes a cache key, and which are refused | [`key`] |
-//! | which requests go through the cache | [`admission`] |
-//! | which requests wait for which | [`coalescing`] |
-//! | what is served from memory | [`hot`] |
-//! | which responses are stored, and for how long | [`freshness`] |
-//! | what is gone although it is stored | [`purge`] |
-//! | web sites: documents in the place of missing objects, CORS | [`website`] |
-//! | what the errors of a bucket mean | [`bucket_error`] |
-//! | what has kept an origin from answering | [`origin_failure`] |
-//! | how workers know and tell each other | [`workers`] |
-//! | how sizes are written | [`size`] |
-//! | which headers are the filter's own | [`internal_headers`] |
-//! | what is counted | [`metrics`] |
-//! | what the logic needs of its host | [`host`] |
+//! | the fields of the policy, their defaults and errors | [`policy`] |
+//! | the choice of the site for a request | [`sites`] |
+//! | the meaning of HTTP's fields | [`http`] |
+//! | cache keys, and the URLs that are refused | [`key`] |
+//! | the choice of requests that use the cache | [`admission`] |
+//! | leaders and followers | [`coalescing`] |
+//! | the hot tier in memory | [`hot`] |
+//! | the choice of responses that are stored, and their time to live | [`freshness`] |
+//! | purged responses that are still stored | [`purge`] |
+//! | web sites: substitutes for missing objects, CORS | [`website`] |
+//! | the meaning of a bucket's errors | [`bucket_error`] |
+//! | the failures of an origin | [`origin_failure`] |
+//! | messages and agreement between workers | [`workers`] |
+//! | the text form of sizes | [`size`] |
+//! | the names of the filter's own headers | [`internal_headers`] |
+//! | metrics | [`metrics`] |
+//! | the host functions that the logic needs | [`host`] |
 
 pub mod admission;
 pub mod bucket_error;

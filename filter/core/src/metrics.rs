@@ -4,12 +4,12 @@
 use crate::freshness::UncacheableReason;
 use crate::freshness::reason::with_reasons;
 
-/// What a metric measures over time.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Only grows.
+    /// A number that only grows.
     Counter,
-    /// Goes up and down; summed over the workers.
+    /// A number that rises and falls; summed over the workers.
     Gauge,
     /// A distribution.
     Histogram,
@@ -29,7 +29,7 @@ macro_rules! metrics {
         }
 
         impl Metric {
-            /// All of them, in the order of their indices.
+            /// All metrics, in the order of their indices.
             pub const ALL: &[Metric] = &[$(Metric::$variant,)* $(Metric::$counter,)*];
 
             /// The name in Envoy's statistics.
@@ -48,7 +48,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// What it counts, in one sentence.
+            /// Help text, in one sentence.
             pub const fn help(self) -> &'static str {
                 match self {
                     $(Metric::$variant => $help,)*
@@ -58,7 +58,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// Counts the responses that are not stored for a reason.
+            /// The metric that counts the responses that are not stored for this reason.
             pub const fn of_reason(reason: UncacheableReason) -> Self {
                 match reason { $(UncacheableReason::$reason => Metric::$counter,)* }
             }

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has kept an origin from answering, as Envoy tells it in [`crate::internal_headers::FAILURE_HEADER`].
+//! Failures of an origin, as Envoy reports them in [`crate::internal_headers::FAILURE_HEADER`].
 
 use crate::http::header_bound::{HOP_ADDS, RESPONSE};
 use crate::internal_headers::INTERNAL_PREFIX;
 
-/// What has kept an origin from answering.
+/// Reason for which an origin has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginFailure {
-    /// Its response has more headers than the edge takes.
+    /// The response has more headers than the edge accepts.
     ResponseHeaders,
-    /// It has answered 304 to a request without a condition, whose client has nothing that it could use (RFC 9110, 15.4.5).
+    /// The origin has answered 304 to a request without a condition, whose client has no response to use (RFC 9110,
+    /// 15.4.5).
     NotModified,
-    /// It has not got the request: there is no connection to it.
+    /// The origin has not received the request, because the edge has no connection to it.
     NotReached,
-    /// No answer in time, a connection that broke, or a response that is none.
+    /// No response in time, a broken connection, or an invalid response.
     NoAnswer,
 }
 
 impl OriginFailure {
-    /// Reads Envoy's words: the details of the response that it has made, and how many bytes of the origin's it has read,
-    /// after a space. A codec that refuses so many bytes has not come to the end of the headers.
+    /// Reads Envoy's words: the details of the response that Envoy has made, and after a space the number of bytes
+    /// that Envoy has read from the origin. A codec that refuses a response after that many bytes has not reached the
+    /// end of the headers.
     pub fn of(details: &[u8]) -> Self {
         if details == TOO_MANY_LINES.as_bytes() {
             return Self::ResponseHeaders;
@@ -41,14 +43,15 @@ impl OriginFailure {
     }
 }
 
-/// Whether the connection to the origin has ended in front of the first byte of a response, by Envoy's words as
-/// [`OriginFailure::of`] reads them: an origin may close a connection under a request (RFC 9112, 9.3.1).
+/// Whether the connection to the origin has ended before the first byte of a response, by Envoy's words as
+/// [`OriginFailure::of`] reads them. An origin may close a connection while a request is being sent (RFC 9112,
+/// 9.3.1).
 pub fn has_ended_unanswered(details: &[u8]) -> bool {
     let (reason, read) = split(details);
     reason == CONNECTION_ENDED && read == Some(0)
 }
 
-/// The reason in Envoy's words, and how many bytes of the origin's Envoy has read.
+/// The reason in Envoy's words, and the number of bytes that Envoy has read from the origin.
 fn split(details: &[u8]) -> (&[u8], Option<u64>) {
     let mut words = details.splitn(2, |&byte| byte == b' ');
     let reason = words.next().unwrap_or_default();
@@ -56,24 +59,24 @@ fn split(details: &[u8]) -> (&[u8], Option<u64>) {
     (reason, read.and_then(|word| word.parse().ok()))
 }
 
-/// ORIGIN's own words where it refuses a response for the number of its header lines.
+/// ORIGIN's own words for a response that it refuses because of the number of its header lines.
 pub const TOO_MANY_LINES: &str = "too_many_response_header_lines";
-/// ORIGIN's own words where it refuses a 304 to a request without a condition.
+/// ORIGIN's own words for a 304 that it refuses because its request has no condition.
 pub const NOT_MODIFIED: &str = "not_modified_without_a_condition";
-/// Parts of Envoy's details where it has sent no request.
+/// Parts of Envoy's details if Envoy has sent no request.
 const NOT_REACHED: [&str; 4] = [
     "connection_failure",
     "connection_timeout",
     "no_healthy_upstream",
     "overflow",
 ];
-/// The end of Envoy's details where its codec has refused the response.
+/// End of Envoy's details if Envoy's codec has refused the response.
 const CODEC: &[u8] = b"{protocol_error}";
 
-/// Envoy's details of a connection that has ended in front of the first byte of a response.
+/// Envoy's details of a connection that has ended before the first byte of a response.
 const CONNECTION_ENDED: &[u8] = b"upstream_reset_before_response_started{connection_termination}";
 
-/// Whether a response has more header lines than the edge takes, apart from Envoy's own. Their bytes are bounded by Envoy.
+/// Whether a response has more header lines than the edge accepts, apart from Envoy's own. Envoy bounds their bytes.
 pub fn has_too_many_lines<'a>(names: impl Iterator<Item = &'a [u8]>) -> bool {
     let of_origin = |name: &&[u8]| {
         let is_pseudo = name.first() == Some(&b':');

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sizes, which are numbers of bytes as people write them: `1073741824`, `64KiB`, `10Gi`.
+//! Sizes: numbers of bytes as operators write them: `1073741824`, `64KiB`, `10Gi`.
 
 use std::fmt;
 
-/// The texts that [`parse`] takes, for error messages.
+/// The texts that [`parse`] accepts, for error messages.
 pub const ACCEPTED: &str = "a number of bytes from 1 to 256TiB, plain or with KiB, MiB, GiB or TiB";
 
-/// Pattern of the texts that [`parse`] takes, without their bounds, for JSON Schemas.
+/// Pattern of the texts that [`parse`] accepts, without their bounds, for JSON Schemas.
 pub const PATTERN: &str = "^[0-9]+ *([KMGT]iB?)?$";
 
 /// The bytes of a mebibyte.
 pub const MIB: u64 = 1 << 20;
 
-/// The largest size. Sizes go to the filter in JSON, as doubles, in which they stay exact up to here.
+/// The largest size. The filter gets sizes in JSON, as doubles, which are exact up to this size.
 const LARGEST: u64 = 1 << 48;
 
 const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
-/// Reads a size, whose unit may lack the `B` as in Kubernetes' quantities; `None`: the text is not one.
+/// Reads a size. Its unit may lack the `B`, as in Kubernetes' quantities; `None` if the text is not a size.
 pub fn parse(text: &str) -> Option<u64> {
     let number = |suffix: &str| {
         let short = suffix.strip_suffix('B').unwrap_or(suffix);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what the client sent to what is looked up, stored and asked for: one pure function.
+//! Canonical targets: one pure function from a client's request target to the cache key and the origin's URL.
 //!
-//! The canonical target *is* the cache key, and the origin is asked for nothing else. A spelling
-//! that two parsers might understand differently therefore cannot store one object under the name
-//! of another: either both see its one canonical spelling, or the request is refused.
+//! The canonical target *is* the cache key, and the origin gets exactly this URL. Two parsers may understand one
+//! spelling differently, but such a spelling cannot store one object under the name of another: either both parsers
+//! see the one canonical spelling, or the edge refuses the request.
 
 pub mod qualifiers;
 mod query;
@@ -16,23 +16,24 @@ pub use crate::http::url::rejection::Rejection;
 use crate::policy::{KeyPolicy, Origin, Policy};
 use query::append_query;
 
-/// What ends the name of a site, before the authority in a key. No authority contains it.
+/// End of the site's name, in front of the authority in a key. No authority contains it.
 pub const NAME_END: char = '!';
 
-/// Longest query towards a bucket, beside the bound on its object keys. It has the parameters of `key.query.allow` only.
+/// Longest query towards a bucket, in bytes, apart from the bound on its object keys. The query has the parameters of
+/// `key.query.allow` only.
 const MAX_QUERY_BYTES: usize = 8_000;
 
-/// The name of the site of a key; empty where the edge has one site without a name.
+/// Name of the site of a key; empty if the edge has one site without a name.
 pub fn site_of(key: &str) -> &str {
     let authority = key.split('/').next().unwrap_or_default();
     authority.split_once(NAME_END).map_or("", |(name, _)| name)
 }
 
-/// What the client sent, as far as it names an object. The method is no part of it: `GET` and
-/// `HEAD` share a key.
+/// The parts of a client's request that name an object. The method is not one of them, because `GET` and `HEAD` share
+/// a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target<'a> {
-    /// `:scheme`; tells which port goes without saying, and is never in the key.
+    /// `:scheme`. It decides which port is the default, and is never in the key.
     pub scheme: Option<&'a str>,
     /// `:authority`.
     pub authority: &'a [u8],
@@ -40,44 +41,44 @@ pub struct Target<'a> {
     pub path: &'a [u8],
 }
 
-/// What the edge looks up, stores under and sends on: a URL, and qualifiers that tell apart several
-/// responses of that one URL. The origin never sees a qualifier.
+/// Target of a lookup, of a stored response and of a request to the origin: a URL, and qualifiers that distinguish
+/// several responses of this URL. The origin never sees a qualifier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CanonicalTarget {
-    /// The site's name and `!` where it has one, authority, path and qualifiers in one: an authority contains no `/`, a
-    /// path starts with one and contains no `#`, with which the qualifiers start.
+    /// The site's name and `!` (if the site has a name), authority, path and qualifiers in one string. An authority
+    /// contains no `/`. A path starts with `/` and contains no `#`, with which the qualifiers start.
     key: String,
     authority_len: usize,
     url_len: usize,
-    /// Where the values of the request headers begin that the URL's responses are known to vary with.
+    /// Length of the plain key. Behind it are the values of the request headers that the URL is known to vary with.
     plain_len: usize,
     has_plain_key: bool,
 }
 
 impl CanonicalTarget {
-    /// `:authority` towards the store, with the name of the site. See [`origin_authority`] for what the origin sees.
+    /// `:authority` towards the store, with the name of the site. See [`origin_authority`] for the origin's.
     pub fn authority(&self) -> &str {
         self.key.get(..self.authority_len).unwrap_or_default()
     }
 
-    /// `:path` with its query: with the bucket, its prefix and the qualifiers. The store gets it with a keyed hash, see
-    /// the store.
+    /// `:path` with its query: with the bucket, its prefix and the qualifiers. The store's `:path` has a keyed hash
+    /// as well, which the store crate adds.
     pub fn path(&self) -> &str {
         self.key.get(self.authority_len..).unwrap_or_default()
     }
 
-    /// `:path` with its query towards the origin: without the qualifiers.
+    /// `:path` with its query towards the origin, without the qualifiers.
     pub fn origin_path(&self) -> &str {
         let range = self.authority_len..self.url_len;
         self.key.get(range).unwrap_or_default()
     }
 
-    /// What identifies the stored response: authority, path and qualifiers.
+    /// Cache key, which identifies the stored response: authority, path and qualifiers.
     pub fn cache_key(&self) -> &str {
         &self.key
     }
 
-    /// What identifies the URL, whichever of its responses is meant: authority and path.
+    /// URL, which all responses of the target share: authority and path.
     pub fn url(&self) -> &str {
         self.key.get(..self.url_len).unwrap_or_default()
     }
@@ -92,12 +93,12 @@ impl CanonicalTarget {
         }
     }
 
-    /// The key without the values of the request headers that the URL's responses are known to vary with.
+    /// Key without the values of the request headers that the URL is known to vary with.
     pub fn plain_key(&self) -> &str {
         self.key.get(..self.plain_len).unwrap_or_default()
     }
 
-    /// The target with that key.
+    /// The target with the plain key.
     #[must_use]
     pub fn plain(&self) -> Self {
         Self {
@@ -107,12 +108,12 @@ impl CanonicalTarget {
         }
     }
 
-    /// The qualifiers that the plain key does not have; nothing where the URL is not known to vary.
+    /// The qualifiers that the plain key does not have; empty if the URL is not known to vary.
     pub fn variant(&self) -> &str {
         vary::variant_of(self.plain_key(), self.cache_key()).unwrap_or_default()
     }
 
-    /// The variant is the one that the store has under the plain key: the first of its URL.
+    /// Marks the variant as the plain variant, which the store has under the plain key: the first one of its URL.
     pub fn take_plain_key(&mut self) {
         self.has_plain_key = true;
     }
@@ -122,7 +123,7 @@ impl CanonicalTarget {
         self.has_plain_key
     }
 
-    /// Whether the store is asked for the plain key, under which it may have any variant.
+    /// Whether lookups use the plain key, under which the store may have any variant.
     pub fn is_stored_plainly(&self) -> bool {
         self.has_plain_key || self.plain_len == self.key.len()
     }
@@ -136,8 +137,8 @@ impl CanonicalTarget {
         }
     }
 
-    /// Adds a qualifier: `#name=value` to a target without any, else `;name=value`. Whatever bytes
-    /// they contain, two different lists of names and values never make one key; the order counts.
+    /// Adds a qualifier: `#name=value` to a target without qualifiers, else `;name=value`. Two different lists of
+    /// names and values never make one key, whatever bytes they contain. The order counts.
     pub fn qualify(&mut self, name: &str, value: impl AsRef<[u8]>) {
         let is_plain = self.plain_len == self.key.len();
         self.qualify_variant(name, value);
@@ -159,7 +160,7 @@ impl CanonicalTarget {
         qualifiers::push(&mut self.key, value.as_ref());
     }
 
-    /// The headers of this response alone: what a HEAD brings, beside what a GET brings.
+    /// Target for the response's headers alone, which a HEAD fetches. A GET's response is stored apart from it.
     #[must_use]
     pub fn for_headers(&self) -> Self {
         let mut target = self.clone();
@@ -168,7 +169,7 @@ impl CanonicalTarget {
         target
     }
 
-    /// Whether it is the headers alone.
+    /// Whether the target is for the headers alone.
     pub fn is_for_headers(&self) -> bool {
         qualifiers::is_for_headers(self.path())
     }
@@ -186,7 +187,7 @@ impl CanonicalTarget {
     }
 }
 
-/// `:authority` towards the origin, for a request that carries `store_authority` towards the store.
+/// `:authority` towards the origin, for a request with `store_authority` towards the store.
 pub fn origin_authority<'a>(policy: &'a Policy, store_authority: &'a str) -> &'a str {
     let unnamed = store_authority.rsplit(NAME_END).next();
     fixed_authority(policy).unwrap_or_else(|| unnamed.unwrap_or_default())
@@ -199,12 +200,11 @@ fn fixed_authority(policy: &Policy) -> Option<&str> {
     }
 }
 
-/// The one spelling of `target`, or why there is none.
+/// Returns the one spelling of `target`, or the reason to refuse the request.
 ///
-/// The authority is checked even where the policy replaces it. Nothing is normalised beyond bytes:
-/// `é` in one or in two code points are two keys, as in S3. Objects whose keys cannot be told from
-/// an attack cannot be asked for: those with a dot segment, a NUL byte or, where slashes are
-/// merged, an empty segment.
+/// The authority is checked even if the policy replaces it. Nothing is normalized beyond bytes: `é` in one or in two
+/// code points are two keys, as in S3. Clients cannot request objects whose keys look like an attack: keys with a dot
+/// segment, with a NUL byte or, if slashes are merged, with an empty segment.
 pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTarget, Rejection> {
     let mut draft = TargetDraft::of(policy, target)?;
     let root = draft.out.len();
@@ -247,8 +247,8 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
     })
 }
 
-/// What the URL of every [`canonicalize`]d target begins with whose path begins as that of `target`
-/// does. A query is not part of it.
+/// Returns the beginning that the URLs of all [`canonicalize`]d targets share if their paths begin like the path of
+/// `target`. A query is not part of it.
 pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<String, Rejection> {
     let mut draft = TargetDraft::of(policy, target)?;
     let root = draft.out.len();
@@ -263,7 +263,7 @@ pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<Strin
     }
     let stripped = policy.key.strip_prefix.as_bytes();
     if stripped.starts_with(draft.out.get(root..).unwrap_or_default()) {
-        // All that is served is below it.
+        // Everything that the edge serves is below the stripped prefix.
         draft.out.truncate(root);
         draft.out.push(b'/');
     } else {
@@ -272,7 +272,7 @@ pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<Strin
     draft.into_text()
 }
 
-/// Whether the target is the very path that the policy strips: a directory, and no object below it.
+/// Whether the target is exactly the path that the policy strips: a directory, and not an object below it.
 pub fn is_stripped_path(policy: &Policy, target: &Target<'_>) -> bool {
     let prefix = policy.key.strip_prefix.as_bytes();
     let path = TargetDraft::of(policy, target).and_then(|mut draft| {
@@ -286,10 +286,10 @@ pub fn is_stripped_path(policy: &Policy, target: &Target<'_>) -> bool {
 
 /// A canonical target in the making.
 struct TargetDraft<'a> {
-    /// The authority and the bucket's path, and what has been appended to them.
+    /// The authority and the bucket's path, and the parts that have been appended to them.
     out: Vec<u8>,
     authority_len: usize,
-    /// What the target names beside its authority: a path with its query.
+    /// The part of the target behind its authority: a path with its query.
     resource: &'a [u8],
     escaping: Escaping,
     merge_slashes: bool,
@@ -302,7 +302,7 @@ impl<'a> TargetDraft<'a> {
             Origin::Http(_) => (Escaping::Unreserved, ""),
         };
         let fixed_authority = fixed_authority(policy).filter(|_| !policy.key.host);
-        // Room for all of it, unless escapes are added.
+        // Room for the whole key, unless escapes are added.
         let fixed_len = fixed_authority.map_or(0, str::len);
         let authority_room = target.authority.len().max(fixed_len);
         let index_room = policy.key.index_document.as_ref().map_or(0, String::len);
@@ -331,13 +331,13 @@ impl<'a> TargetDraft<'a> {
         append_path(&mut self.out, path, self.escaping, self.merge_slashes)
     }
 
-    /// All of it, which is ASCII.
+    /// The whole key, which is ASCII.
     fn into_text(self) -> Result<String, Rejection> {
         String::from_utf8(self.out).map_err(|_| Rejection::InvalidUtf8)
     }
 }
 
-/// What the keys of a named site begin with.
+/// Appends the site's name, with which the keys of a named site begin.
 fn append_name(out: &mut Vec<u8>, name: &str) {
     if !name.is_empty() {
         out.extend_from_slice(name.as_bytes());
@@ -345,13 +345,13 @@ fn append_name(out: &mut Vec<u8>, name: &str) {
     }
 }
 
-/// Whether a canonical path is `start` itself or below it. Empty is above every path.
+/// Whether a canonical path is `start` itself or below it. Every path is below an empty `start`.
 pub(crate) fn is_below(path: &[u8], start: &str) -> bool {
     let rest = path.strip_prefix(start.as_bytes());
     rest.is_some_and(|rest| start.is_empty() || matches!(rest.first(), None | Some(b'/')))
 }
 
-/// Completes a path that ends in a slash.
+/// Appends the index document to a path that ends in a slash.
 fn append_index_document(out: &mut Vec<u8>, policy: &KeyPolicy) {
     if let Some(name) = &policy.index_document
         && out.ends_with(b"/")
@@ -360,11 +360,11 @@ fn append_index_document(out: &mut Vec<u8>, policy: &KeyPolicy) {
     }
 }
 
-/// Takes the prefix from the path that starts at `root`.
+/// Removes the prefix from the path that starts at `root`.
 fn strip_prefix(out: &mut Vec<u8>, root: usize, prefix: &str) -> Result<(), Rejection> {
     let path = out.get(root..).unwrap_or_default();
     let below = path.strip_prefix(prefix.as_bytes());
-    // `/static` is not below itself, and `/statics` is not at all.
+    // `/static` itself is not below the prefix `/static`, and neither is `/statics`.
     if !below.is_some_and(|rest| rest.starts_with(b"/")) {
         return Err(Rejection::NoObject);
     }
@@ -372,8 +372,8 @@ fn strip_prefix(out: &mut Vec<u8>, root: usize, prefix: &str) -> Result<(), Reje
     Ok(())
 }
 
-/// A key of slashes alone names no object that anybody stores, and S3 might answer with the listing
-/// of the bucket.
+/// Checks the object's key. A key of slashes alone is refused, because it is not the name of a real object and S3
+/// might answer with the listing of the bucket.
 fn check_object(path: &[u8], prefix_bytes: usize, max_bytes: usize) -> Result<(), Rejection> {
     if path.iter().all(|&byte| byte == b'/') {
         return Err(Rejection::NoObject);
@@ -385,10 +385,10 @@ fn check_object(path: &[u8], prefix_bytes: usize, max_bytes: usize) -> Result<()
     Ok(())
 }
 
-/// Appends the authority and gives the path with its query.
+/// Appends the authority and returns the path with its query.
 ///
-/// An absolute-form target must name the authority that the request names anyway (Envoy has taken
-/// it over from an HTTP/1 request line): where they differ, two parsers would see two hosts.
+/// An absolute-form target must name the same authority as the request (Envoy has copied it from an HTTP/1 request
+/// line). If they differ, two parsers would see two hosts.
 fn append_target_authority<'a>(
     out: &mut Vec<u8>,
     target: &Target<'a>,

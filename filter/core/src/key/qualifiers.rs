@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The part of a cache key that tells apart several responses of one URL: `#name=value;name=value`
-//! behind the path towards the store. A canonical path contains no `#`.
+//! Qualifiers: the part of a cache key that distinguishes several responses of one URL. They are
+//! `#name=value;name=value` behind the path towards the store. A canonical path contains no `#`.
 //!
 //! | name | value |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `vary-NAME` | the value of a request header that the policy puts into the key, or that the URL varies with |
 //! | `method` | `HEAD` for the headers alone; the last one |
 //!
-//! Towards the store the keyed hash of the key stands in front of them, without a name.
+//! Towards the store, the keyed hash of the key is in front of the qualifiers, without a name.
 
 use crate::http::url::escaping::{is_unreserved, push_escape, unescaped};
 
@@ -19,12 +19,12 @@ pub const GENERATION: &str = "g";
 pub const CODING: &str = "ae";
 /// Beginning of the names of qualifiers with a request header's value.
 pub const VARY: &str = "vary-";
-/// Name of the qualifier of the headers alone.
+/// Name of the qualifier for the headers alone.
 pub const METHOD: &str = "method";
-/// Its value.
+/// Value of the qualifier for the headers alone.
 pub const HEAD: &str = "HEAD";
 
-/// A store's `:path` without its qualifiers: the origin's.
+/// A store's `:path` without its qualifiers, which is the origin's `:path`.
 pub fn unqualified(path: &str) -> &str {
     path.split_once('#').map_or(path, |(path, _)| path)
 }
@@ -43,14 +43,14 @@ pub fn parse(pair: &str) -> Option<(String, Vec<u8>)> {
     Some((String::from_utf8(decoded(name)).ok()?, decoded(value)))
 }
 
-/// Whether a store's `:path`, or a cache key, is that of the headers alone.
+/// Whether a store's `:path`, or a cache key, is for the headers alone.
 pub fn is_for_headers(path: &str) -> bool {
     let list = path.split_once('#').map(|(_, list)| list);
     let last = list.and_then(|list| list.rsplit(';').next());
     last.and_then(|last| last.split_once('=')) == Some((METHOD, HEAD))
 }
 
-/// Appends a name or a value; bytes that could end it are escaped.
+/// Appends a name or a value, and escapes bytes that could end it.
 pub fn push(out: &mut String, bytes: &[u8]) {
     let mut escape = Vec::with_capacity(3);
     for &byte in bytes {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The query string: which parameters stay, in which order and spelling.
+//! The query string: its parameters, their order and their spelling.
 //!
-//! Parameters are told apart by `&` alone and compared by their decoded name, so that
-//! `%75tm_source` is `utm_source`.
+//! Only `&` separates parameters. They are compared by their decoded name, so that `%75tm_source` is `utm_source`.
 
 use std::borrow::Cow;
 
@@ -12,12 +11,11 @@ use crate::http::url::escaping::{
 use crate::http::url::rejection::Rejection;
 use crate::policy::{NamePattern, QueryRule};
 
-/// Appends `?` and what `rule` leaves of the query, or nothing; `query` is what followed the `?`.
+/// Appends `?` and the part of the query that `rule` keeps, or nothing; `query` is the text behind the `?`.
 ///
-/// A bucket ([`Escaping::Strict`]) gets nothing but parameters on an allow-list, in S3's spelling,
-/// since S3 takes an open set of names for sub-resources (`acl`, `versions`, `uploads`…): the other
-/// rules keep nothing there. For any other origin what stays keeps its bytes, but for those beyond
-/// ASCII, which are encoded.
+/// A bucket ([`Escaping::Strict`]) gets only parameters on an allow-list, in S3's spelling, because S3 reads an open
+/// set of names as sub-resources (`acl`, `versions`, `uploads`…). The other rules keep nothing for a bucket. For any
+/// other origin the kept parameters keep their bytes, except bytes beyond ASCII, which are encoded.
 pub(crate) fn append_query(
     out: &mut Vec<u8>,
     query: &[u8],
@@ -56,7 +54,7 @@ fn append_kept(out: &mut Vec<u8>, query: &[u8], remove: &[NamePattern]) {
             append_part(out, start, part);
         }
     }
-    // An empty query is a client's own only if nothing was taken out of it.
+    // An empty query is the client's only if nothing was removed from it.
     if some_removed && out.len() == start + 1 {
         out.truncate(start);
     }
@@ -76,8 +74,8 @@ fn append_sorted(out: &mut Vec<u8>, query: &[u8], stays: impl Fn(&[u8]) -> bool)
     }
 }
 
-/// Name and value are decoded once, with `+` for a space as S3, MinIO and Envoy's signer read it,
-/// and encoded anew. An empty value is written like none.
+/// Appends the allowed parameters. Name and value are decoded once, with `+` for a space as S3, MinIO and Envoy's
+/// signer read it, and encoded again. An empty value is written like a missing one.
 fn append_allowed_strict(
     out: &mut Vec<u8>,
     query: &[u8],
@@ -131,7 +129,7 @@ fn split_part(part: &[u8]) -> (&[u8], &[u8]) {
     )
 }
 
-/// The name of a parameter, with broken escapes as they came.
+/// The name of a parameter; broken escapes are unchanged.
 fn decoded_name(part: &[u8]) -> Cow<'_, [u8]> {
     let (name, _) = split_part(part);
     if !name.contains(&b'%') {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The secret of the names in the store, which the hashes of purged URLs and surrogate keys depend on as well.
+//! The secret behind the names in the store. The hashes of purged URLs and surrogate keys depend on it as well.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -8,18 +8,18 @@ use siphasher::{sip, sip128};
 
 use crate::hexadecimal;
 
-/// The variable of the VM's environment with the secret, which Envoy takes from its own.
+/// Variable of the VM's environment with the secret. Envoy copies it from its own environment.
 pub const SECRET_VARIABLE: &str = "SLUICE_CACHE_SECRET";
 
-/// The secret on which the names of stored responses depend, and the hashes by which purges know them.
+/// Secret on which the names of stored responses depend, and the hashes by which purges know them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StoreSecret([u64; 2]);
 
 impl StoreSecret {
-    /// The texts that [`StoreSecret::parse`] takes, for messages to users.
+    /// The texts that [`StoreSecret::parse`] accepts, for messages to operators.
     pub const ACCEPTED: &str = "32 hexadecimal digits";
 
-    /// The secret of these 128 bits.
+    /// A secret of these 128 bits.
     pub const fn new(halves: [u64; 2]) -> Self {
         Self(halves)
     }
@@ -42,7 +42,7 @@ impl StoreSecret {
         hasher.finish()
     }
 
-    /// The same with 128 bits.
+    /// A keyed hash (SipHash-2-4) of `bytes` with 128 bits.
     pub fn wide_hash(&self, bytes: &[u8]) -> [u64; 2] {
         let [high, low] = self.0;
         let hash = sip128::SipHasher24::new_with_keys(high, low).hash(bytes);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Variants: which request headers the responses of a URL depend on (`Vary`, RFC 9111, 4.1).
+//! Variants: the request headers on which the responses of a URL depend (`Vary`, RFC 9111, 4.1).
 //!
-//! The stores know no `Vary`. The first response with one says which headers matter: it is stored under the plain key of
-//! its URL, and the entry says of which variant it is. From then on the worker keys requests for the URL by the values of
-//! those headers, so that each variant is an entry of its own; requests for the first variant, the plain one, go on to
-//! the plain key. A worker that does not know yet that the URL varies finds the plain entry, and learns from it.
+//! The store does not evaluate `Vary`. The first response with a `Vary` shows which headers matter: it is stored
+//! under the plain key of its URL, and its entry has the name of its variant. From then on the worker keys requests
+//! for the URL by the values of these headers, so that each variant has its own entry. Requests for the first
+//! variant, the plain one, still use the plain key. A worker that does not know yet that the URL varies finds the
+//! plain entry, and learns from it.
 //!
-//! The headers that the policy lists are in every key. The origin is asked with the very values that the key has.
+//! The headers that the policy lists are in every key. The origin gets exactly the values that the key has.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -18,16 +19,16 @@ use crate::key::qualifiers::{self, qualifiers};
 use crate::policy::sections::known_headers;
 use crate::policy::{Cookies, Policy, forward_header};
 
-/// The header that selects a content coding. It is keyed by the codings of the policy that it takes, so its values are few.
+/// The header that selects a content coding. The key has only the policy's codings that the header accepts, so there
+/// are few different values.
 pub const ACCEPT_ENCODING: &str = "accept-encoding";
-/// The value in a key of an `Accept-Encoding` that takes no coding.
+/// The value in a key of an `Accept-Encoding` that accepts no coding.
 const IDENTITY: &str = "identity";
 
 /// The header with a client's credentials, which no key has.
 const AUTHORIZATION: &str = "authorization";
 
-/// Names of request headers that select among the responses of a URL: in lower case, sorted, none
-/// twice.
+/// Names of request headers that select among the responses of a URL: in lower case, sorted, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaryNames(Rc<str>);
 
@@ -38,7 +39,7 @@ impl VaryNames {
         Self(names.join(",").into())
     }
 
-    /// Reads what [`VaryNames::as_str`] gives.
+    /// Reads the text that [`VaryNames::as_str`] returns.
     pub fn parse(text: &str) -> Self {
         Self::of(members(text).map(Cow::Owned).collect())
     }
@@ -69,24 +70,23 @@ impl VaryNames {
     }
 }
 
-/// What the `Vary` of a response means for the key under which it was asked for.
+/// Meaning of a response's `Vary` for the key of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VaryDecision {
-    /// The key has all that the response depends on.
+    /// The key has all request headers on which the response depends.
     Keyed,
-    /// From now on the URL's keys should have these.
+    /// Later keys of the URL should have these headers.
     Unkeyed(VaryNames),
-    /// Its variants cannot be told apart, or the policy does not want it.
+    /// The key cannot distinguish the response's variants, or the policy forbids a header.
     Refused,
-    /// It is no text, so that nobody knows what the response depends on.
+    /// `Vary` is not text, so the headers on which the response depends are not known.
     Unreadable,
 }
 
-/// What `vary`, the lines of the header joined by commas, means for a response asked for under `key`.
+/// Decides about `vary`, the lines of the response's header joined by commas, for a request under `key`.
 ///
-/// A header that no cacheable request takes to the origin makes no difference, nor does one that every
-/// key has. `Accept-Encoding`
-/// makes one only where it goes on and the key does not have its coding.
+/// A header makes no difference if no cacheable request sends it to the origin, or if every key has it.
+/// `Accept-Encoding` makes a difference only if it is sent to the origin and the key does not have its coding.
 pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> VaryDecision {
     let vary = match vary.map(FieldValue::text) {
         None => return VaryDecision::Keyed,
@@ -104,7 +104,7 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> VaryDeci
         if name == ACCEPT_ENCODING && (bucket || policy.compression.enabled) {
             continue;
         }
-        // A request with cookies is not shared, or loses them.
+        // The response to a request with cookies is not shared, or the request loses its cookies.
         if name == "cookie" && !bucket && policy.request.cookies != Cookies::Ignore {
             continue;
         }
@@ -119,7 +119,7 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> VaryDeci
         return VaryDecision::Keyed;
     }
     let of = |names: &[String]| VaryNames::of(names.iter().map(Cow::from).collect());
-    // Of a URL whose responses differ in what they depend on, keys have it all, if they may.
+    // If responses of one URL name different headers in `Vary`, the key has the union, up to `vary.max_headers`.
     let (alone, all) = (of(&needed), of(&[keyed, needed].concat()));
     [all, alone]
         .into_iter()
@@ -133,7 +133,7 @@ pub(crate) fn keyed_names(key: &str) -> Vec<String> {
     qualifiers(key).filter_map(named).collect()
 }
 
-/// The request header whose value a qualifier has.
+/// The request header whose value a qualifier holds.
 fn header_of(qualifier: &str) -> Option<String> {
     match qualifier.strip_prefix(qualifiers::VARY) {
         Some(header) => Some(header.to_owned()),
@@ -141,7 +141,7 @@ fn header_of(qualifier: &str) -> Option<String> {
     }
 }
 
-/// The qualifiers that `key` has beyond `plain`, the plain key of its URL; `None` if it is a key of something else.
+/// The qualifiers that `key` has beyond `plain`, the plain key of its URL; `None` if the key is not one of this URL.
 pub fn variant_of<'a>(plain: &str, key: &'a str) -> Option<&'a str> {
     let rest = key.strip_prefix(plain)?;
     if rest.is_empty() {
@@ -151,13 +151,14 @@ pub fn variant_of<'a>(plain: &str, key: &'a str) -> Option<&'a str> {
     rest.strip_prefix(separator)
 }
 
-/// Whether `vary`, the lines of the header joined by commas, says that a response is one for certain credentials.
+/// Whether `vary`, the lines of the header joined by commas, names `Authorization`, so that a response is for certain
+/// credentials.
 pub fn names_credentials(vary: Option<FieldValue<'_>>) -> bool {
     members_of(vary).any(|name| name.eq_ignore_ascii_case(AUTHORIZATION))
 }
 
-/// The [`SELECTORS`](crate::policy::sections::known_headers::SELECTORS) among a request's headers of these `names` which its `key` does
-/// not have. Those that the policy lets through make no difference.
+/// The request's [`SELECTORS`](crate::policy::sections::known_headers::SELECTORS) that are not in its `key`. `names`
+/// are the names of the request's headers. Selectors that the policy forwards make no difference.
 pub fn unkeyed_selectors<'a>(
     policy: &Policy,
     key: &str,
@@ -185,7 +186,7 @@ pub fn names_all(vary: Option<FieldValue<'_>>, headers: &[String]) -> bool {
     headers.iter().all(names)
 }
 
-/// Whether a key is that of one of several variants, as the origin's `Vary` has said.
+/// Whether the key has request headers that the origin's `Vary` has named, so that it is one of several variants.
 pub fn is_of_variant(policy: &Policy, key: &str) -> bool {
     let learnt = |(name, _): (String, _)| {
         let header = name.strip_prefix(qualifiers::VARY);
@@ -194,7 +195,7 @@ pub fn is_of_variant(policy: &Policy, key: &str) -> bool {
     qualifiers(key).any(learnt)
 }
 
-/// The members of a list that can be read.
+/// The readable members of a list.
 fn members_of(value: Option<FieldValue<'_>>) -> impl Iterator<Item = &str> {
     value.into_iter().flat_map(FieldValue::members).flatten()
 }
@@ -205,21 +206,21 @@ fn members(vary: &str) -> impl Iterator<Item = String> {
         .filter(|member| !member.is_empty())
 }
 
-/// The key of a variant of that URL.
+/// The key of a variant of the URL with the plain key `plain`.
 pub fn key_of_variant(plain: &str, variant: &str) -> String {
     let separator = if plain.contains('#') { ";" } else { "#" };
     [plain, separator, variant].concat()
 }
 
-/// A request header is too long to be in a key.
+/// Error for a request header that is too long for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderTooLong;
 
-/// Qualifies `target` by the values that a request has for the headers of the policy's key; `value` gives the lines of a
-/// header joined by commas.
+/// Adds the values of a request's headers to `target`, as qualifiers, for the headers in the policy's key. `value`
+/// returns the lines of a header joined by commas.
 ///
 /// # Errors
-/// One of them is longer than the policy allows.
+/// A value is longer than the policy allows.
 pub fn qualify<'a>(
     policy: &Policy,
     target: &mut CanonicalTarget,
@@ -237,10 +238,11 @@ pub fn qualify<'a>(
     Ok(())
 }
 
-/// Qualifies `target` by the values that a request has for the headers that the URL's responses are `known` to vary with.
+/// Adds the values of a request's headers to `target`, as qualifiers, for the headers that the URL is `known` to vary
+/// with.
 ///
 /// # Errors
-/// One of them is longer than the policy allows.
+/// A value is longer than the policy allows.
 pub fn qualify_variant<'a>(
     policy: &Policy,
     target: &mut CanonicalTarget,
@@ -248,7 +250,7 @@ pub fn qualify_variant<'a>(
     value: impl Fn(&str) -> Option<JoinedValue<'a>>,
 ) -> Result<(), HeaderTooLong> {
     for name in known.iter() {
-        // Learnt under a policy that did not decide about it.
+        // The worker learned the header under an earlier policy, which did not decide about it.
         let decided = name == ACCEPT_ENCODING && policy.compression.enabled;
         if decided || policy.key.has_header(name) {
             continue;
@@ -261,7 +263,7 @@ pub fn qualify_variant<'a>(
     Ok(())
 }
 
-/// The qualifier for a request header, whatever bytes its value has.
+/// The qualifier for a request header; the value may have any bytes.
 fn qualifier(
     policy: &Policy,
     name: &str,
@@ -287,7 +289,7 @@ fn qualifier(
     Ok((qualifier, keyed_value(value)))
 }
 
-/// No header is not an empty one: no header contains a NUL.
+/// Distinguishes a missing header from an empty one. No header contains a NUL.
 fn keyed_value(value: Option<Vec<u8>>) -> Vec<u8> {
     match value {
         None => Vec::new(),
@@ -296,38 +298,38 @@ fn keyed_value(value: Option<Vec<u8>>) -> Vec<u8> {
     }
 }
 
-/// A request header as the key says that the origin is asked with it.
+/// A request header that the origin gets, according to the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectingHeader {
     /// Its name.
     pub name: String,
-    /// Its value; `None` where there is no such header.
+    /// Its value; `None` if the request has no such header.
     pub value: Option<Vec<u8>>,
 }
 
 impl SelectingHeader {
-    /// Whether a request whose lines of that name, joined by commas, are `sent` asks for the same: it has the value, in
-    /// one of its spellings. What a policy leaves out of a value is no spelling.
+    /// Whether a client's request selects the same variant: its lines of this name, joined by commas as `sent`, are
+    /// the value in one of its spellings. A value that the policy has reduced is not a spelling of the whole value.
     pub fn is_asked_by(&self, sent: Option<FieldValue<'_>>) -> bool {
         let spelt = sent.map(|sent| normalize(&self.name, sent));
         self.value == spelt
     }
 }
 
-/// The codings of a key as the origin is asked with them.
+/// The codings of a key in the form that the origin gets.
 fn with_spaces(codings: &[u8]) -> Vec<u8> {
     let codings: Vec<_> = codings.split(|byte| *byte == b',').collect();
     codings.join(&b", "[..])
 }
 
-/// Whether a header of the policy's key is as most requests have it, and adds nothing to the key: it is not there, or
-/// says that the client came without TLS. So most keys are the paths that the store is asked for.
+/// Whether a header of the policy's key has its usual value, and adds nothing to the key: the header is missing, or
+/// says that the client's connection has no TLS. For this reason most keys are plain paths.
 fn is_usual(name: &str, value: Option<FieldValue<'_>>) -> bool {
     let is_http = |value: FieldValue<'_>| value.bytes().eq_ignore_ascii_case(b"http");
     value.is_none_or(|value| name == "x-forwarded-proto" && is_http(value))
 }
 
-/// The request headers that `path` towards the store selects a variant by.
+/// The request headers by which `path` towards the store selects a variant.
 pub fn selected(path: &str) -> impl Iterator<Item = SelectingHeader> {
     qualifiers(path).filter_map(|(name, value)| {
         if name == qualifiers::CODING {
@@ -346,9 +348,9 @@ pub fn selected(path: &str) -> impl Iterator<Item = SelectingHeader> {
     })
 }
 
-/// The value in one of its spellings, as far as all of them surely mean the same (RFC 9111, 4.1):
-/// without white space around it, in the negotiation of content also around separators, in lower
-/// case where case says nothing, and languages by their weight.
+/// Normalizes a value where all spellings are certain to mean the same (RFC 9111, 4.1): without white space around
+/// the value, for content negotiation also without white space around separators, in lower case if case has no
+/// meaning, and languages by their weight.
 fn normalize(name: &str, value: FieldValue<'_>) -> Vec<u8> {
     let value = without_blanks(value.bytes());
     match name {
@@ -359,7 +361,7 @@ fn normalize(name: &str, value: FieldValue<'_>) -> Vec<u8> {
     }
 }
 
-/// The value without the spaces and tabs around it, which are no part of it (RFC 9110, 5.5).
+/// The value without the spaces and tabs around it, which are not part of it (RFC 9110, 5.5).
 fn without_blanks(value: &[u8]) -> &[u8] {
     let is_inner = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let first = value.iter().position(is_inner).unwrap_or(value.len());
@@ -370,8 +372,8 @@ fn without_blanks(value: &[u8]) -> &[u8] {
     value.get(first..end).unwrap_or_default()
 }
 
-/// Those of the `listed` media types that `accept` names (RFC 9110, 12.5.1), and whatever else there is. A wildcard names
-/// none: browsers name what the others may not know.
+/// The `listed` media types that `accept` names (RFC 9110, 12.5.1), followed by `*/*`. A wildcard names none of them:
+/// browsers name the types that other clients may not support.
 fn reduce_accept(listed: &[String], accept: Option<FieldValue<'_>>) -> String {
     let named = |media_type: &String| {
         members_of(accept).any(|member| {
@@ -388,8 +390,9 @@ fn reduce_accept(listed: &[String], accept: Option<FieldValue<'_>>) -> String {
     reduced + "*/*"
 }
 
-/// The members of an `Accept-Language` (RFC 9110, 12.5.4), the preferred ones first. Servers take the first of those of
-/// equal weight, so that they stay in their order. A list with a member whose weight cannot be read stays as it is.
+/// The members of an `Accept-Language` (RFC 9110, 12.5.4), the preferred ones first. Members of equal weight stay in
+/// their order, because servers take the first of them. A list with a member whose weight cannot be read is
+/// unchanged.
 fn by_weight(languages: &[u8]) -> Vec<u8> {
     let mut members: Vec<&[u8]> = languages.split(|byte| *byte == b',').collect();
     members.retain(|member| !member.is_empty());
@@ -404,7 +407,7 @@ fn by_weight(languages: &[u8]) -> Vec<u8> {
     ordered.join(&b',')
 }
 
-/// Takes out the white space around `,`, `;` and `=`.
+/// Removes the white space around `,`, `;` and `=`.
 fn tighten(value: &[u8]) -> Vec<u8> {
     let mut tight = Vec::with_capacity(value.len());
     let mut space = false;
@@ -427,9 +430,8 @@ fn tighten(value: &[u8]) -> Vec<u8> {
     tight
 }
 
-/// What a client is told of `vary`, with which a response was stored, beside what it is told already:
-/// all of it, but for what makes no difference in a bucket; and `Accept-Encoding` where the edge
-/// chooses a coding.
+/// The fields to add to the client's `Vary`, beside `already`: all of `vary`, with which the response was stored,
+/// except the fields that make no difference in a bucket; and `Accept-Encoding` if the edge chooses a coding.
 pub fn told(
     policy: &Policy,
     vary: Option<FieldValue<'_>>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A document as Envoy hands it to the filter: JSON text out of a `google.protobuf.StringValue`, or the message itself
-//! where the configuration is a `google.protobuf.Struct`.
+//! A document as Envoy passes it to the filter: JSON text from a `google.protobuf.StringValue`, or the message itself
+//! if the configuration is a `google.protobuf.Struct`.
 
 use prost::Message as _;
 use prost_types::Struct;
@@ -9,13 +9,14 @@ use serde_json::{Map, Number, Value};
 
 use crate::policy::forms::error::PolicyError;
 
-/// The tag of a value in an encoded `Struct` that has a field. JSON has no such byte: it escapes control characters.
+/// Tag of a value in an encoded `Struct` with at least one field. JSON has no such byte, because it escapes control
+/// characters.
 const TAG_OF_A_VALUE: u8 = 0x12;
 
 /// Reads a document.
 ///
 /// # Errors
-/// It is neither JSON nor a `google.protobuf.Struct`.
+/// The document is neither JSON nor a `google.protobuf.Struct`.
 pub(crate) fn read(document: &[u8]) -> Result<Value, PolicyError> {
     if document.contains(&TAG_OF_A_VALUE) {
         let message = Struct::decode(document)
@@ -49,7 +50,7 @@ fn plain(kind: Option<Kind>) -> Value {
     }
 }
 
-/// A whole number as people write it: a `Struct` has no integers.
+/// Returns a whole number as an integer, as in JSON text. A `Struct` has only floating-point numbers.
 fn number(value: f64) -> Value {
     let whole = value as i64;
     if whole as f64 == value {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy as people write it, and what its sections mean for each other.
+//! The policy as operators write it, and the rules between its sections.
 
 use std::rc::Rc;
 
@@ -26,47 +26,47 @@ section! {
     /// The policy of Sluice's filter: what is cached, under which key, for how long, and how requests
     /// for one key share a trip to the origin.
     pub(super) struct Document {
-        /// What stands behind the edge.
+        /// Origin behind the edge: a bucket, or any HTTP server.
         origin: OriginSection,
         /// The store of responses.
         store: Store,
-        /// Small objects in each worker's own memory, before the store.
+        /// Small objects in each worker's own memory, in front of the store.
         hot: HotPolicy,
-        /// How the cache key and the origin's path are made of a request's URL.
+        /// How the cache key and the origin's path are made from a request's URL.
         key: KeyPolicy,
-        /// Which parts of a request go on to the origin.
+        /// Which parts of a request the origin gets.
         request: RequestPolicy,
         /// How responses are changed on their way to clients.
         response: ResponsePolicy,
         /// A bucket as a web site, and cross-origin resource sharing for any origin.
         website: WebsitePolicy,
-        /// What is stored, and for how long.
+        /// Which responses are stored, and for how long.
         cache: Cache,
         /// Which responses are compressed on their way into the cache, once for each coding.
         compression: CompressionPolicy,
-        /// How responses of an HTTP origin that vary with request headers are told apart.
+        /// How the key distinguishes responses of an HTTP origin that vary with request headers.
         vary: VaryPolicy,
-        /// How responses for some paths are cached and shown; the first rule that fits counts.
+        /// How responses for some paths are cached and shown. The first rule that matches counts.
         rules: Vec<RuleSection> = Vec::new(),
         /// How requests for one key share a trip to the origin.
         coalesce: CoalescePolicy,
-        /// How purges are authorized, and what was purged before.
+        /// Authorization of purges, and the purges by former processes.
         purge: PurgePolicy,
-        /// Bounds on the filter's memory.
+        /// Limits of the filter's memory, and of fills that no client reads.
         limits: Limits,
     }
 }
 
 impl Policy {
-    /// Reads the policy's document, of an edge with one site, from JSON or an encoded `google.protobuf.Struct`.
+    /// Reads the policy's document for an edge with one site, from JSON or an encoded `google.protobuf.Struct`.
     ///
     /// # Errors
-    /// The field, its value and what is accepted.
+    /// The field, its value and the accepted values.
     pub fn parse(document: &[u8]) -> Result<Self, PolicyError> {
         Self::of_edge(&configuration::read(document)?)
     }
 
-    /// Reads the policy's document of an edge with one site, which has no name.
+    /// Reads the policy's document for an edge with one site, which has no name.
     pub(crate) fn of_edge(value: &Value) -> Result<Self, PolicyError> {
         let kind = Kind::of(value);
         let document = Document::read(value, kind)?;
@@ -120,14 +120,14 @@ impl EdgePolicy {
     }
 }
 
-/// The sections that are the edge's, whatever sites it serves.
+/// The sections that belong to the whole edge, whatever sites it serves.
 const OF_EDGE: [&str; 4] = ["store", "hot", "purge", "limits"];
-/// The section with a field of the edge's.
+/// The section that has one field for the whole edge.
 const COALESCE: &str = "coalesce";
-/// The field.
+/// This field.
 const LEASE: &str = "lease";
 
-/// Refuses in a site's part of the policy what is the edge's.
+/// Refuses sections of the whole edge in a site's part of the policy.
 fn check_is_of_site(value: &Value) -> Result<(), PolicyError> {
     let sections = object(value)?;
     let section = OF_EDGE
@@ -189,7 +189,7 @@ impl Document {
             coalesce: self.coalesce,
         };
         check_headers(&policy)?;
-        // One key for one set of headers, in whatever order the document has them.
+        // The key does not depend on the order of the headers in the document.
         policy.key.headers.sort_unstable();
         policy.key.headers.dedup();
         Ok(policy)

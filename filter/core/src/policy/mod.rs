@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The compiled policy: what the rest of the filter asks, with every default filled in.
+//! The compiled policy, with every default filled in. The rest of the filter reads only the compiled policy.
 //!
-//! A section of the document is defined once, by `section!`, as the struct that it is read as. `form` has the forms
-//! in which values are written, and `document` what sections mean for each other.
+//! The macro `section!` defines each section of the document once, as the struct that the section is read as. `forms`
+//! has the forms in which values are written, and `document` the rules that concern several sections.
 
 pub(crate) mod configuration;
 mod document;
@@ -36,14 +36,14 @@ pub use sections::ttl::{Statuses, Ttl, TtlTable};
 pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
 pub(crate) use site_section::{SiteSection, SitesSection};
 
-/// A worker's VM can address 4 GiB in all.
+/// Upper bound of a hot tier, in bytes. A worker's VM can address 4 GiB in all.
 const MAX_HOT_BYTES: u64 = 1 << 30;
 
 section! {
-    /// Small objects that are asked for often, in each worker's own memory, before the store.
+    /// Hot tier: small objects that are often requested, in each worker's own memory, in front of the store.
     #[derive(Copy)]
     pub struct HotPolicy {
-        /// How much of its memory one worker may use for hot copies, in bytes. 0: there are none.
+        /// Memory that one worker may use for hot copies, in bytes. 0: no hot copies.
         max_bytes: usize as Bytes<0, MAX_HOT_BYTES> = 0,
         /// The largest object that may become a hot copy, in bytes.
         max_object_bytes: usize as Bytes<1, MAX_HOT_BYTES> = 64 << 10,
@@ -51,27 +51,26 @@ section! {
 }
 
 impl HotPolicy {
-    /// Whether there is such a tier.
+    /// Whether the policy has a hot tier.
     pub const fn is_on(self) -> bool {
         self.max_bytes > 0
     }
 }
 
 section! {
-    /// How responses of an HTTP origin that vary with request headers are told apart.
+    /// How the key distinguishes responses of an HTTP origin that vary with request headers.
     pub struct VaryPolicy {
-        /// The media types that an origin chooses by where it varies with Accept, such as image/avif
-        /// and image/webp: of a request's Accept those that it names count, and the origin is asked
-        /// with these. Empty: all of Accept counts.
+        /// The media types among which an origin chooses by Accept, such as image/avif and image/webp. Of a request's
+        /// Accept only these count: the key has the ones that it names, and the origin gets the same value. Empty:
+        /// all of Accept counts.
         accept: Vec<String> as Vec<MediaType> = Vec::new(),
-        /// Request headers that make a response uncacheable: a response whose Vary names one of
-        /// them is not stored. Cookie counts with request.cookies: ignore only, as else no shared
-        /// request has one.
+        /// Request headers that make a response uncacheable: a response whose Vary names one of them is not stored.
+        /// Cookie matters only with request.cookies: ignore, because otherwise no shared request has a Cookie.
         forbid: Vec<String> as Vec<HeaderName> = ["cookie", "user-agent"].map(str::to_owned).into(),
-        /// The most headers that Vary may name; a response with more is not stored.
+        /// The most headers that Vary may name. A response with more is not stored.
         max_headers: usize as Whole<0, 16> = 8,
-        /// The longest value of a header that Vary or key.headers names, in bytes; requests with a
-        /// longer one go around the cache.
+        /// The longest value of a header that Vary or key.headers names, in bytes. A request with a longer value
+        /// bypasses the cache.
         max_value_bytes: usize as Bytes<1, 4_096> = 256,
     }
 }
@@ -81,90 +80,90 @@ section! {
     pub struct CoalescePolicy {
         /// Whether requests for one key share a trip to the origin.
         enabled: bool = true,
-        /// How long requests wait for a leader that makes no progress before they go on by
-        /// themselves.
+        /// How long requests wait for a leader that makes no progress. After that each of them is sent to the origin
+        /// separately.
         max_wait: Duration as AtLeast<1> = Duration::from_secs(5),
         /// How long a worker may fetch a key without a sign of life before another worker takes
         /// over.
         lease: Duration as AtLeast<100> = Duration::from_secs(3),
-        /// How many bytes ahead of the fill of its object a range must begin to go to the origin by
-        /// itself instead of waiting, in bytes; never fewer than the fill brings within two seconds
-        /// at its rate so far. 0: every range waits.
+        /// How far ahead of the fill of its object a range must begin, in bytes, so that it is sent to the origin
+        /// instead of waiting. The distance is never shorter than the part that the fill brings within two seconds at
+        /// its rate so far. 0: every range waits.
         range_ahead: u64 as Bytes<0, MAX_BYTES> = 8 << 20,
     }
 }
 
 section! {
-    /// Bounds on the filter's memory, and on what it asks of the origin for nobody. What goes beyond them is not coalesced,
-    /// or forgotten.
+    /// Limits of the filter's memory, and of fills that no client reads. Requests beyond a limit are not coalesced.
+    /// Hints and variants beyond a limit are forgotten.
     #[derive(Copy)]
     pub struct Limits {
         /// How many requests may wait for one key on one worker.
         waiters_per_key: usize as Whole<1, 1_000_000> = 10_000,
         /// How many keys one worker fetches at one time.
         keys_in_flight: usize as Whole<1, 1_000_000> = 8_192,
-        /// How many bytes of headers beside its key a request may take to the origin and still
-        /// fetch for others; one with more goes by itself.
+        /// How many bytes of headers beside its key a request may send to the origin as a leader. A request with more
+        /// is sent separately.
         lead_header_bytes: usize as Bytes<1_024, 65_536> = 4_096,
-        /// How many fills that no client reads one worker has under way at one time: for conditional requests, for ranges
-        /// that are less than half of their object, and for clients that have left. Requests beyond that go to the origin
-        /// as they are.
+        /// How many fills that no client reads one worker may run at one time: for conditional requests, for ranges
+        /// that are less than half of their object, and for clients that have left. Requests beyond that are sent to
+        /// the origin unchanged.
         unread_fills: usize as Whole<0, 1_000_000> = 32,
-        /// How many bytes of such fills one worker asks the origin for within a minute; an object whose length is not known
-        /// counts as the largest that is stored.
+        /// How many bytes one worker may request from the origin within a minute for fills that no client reads. An
+        /// object of unknown length counts as the largest object that is stored.
         unread_fill_bytes: u64 as Bytes<0, MAX_BYTES> = 1 << 30,
         /// How many keys one worker remembers as fresh or as uncacheable.
         hints: usize as Whole<1, 10_000_000> = 65_536,
-        /// How many URLs one worker remembers the varying headers of.
+        /// How many URLs one worker remembers the varying headers for.
         varying_urls: usize as Whole<1, 10_000_000> = 8_192,
-        /// How many variants of a URL the cache keeps; beyond that the one that was stored first goes. In the mesh the
-        /// bounds of the cache are the only ones.
+        /// How many variants of a URL the cache keeps. If there are more, the variant that was stored first is
+        /// removed. In the mesh only the bounds of the cache apply.
         variants_per_url: usize as Whole<1, 1_000_000> = 200,
     }
 }
 
-/// What is one for the whole edge, whatever sites it serves.
+/// Settings of the whole edge, which all its sites share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgePolicy {
-    /// Larger objects pass through.
+    /// Size of the largest object that is stored, in bytes. Larger objects pass through.
     pub max_object_bytes: u64,
     /// The hot tier.
     pub hot: HotPolicy,
-    /// Purges.
+    /// Settings of purges.
     pub purge: PurgePolicy,
-    /// Bounds.
+    /// Limits.
     pub limits: Limits,
     /// How long a worker may fetch a key without a sign of life before another worker takes over.
     pub lease: Duration,
 }
 
-/// Which of an edge's requests a policy is for.
+/// The requests of an edge to which a policy applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteScope {
-    /// The name of the site, with which its keys begin. Empty for the one site of an edge that has no name.
+    /// The name of the site, with which its keys begin; empty for the one site of an edge that has no name.
     pub name: String,
     /// The beginning of the paths of its requests, whole segments in their canonical spelling; empty for all paths.
     pub path: String,
-    /// The name by which the hop knows its origin's server; empty where there is one.
+    /// The name by which the hop knows the server of the site's origin; empty if the edge has only one.
     pub server: String,
 }
 
 /// The policy of a site. Parsed once per configuration, never per request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// What it shares with the other sites.
+    /// Settings that the site shares with the other sites.
     pub edge: Rc<EdgePolicy>,
-    /// The requests that it is for.
+    /// The requests to which the policy applies.
     pub site: SiteScope,
-    /// What stands behind the edge.
+    /// The origin behind the edge.
     pub origin: Origin,
     /// Cache key and origin path.
     pub key: KeyPolicy,
-    /// Requests.
+    /// Treatment of requests.
     pub request: RequestPolicy,
-    /// Responses.
+    /// Treatment of responses.
     pub response: ResponsePolicy,
-    /// A web site.
+    /// Settings of a web site.
     pub website: WebsitePolicy,
     /// Storage.
     pub cache: CachePolicy,

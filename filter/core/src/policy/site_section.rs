@@ -13,8 +13,7 @@ use crate::policy::sections::rules::FieldValue;
 section! {
     /// An edge with several sites.
     pub(crate) struct SitesSection {
-        /// The sections of the policy that are the edge's: store, hot, purge, limits and
-        /// coalesce.lease.
+        /// The sections of the policy that belong to the whole edge: store, hot, purge, limits and coalesce.lease.
         edge: Value as AnyObject = json!({}),
         /// The sites.
         sites: Vec<SiteSection>,
@@ -24,33 +23,33 @@ section! {
 section! {
     /// One site.
     pub(crate) struct SiteSection {
-        /// Its name in keys, metrics and logs.
+        /// Name of the site in keys, metrics and logs.
         name: String as SiteName,
-        /// The hosts whose requests it takes. Default: all others.
+        /// The hosts whose requests the site takes. Default: all other hosts.
         hosts: Vec<String> as Vec<HostPattern> = Vec::new(),
-        /// The beginning of the paths that it takes. Default: all others.
+        /// The beginning of the paths that the site takes. Default: all other paths.
         path: String as SitePath = String::new(),
-        /// The name of the certificate that the edge shows for its hosts. Default: none.
+        /// The name of the certificate that the edge shows for the site's hosts. Default: none.
         certificate: Option<String> as Option<SiteName>,
         /// Whether requests over cleartext are redirected to HTTPS.
         redirect_to_https: bool = false,
         /// The value of Strict-Transport-Security in responses over HTTPS. Default: none.
         hsts: Option<String> as Option<FieldValue>,
-        /// Its weight where sites compete for the cache and for memory.
+        /// Weight of the site when sites compete for the cache and for memory.
         share: u32 as Whole<1, 1_000> = 1,
         /// SHA-256 of the token for purges of this site alone, in hexadecimal. Default: none.
         purge_token as "purge_token_sha256": Option<TokenHash>,
-        /// The name by which the hop knows its origin's server, with credentials and compressors.
-        /// Another one for another server, so that no request meets a server that its policy is not
-        /// for. Default: the site's name.
+        /// The name by which the hop knows the server of the site's origin, with its credentials and compressors.
+        /// Another server has another name, so that no request reaches a server that its policy is not for. Default:
+        /// the site's name.
         server: Option<String> as Option<ServerName>,
-        /// Its part of the policy.
+        /// The site's part of the policy.
         policy: Value as AnyObject,
     }
 }
 
 impl SitesSection {
-    /// Reads the sections; the error's path is that of the field.
+    /// Reads the sections. The path of an error is the path of the field.
     pub(crate) fn parse(value: &Value) -> Result<Self, PolicyError> {
         // No default of these sections depends on the kind of an origin.
         let read = Self::read(value, Kind::Http)?;
@@ -64,7 +63,7 @@ impl SitesSection {
     }
 }
 
-/// An object, which is read later.
+/// An object that is read later.
 pub(super) struct AnyObject;
 
 impl Form<Value> for AnyObject {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sites as the filter's configuration has them: one policy, or what is the edge's and a list of sites.
+//! The sites in the filter's configuration: one policy, or the edge's part and a list of sites.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::policy::{
 
 /// The field with the list of sites, which no policy has.
 const SITES: &str = "sites";
-/// The field with what is the edge's.
+/// The field with the edge's part.
 const EDGE: &str = "edge";
 
 impl Sites {
@@ -22,7 +22,7 @@ impl Sites {
     /// `edge` and `sites`.
     ///
     /// # Errors
-    /// The field, its value and what is accepted.
+    /// The field, its value and the accepted values.
     pub fn parse(document: &[u8]) -> Result<Self, PolicyError> {
         let value = configuration::read(document)?;
         match value.get(SITES) {
@@ -74,7 +74,7 @@ fn by_name(sections: &[SiteSection]) -> Result<Vec<SiteIndex>, PolicyError> {
     Ok(named.into_iter().map(|(_, index)| index).collect())
 }
 
-/// Checks that a token stands for one site, or for the edge.
+/// Checks that a token belongs to only one site, or to the edge.
 fn check_tokens(edge: &EdgePolicy, sites: &[Site]) -> Result<(), PolicyError> {
     let mut seen: HashSet<String> = edge
         .purge
@@ -118,7 +118,7 @@ fn read_site(section: &SiteSection, edge: &Rc<EdgePolicy>) -> Result<Site, Polic
     })
 }
 
-/// What is wrong with a site that claims what another has.
+/// The error for a site that claims a host or path of another site.
 fn refuse(sections: &[SiteSection], section: &SiteSection, conflict: &Conflict) -> PolicyError {
     let holder = sections.get(conflict.holder).map(name).unwrap_or_default();
     let host = match conflict.host.as_str() {

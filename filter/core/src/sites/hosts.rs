@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which site takes a host and a path.
+//! The site for a host and a path.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,15 @@ use crate::key::{Target, is_below, split_absolute};
 /// The hosts of all sites.
 #[derive(Debug, Default)]
 pub struct Hosts {
-    /// By the name of the host.
+    /// Hosts by their names.
     exact: HashMap<String, Host>,
-    /// By what follows the first label, with its dot.
+    /// Hosts by the part of their names behind the first label, with its dot.
     wildcard: HashMap<String, Host>,
-    /// All others.
+    /// All other hosts.
     others: Option<Host>,
-    /// Whether not all hosts have the same certificate.
+    /// Whether the hosts have different certificates.
     has_certificates: bool,
-    /// The one site of the edge, where it takes every request.
+    /// The one site of the edge, if it takes every request.
     only: Option<SiteIndex>,
     /// Whether the one site of the edge has no name.
     is_unnamed: bool,
@@ -35,19 +35,19 @@ struct Host {
     paths: Vec<(String, SiteIndex)>,
 }
 
-/// What one site takes.
+/// The hosts and paths that one site takes.
 pub struct HostClaim<'a> {
-    /// Its position.
+    /// The site's position.
     pub site: SiteIndex,
-    /// Its hosts: names, or `*.` and what follows the first label. None: all others.
+    /// The site's hosts: names, or `*.` and the part behind the first label. Empty: all other hosts.
     pub hosts: &'a [String],
-    /// The beginning of its paths, whole segments; empty for all.
+    /// The beginning of the site's paths, whole segments; empty for all.
     pub path: &'a str,
-    /// The certificate of its hosts.
+    /// The certificate of the site's hosts.
     pub certificate: Option<&'a str>,
 }
 
-/// Two sites claim the same.
+/// Conflict between the claims of two sites.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The host, empty for all others.
@@ -59,7 +59,7 @@ pub struct Conflict {
 }
 
 impl Hosts {
-    /// Those of an edge with one site that has no name and takes every request.
+    /// Hosts of an edge with one site, which has no name and takes every request.
     pub fn for_all() -> Self {
         Self {
             only: Some(0),
@@ -68,7 +68,7 @@ impl Hosts {
         }
     }
 
-    /// The one site, where it takes every request.
+    /// The one site, if it takes every request.
     pub const fn only(&self) -> Option<SiteIndex> {
         self.only
     }
@@ -98,7 +98,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// All claims are there.
+    /// Completes the table after the last claim.
     pub fn complete(&mut self) {
         let hosts = || {
             self.exact
@@ -116,8 +116,8 @@ impl Hosts {
         });
     }
 
-    /// The site of a target; see [`super::Sites::find`]. `merges_slashes` says of a site whether `//` in a path is one
-    /// separator to its policy.
+    /// The site of a target; see [`super::Sites::find`]. `merges_slashes` returns whether a site's policy reads `//`
+    /// in a path as one separator.
     pub fn find(
         &self,
         target: &Target<'_>,
@@ -126,7 +126,7 @@ impl Hosts {
     ) -> Result<SiteIndex, Rejection> {
         let name = host_name(target)?;
         let host = self.host(&name).ok_or(Rejection::Misdirected)?;
-        // NB: a client names any scheme in an absolute URL, or in HTTP/2.
+        // NB: a client can name any scheme in an absolute URL, or in HTTP/2.
         if self.has_certificates
             && let Some(server_name) = server_name()
             && self.certificate(&server_name) != host.certificate.as_deref()
@@ -138,7 +138,7 @@ impl Hosts {
             _ => {
                 let found = host.holder(&canonical_path(target, true)?);
                 let found = found.ok_or(Rejection::NoSite)?;
-                // The site's origin is asked with empty segments, and must not find by them what is another site's.
+                // The site's origin gets the empty segments, and must not find another site's objects by them.
                 let is_same = !has_empty_segments(target)
                     || merges_slashes(found)
                     || host.holder(&canonical_path(target, false)?) == Some(found);
@@ -153,7 +153,7 @@ impl Hosts {
             .host(&host_name(target)?)
             .ok_or(Rejection::Misdirected)?;
         let path = canonical_path(target, true)?;
-        // The last segment may go on: below `/a/b` is `/a/bc`, which the site of `/a/b` does not have.
+        // The last segment may be incomplete: `/a/b` also begins `/a/bc`, which the site of `/a/b` does not have.
         let end = path.iter().rposition(|&byte| byte == b'/');
         let holder = host.holder(path.get(..=end.unwrap_or(0)).unwrap_or_default());
         let starts = |start: &str| start.as_bytes().starts_with(&path);
@@ -164,7 +164,7 @@ impl Hosts {
         Ok(sites)
     }
 
-    /// The certificate of connections for a server name. `None`: it has none of its own.
+    /// The certificate of connections for a server name; `None` if the server name has no certificate.
     fn certificate(&self, server_name: &[u8]) -> Option<&str> {
         let mut name = Vec::new();
         append_authority(&mut name, server_name, None).ok()?;
@@ -183,7 +183,7 @@ impl Hosts {
 }
 
 impl Host {
-    /// The site that has a canonical path.
+    /// The site that takes a canonical path.
     fn holder(&self, path: &[u8]) -> Option<SiteIndex> {
         let found = self.paths.iter().find(|(start, _)| is_below(path, start));
         found.map(|(_, site)| *site)
@@ -236,7 +236,7 @@ fn has_empty_segments(target: &Target<'_>) -> bool {
     target.path.windows(2).any(|pair| pair == b"//")
 }
 
-/// The target's path, without its query, in the one spelling by which sites are told apart.
+/// The target's path, without its query, in the one spelling by which sites are distinguished.
 fn canonical_path(target: &Target<'_>, merge_slashes: bool) -> Result<Vec<u8>, Rejection> {
     let resource = match target.path.starts_with(b"/") {
         true => target.path,

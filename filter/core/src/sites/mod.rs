@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sites that one edge serves: which of them a request is for, and what each of them says beside its policy.
+//! The sites of one edge: the choice of the site for a request, and the settings of each site beside its policy.
 //!
-//! `document` reads them, and `hosts` finds the site of a host and a path.
+//! `document` reads the sites, and `hosts` finds the site of a host and a path.
 
 mod document;
 mod hosts;
@@ -19,10 +19,10 @@ use hosts::Hosts;
 /// The position of a site among those of its edge.
 pub type SiteIndex = usize;
 
-/// The sites of an edge, and what they share.
+/// The sites of an edge, and their shared settings.
 #[derive(Debug)]
 pub struct Sites {
-    /// What is one for the whole edge.
+    /// The part that all sites share.
     pub edge: Rc<EdgePolicy>,
     /// The sites, in the order of the document. Not empty.
     pub sites: Vec<Site>,
@@ -36,7 +36,7 @@ pub struct Sites {
 pub struct Site {
     /// Its policy, which has its name.
     pub policy: Rc<Policy>,
-    /// Its weight where sites compete for memory.
+    /// Its weight when sites compete for memory.
     pub share: u32,
     /// Whether requests over cleartext are redirected to HTTPS.
     pub redirect_to_https: bool,
@@ -75,14 +75,14 @@ impl Sites {
         }
     }
 
-    /// The site of a request for `target`. `server_name` gives the name by which a client over TLS has chosen the edge's
-    /// certificate (RFC 6066, 3), and is asked where there are several certificates.
+    /// Finds the site of a request for `target`. `server_name` returns the name by which a client over TLS has chosen
+    /// the edge's certificate (RFC 6066, 3). It is called only if there are several certificates.
     ///
-    /// The site is that of the canonical host and path. Empty segments do not count in that spelling; where they count to
-    /// the site's own policy, the path with them must be the same site's.
+    /// The site is chosen by the canonical host and path. Empty segments do not count in that spelling. If the site's
+    /// own policy counts them, the path with them must belong to the same site.
     ///
     /// # Errors
-    /// No site takes the request, or it has come over a connection for other sites (RFC 9110, 15.5.20).
+    /// No site takes the request, or the request was received over a connection for other sites (RFC 9110, 15.5.20).
     pub fn find(
         &self,
         target: &Target<'_>,
@@ -112,7 +112,7 @@ impl Sites {
         }
     }
 
-    /// The site of that name.
+    /// The site with that name.
     pub fn named(&self, name: &str) -> Option<SiteIndex> {
         let position = self.by_name.binary_search_by(|index| {
             let site = self.sites.get(*index);
@@ -121,7 +121,7 @@ impl Sites {
         self.by_name.get(position.ok()?).copied()
     }
 
-    /// The site of a cache key; `None` if it is no longer there.
+    /// The site of a cache key; `None` if the site no longer exists.
     pub fn index_of_key(&self, cache_key: &str) -> Option<SiteIndex> {
         match self.hosts.is_unnamed() {
             true => Some(0),
@@ -129,13 +129,13 @@ impl Sites {
         }
     }
 
-    /// The policy under which a cache key was made; `None` if its site is no longer there.
+    /// The policy under which a cache key was made; `None` if its site no longer exists.
     pub fn policy_of_key(&self, cache_key: &str) -> Option<&Rc<Policy>> {
         let site = self.sites.get(self.index_of_key(cache_key)?);
         site.map(|site| &site.policy)
     }
 
-    /// Whether the edge takes purges.
+    /// Whether the edge accepts purges.
     pub fn take_purges(&self) -> bool {
         let purge = &self.edge.purge;
         purge.token.is_some()

@@ -119,8 +119,8 @@ fn the_longest_path_wins_however_it_is_spelled() {
 #[test]
 fn a_path_that_another_spelling_would_move_to_another_site_is_refused() {
     let sites = sites(&[http("root"), with(http("deep"), &json!({ "path": "/x" }))]);
-    // With merged slashes the first is deep's, and an HTTP origin would see a path that is not below the site's; the
-    // second is root's, and root's origin would see a path of deep's.
+    // With merged slashes the first path is deep's, but an HTTP origin would get a path that is not below the site's.
+    // The second path is root's, but root's origin would get a path of deep's.
     for path in ["//x/y", "/x//../y"] {
         assert_eq!(found(&sites, "a.test", path), Err(Rejection::NoSite));
     }

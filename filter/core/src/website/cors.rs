@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cross-origin resource sharing at the edge, after the Fetch standard.
 //!
-//! What is stored says nothing of who may read it, so one stored response serves pages of all origins;
-//! the edge adds what concerns the one that asks.
+//! A stored response does not name the origins that may read it, so one stored response serves the pages of all
+//! origins. The edge adds the fields for the origin of each request.
 
 use crate::policy::{CorsPolicy, OriginPattern};
 
-/// Beginning of the names of all response headers that say who may read.
+/// Beginning of the names of all response headers that allow origins to read a response.
 pub const CORS_PREFIX: &str = "access-control-";
 
-/// The response header by which caches learn that a response is for one origin.
+/// Member of `Vary` by which caches learn that a response is for one origin.
 pub const VARY_BY_ORIGIN: &str = "Origin";
 
 /// A response header: a name in lower case and its value.
 pub type Field = (&'static str, String);
 
-/// What a response says to a page of `origin`, the value of the request's `Origin`.
+/// Returns the fields of a response for a page of `origin`, the value of the request's `Origin`.
 ///
-/// What is for everybody says so to those without an origin too: a browser that has cached an image
-/// for a page may show it to a script later, without asking again.
+/// If all origins may read a response, the fields are also on responses to requests without `Origin`: a browser that
+/// has cached an image for a page may show it to a script later, without another request.
 pub fn response_fields(cors: &CorsPolicy, origin: Option<&str>) -> Vec<Field> {
     let mut fields = Vec::new();
     if !allow(cors, origin, &mut fields) {
@@ -31,8 +31,8 @@ pub fn response_fields(cors: &CorsPolicy, origin: Option<&str>) -> Vec<Field> {
     fields
 }
 
-/// What the answer to a preflight of a page of `origin` says. To one that is not allowed it says
-/// nothing, which a browser takes for a refusal.
+/// Returns the fields of the response to a preflight for a page of `origin`. There are none if the origin is not
+/// allowed; a browser takes that as a refusal.
 pub fn preflight_fields(cors: &CorsPolicy, origin: Option<&str>) -> Vec<Field> {
     let mut fields = Vec::new();
     if !allow(cors, origin, &mut fields) {
@@ -68,7 +68,7 @@ fn allow(cors: &CorsPolicy, origin: Option<&str>, fields: &mut Vec<Field>) -> bo
 }
 
 impl OriginPattern {
-    /// Whether that is the origin of a page, as a browser writes it.
+    /// Whether the pattern fits the origin of a page, as a browser writes it.
     pub fn matches(&self, origin: &str) -> bool {
         match self {
             Self::Exact(exact) => origin == exact,

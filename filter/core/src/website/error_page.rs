@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page that stands for a bucket's errors, whose own words are for the bucket's owner: S3's XML
-//! names the bucket, the object's key, the host and the request.
+//! The page in the place of a bucket's errors. The bucket's own text is for the bucket's owner: S3's XML names the
+//! bucket, the object's key, the host and the request.
 
 /// `Content-Type` of the page.
 pub const MEDIA_TYPE: &str = "text/html; charset=utf-8";
 
-/// What belongs to the replaced body and must not be said of the page. `Location` would lead past the
-/// edge: S3 redirects only from one of its own hosts to another.
+/// Response headers that describe the replaced body, and would be wrong for the page. `Location` would send clients
+/// past the edge, because S3 redirects only between its own hosts.
 pub const REPLACED_HEADERS: [&str; 9] = [
     "accept-ranges",
     "content-disposition",
@@ -19,12 +19,12 @@ pub const REPLACED_HEADERS: [&str; 9] = [
     "transfer-encoding",
 ];
 
-/// Whether a bucket's response of that status is an answer for its owner rather than an object.
+/// Whether a bucket's response with that status is meant for its owner, and is not an object.
 pub fn replaces(status: u16) -> bool {
     status >= 300 && status != 304
 }
 
-/// The page for a status.
+/// Returns the page for a status.
 pub fn page(status: u16) -> String {
     let reason = reason(status);
     let space = if reason.is_empty() { "" } else { " " };
@@ -34,7 +34,7 @@ pub fn page(status: u16) -> String {
     )
 }
 
-/// RFC 9110, 15; RFC 6585.
+/// Reason phrase of a status (RFC 9110, 15; RFC 6585).
 fn reason(status: u16) -> &'static str {
     match status {
         301 => "Moved Permanently",

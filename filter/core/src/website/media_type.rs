@@ -6,19 +6,19 @@ use crate::policy::WebsitePolicy;
 /// Media types that S3's clients and servers write for "none".
 pub const NONE: [&str; 2] = ["application/octet-stream", "binary/octet-stream"];
 
-/// Media types by extension, a line each, in the order of the extensions; `filter/core/media_types.py` writes the file
+/// Media types by extension, one a line, in the order of the extensions. `filter/core/media_types.py` writes the file
 /// from a kept database.
 const TABLE: &str = include_str!("media_types.txt");
 
 impl WebsitePolicy {
-    /// Whether any object gets a media type that it was uploaded without.
+    /// Whether any object gets a media type because it was uploaded without one.
     pub fn guesses_media_types(&self) -> bool {
         self.guess_content_type || !self.content_types.is_empty()
     }
 }
 
-/// The media type that replaces `current`, the response's own, for an object of that path (with or
-/// without a query); `None` if it stays.
+/// Returns the media type that replaces `current`, the response's own, for an object of that path (with or without a
+/// query); `None` if `current` stays.
 pub fn missing_media_type<'a>(
     site: &'a WebsitePolicy,
     path: &str,

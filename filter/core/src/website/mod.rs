@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a web site serves where there is no such object: a redirect to a directory, the document of an
-//! application that routes in the browser, or a page of the site's own.
+//! Substitutes for missing objects of a web site: a redirect to a directory, the document of an application that
+//! routes in the browser, or the site's own error page.
 
 pub mod cors;
 pub mod error_page;
@@ -11,10 +11,10 @@ use crate::http::url::escaping::escape_key;
 use crate::key::{CanonicalTarget, Target, is_stripped_path};
 use crate::policy::{FallbackFor, Origin, Policy, WebsitePolicy};
 
-/// What may take the place of a missing object, in the order in which it is looked for.
+/// A substitute for a missing object, in the order in which the filter looks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Substitute {
-    /// A redirect to the path with a slash, if that has an index document.
+    /// A redirect to the path with a slash, if this directory has an index document.
     Directory,
     /// The fallback document, with status 200.
     Fallback,
@@ -25,7 +25,7 @@ pub enum Substitute {
 impl Substitute {
     const ALL: [Self; 3] = [Self::Directory, Self::Fallback, Self::Error];
 
-    /// The status of the response, where the bucket has answered with `missing`.
+    /// Returns the status of the response, after the bucket has answered with `missing`.
     pub const fn status(self, missing: u16) -> u16 {
         match self {
             Self::Directory => 302,
@@ -44,17 +44,16 @@ impl Substitute {
     }
 }
 
-/// A request for an object of a site, as far as it matters where there is none.
+/// Facts of a request for an object of a site that are needed if the object is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingObjectVisit {
-    /// Value of `Location` if it is a directory.
+    /// Value of `Location` if the path is a directory.
     location: Option<String>,
     falls_back: bool,
 }
 
 impl MissingObjectVisit {
-    /// The visit of a client that sent `path` and `accept`; `None` where the policy knows no
-    /// substitutes.
+    /// Gathers the facts of a client's request with `path` and `accept`; `None` if the policy has no substitutes.
     pub fn of<'a>(
         policy: &Policy,
         target: &CanonicalTarget,
@@ -77,7 +76,7 @@ impl MissingObjectVisit {
         })
     }
 
-    /// What is left to look for after `tried`.
+    /// The substitute to look for after `tried`.
     pub fn next(&self, site: &WebsitePolicy, tried: Option<Substitute>) -> Option<Substitute> {
         let applies = |substitute: &Substitute| match substitute {
             Substitute::Directory => self.location.is_some(),
@@ -88,32 +87,32 @@ impl MissingObjectVisit {
         Substitute::ALL.into_iter().skip(skipped).find(applies)
     }
 
-    /// Where the directory is, if the path may be one.
+    /// Location of the directory, if the path may be one.
     pub fn location(&self) -> Option<&str> {
         self.location.as_deref()
     }
 }
 
 impl WebsitePolicy {
-    /// Whether anything ever takes the place of a missing object.
+    /// Whether the policy has any substitute for missing objects.
     pub fn has_substitutes(&self) -> bool {
         self.redirect_directories
             || self.fallback_document.is_some()
             || self.error_document.is_some()
     }
 
-    /// Whether the bucket says with that status that there is no such object.
+    /// Whether the bucket reports a missing object with that status.
     pub fn is_missing(&self, status: u16) -> bool {
         self.missing_statuses.contains(&status)
     }
 
-    /// Whether what a client gets for a missing object depends on its `Accept`.
+    /// Whether the response to a client for a missing object depends on the client's `Accept`.
     pub fn varies_by_accept(&self) -> bool {
         self.fallback_document.is_some() && self.fallback_for == FallbackFor::Navigation
     }
 }
 
-/// The object that a substitute is made of, or whose presence decides.
+/// The object that becomes the substitute, or whose presence decides.
 pub fn document(
     policy: &Policy,
     missing: &CanonicalTarget,
@@ -139,7 +138,7 @@ fn without_query(target: &CanonicalTarget) -> &str {
     path.split_once('?').map_or(path, |(path, _)| path)
 }
 
-/// The client's path with a slash, and its query as it came.
+/// The client's path with a slash, and the unchanged query.
 fn location(policy: &Policy, target: &CanonicalTarget, sent: &[u8]) -> Option<String> {
     let path = policy.client_path(target.origin_path());
     let name = path.rsplit('/').next()?;
@@ -152,7 +151,7 @@ fn location(policy: &Policy, target: &CanonicalTarget, sent: &[u8]) -> Option<St
     Some(format!("{}{path}/{query}", policy.key.strip_prefix))
 }
 
-/// The query of a path as it was sent, with its `?`; nothing if it cannot stand in a URL.
+/// The query of a path as it was sent, with its `?`; empty if it is not valid in a URL.
 fn query_of(sent: &[u8]) -> &str {
     let query = sent.iter().position(|&byte| byte == b'?');
     let query = query.and_then(|at| std::str::from_utf8(sent.get(at..)?).ok());
@@ -160,8 +159,8 @@ fn query_of(sent: &[u8]) -> &str {
     query.filter(visible).unwrap_or_default()
 }
 
-/// Where the directory is of a site that is served below a prefix, if `target` is that prefix without its slash, and the
-/// policy redirects to directories.
+/// Returns the location of the root directory of a site below a prefix, if `target` is this prefix without its slash
+/// and the policy redirects to directories.
 pub fn root_location(policy: &Policy, target: &Target<'_>) -> Option<String> {
     let redirects = policy.website.redirect_directories
         && policy.key.index_document.is_some()
@@ -170,7 +169,7 @@ pub fn root_location(policy: &Policy, target: &Target<'_>) -> Option<String> {
     is_root.then(|| format!("{}/{}", policy.key.strip_prefix, query_of(target.path)))
 }
 
-/// Whether a browser goes to a page: what it loads into one it asks for with other types.
+/// Whether a browser navigates to a page. For the resources of a page it sends other media types in `Accept`.
 fn wants_a_page(accept: FieldValue<'_>) -> bool {
     accept.members().flatten().any(|member| {
         let mut parts = member.split(';').map(str::trim);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What stays of a query under each rule.
+//! The part of a query that each rule keeps.
 
 use super::*;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Durations as people write them in a policy: whole numbers with units.
+//! Durations as operators write them in a policy: whole numbers with units.
 
 use std::time::Duration;
 
 use crate::http::caching::cache_control::MAX_DELTA_SECONDS;
 
-/// What [`parse`] accepts, for error messages.
+/// The texts that [`parse`] accepts, for error messages.
 pub const EXPECTED: &str = "a duration such as 250ms, 5s, 1h30m or 30d";
 
-/// Longest duration: what fits the 31 bits that RFC 9111 section 1.2.2 asks of a cache.
+/// Longest duration. It fits into the 31 bits that RFC 9111 section 1.2.2 requires of a cache.
 pub const MAX: Duration = Duration::from_secs(MAX_DELTA_SECONDS);
 
 const UNITS: [(&str, u64); 5] = [

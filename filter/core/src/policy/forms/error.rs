@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a policy was refused, in words for the person who wrote it.
+//! Reasons to refuse a policy, in words for its author.
 
 use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-/// A policy that cannot be used: where, and what was expected there.
+/// Error in a policy: its place, and the expected value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
     path: String,
@@ -13,7 +13,7 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
-    /// Something is wrong with the field of this path.
+    /// An error in the field of this path.
     pub(crate) fn new(path: &str, message: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -21,17 +21,17 @@ impl PolicyError {
         }
     }
 
-    /// A value is not what its field accepts.
+    /// An error for a value that its field does not accept.
     pub(in crate::policy) fn unexpected(value: &Value, expected: &str) -> Self {
         Self::new("", format!("{}: expected {expected}", shown(value)))
     }
 
-    /// A text is not what the field of this path accepts.
+    /// An error for a text that the field of this path does not accept.
     pub(crate) fn text(path: &str, text: &str, expected: &str) -> Self {
         Self::new(path, format!("{}: expected {expected}", quoted(text)))
     }
 
-    /// Puts the name of the enclosing field before the path.
+    /// Puts the name of the enclosing field in front of the path.
     pub(crate) fn within(mut self, outer: &str) -> Self {
         self.path = match self.path.as_str() {
             "" => outer.to_owned(),
@@ -74,7 +74,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", OneLine(text))
 }
 
-/// A text of the author's on one line, and not too long.
+/// The author's text on one line, cut if it is too long.
 struct OneLine<'a>(&'a str);
 
 impl fmt::Display for OneLine<'_> {

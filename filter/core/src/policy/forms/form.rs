@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The forms in which a policy's values are written in JSON: what each accepts, and what it reads as.
+//! The forms in which a policy's values are written in JSON: the values that each accepts, and the types that it is
+//! read as.
 //!
-//! They are no `serde::Deserialize`, whose errors know lines where a policy's author needs the field's
-//! path, and whose code for so many types is large. The tests describe the same forms in a JSON Schema.
+//! The forms are not `serde::Deserialize`: its errors have line numbers, but a policy's author needs the path of the
+//! field. Its code for so many types is also large. The tests describe the same forms in a JSON Schema.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::policy::forms::duration;
 use crate::policy::forms::error::PolicyError;
 use crate::size;
 
-/// Says by which words an enum's variants are written.
+/// Defines the words for the variants of an enum.
 macro_rules! words {
     ($choice:ident { $($variant:ident = $word:literal),* $(,)? }) => {
         impl $crate::policy::forms::form::Form<Self> for $choice {
@@ -38,7 +39,7 @@ macro_rules! words {
 }
 pub(in crate::policy) use words;
 
-/// What stands behind the edge. Some defaults depend on it.
+/// Kind of the origin. Some defaults depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::policy) enum Kind {
     Bucket,
@@ -52,7 +53,7 @@ pub(in crate::policy) trait Form<T> {
     /// Reads a value of a policy for an origin of that kind; the error's path is relative to the value.
     fn read(value: &Value, kind: Kind) -> Result<T, PolicyError>;
 
-    /// What a field is that is not there and has no default; `None` for one that must be there.
+    /// The value of a missing field that has no default; `None` if the field is required.
     fn absent(_: Kind) -> Result<Option<T>, PolicyError> {
         Ok(None)
     }
@@ -86,7 +87,7 @@ impl<T, F: Form<T>> Form<Vec<T>> for Vec<F> {
     }
 }
 
-/// Reads a text that `accept` takes; `expected` says which ones those are.
+/// Reads a text that `accept` accepts; `expected` describes these texts.
 pub(in crate::policy) fn read_text<T>(
     value: &Value,
     expected: &str,
@@ -127,7 +128,7 @@ fn not_within(value: &Value, min: u64, max: u64) -> PolicyError {
     PolicyError::unexpected(value, &format!("a whole number from {min} to {max}"))
 }
 
-/// Envoy's `google.protobuf.Struct` has no integers, so `5.0` and `5e0` are five.
+/// Reads a whole number. Envoy's `google.protobuf.Struct` has no integers, so `5.0` and `5e0` are five.
 fn whole(value: &Value) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = |number: f64| {
@@ -137,7 +138,7 @@ fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().and_then(whole))
 }
 
-/// A duration of at least so many milliseconds.
+/// A duration of at least `MILLIS` milliseconds.
 pub(in crate::policy) struct AtLeast<const MILLIS: u64>;
 
 impl<const MILLIS: u64> Form<Duration> for AtLeast<MILLIS> {
@@ -152,7 +153,7 @@ impl<const MILLIS: u64> Form<Duration> for AtLeast<MILLIS> {
     }
 }
 
-/// A duration of whole seconds, as those are what freshness counts in (RFC 9111, 1.2.2).
+/// A duration of whole seconds, because freshness is counted in seconds (RFC 9111, 1.2.2).
 pub(in crate::policy) struct Seconds;
 
 impl Form<Duration> for Seconds {
@@ -176,7 +177,7 @@ pub(in crate::policy) fn object(value: &Value) -> Result<&Map<String, Value>, Po
         .ok_or_else(|| PolicyError::unexpected(value, "an object"))
 }
 
-/// Reads a value that stands under `name`.
+/// Reads the value of the field `name`.
 pub(in crate::policy) fn read_within<T, F: Form<T>>(
     name: &str,
     value: &Value,
@@ -185,7 +186,7 @@ pub(in crate::policy) fn read_within<T, F: Form<T>>(
     F::read(value, kind).map_err(|error| error.within(name))
 }
 
-/// `a, b or c`.
+/// Joins names in the form `a, b or c`.
 pub(in crate::policy) fn one_of(names: &[&str]) -> String {
     match names {
         [] => String::new(),

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Patterns over paths.
 
-/// A path in which each `*` stands for any run of characters, slashes included, or for none. All
-/// else stands for itself; a path fits as a whole or not at all.
+/// A path in which each `*` matches any characters, slashes included, or none. All other characters match themselves.
+/// The pattern matches a whole path or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob(String);
 
 impl Glob {
-    /// The pattern that `text` spells.
+    /// The pattern with the text `text`.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The pattern as it was spelled.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What paths that fit begin with: what stands before the first `*`.
+    /// The part in front of the first `*`. All matching paths begin with it.
     pub fn prefix(&self) -> &str {
         self.0.split('*').next().unwrap_or_default()
     }
 
-    /// What paths that fit end with: what stands after the last `*`. `None` if there is no `*`.
+    /// The part behind the last `*`. All matching paths end with it. `None` if there is no `*`.
     pub fn suffix(&self) -> Option<&str> {
         self.0.rsplit_once('*').map(|(_, suffix)| suffix)
     }
 
-    /// Whether `path` fits, in time proportional to the product of both lengths at worst.
+    /// Whether `path` matches. The time is at worst proportional to the product of both lengths.
     pub fn matches(&self, path: &str) -> bool {
         let Some((head, rest)) = self.0.split_once('*') else {
             return self.0 == path;
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// By its definition, and slow.
+    /// Slow matching that follows the definition.
     fn plainly(glob: &[u8], path: &[u8]) -> bool {
         match glob.split_first() {
             None => path.is_empty(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The forms of a document's values: how each is read, what it is expected to be, and the errors.
+//! The forms of a document's values: how each is read, the expected values, and the errors.
 
 pub mod duration;
 pub(in crate::policy) mod error;

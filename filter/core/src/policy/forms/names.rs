@@ -9,7 +9,7 @@ use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, read_text};
 use crate::policy::forms::glob::Glob;
 
-/// A name, or with a trailing `*` the prefix of names.
+/// A name, or with a trailing `*` a prefix of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamePattern {
     /// The whole name.
@@ -19,7 +19,7 @@ pub enum NamePattern {
 }
 
 impl NamePattern {
-    /// The pattern that `text` spells.
+    /// The pattern with the text `text`.
     pub(in crate::policy) fn of(text: &str) -> Self {
         match text.strip_suffix('*') {
             Some(prefix) => Self::Prefix(prefix.to_owned()),
@@ -44,7 +44,7 @@ impl NamePattern {
         literal
     }
 
-    /// Sorts patterns, without those that others cover, for [`any_matches`].
+    /// Sorts patterns for [`any_matches`], and removes patterns that others cover.
     pub(in crate::policy) fn sort(patterns: &mut Vec<Self>) {
         let is_exact = |pattern: &Self| matches!(pattern, Self::Exact(_));
         patterns.sort_by(|one, other| {
@@ -59,7 +59,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a site may have that name.
+/// Whether a site may have the name `text`.
 pub fn is_site_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len())
@@ -68,15 +68,15 @@ pub fn is_site_name(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Whether `name` fits any of these patterns, which are sorted.
+/// Whether `name` matches any of these patterns, which are sorted.
 pub(in crate::policy) fn any_matches(sorted: &[NamePattern], name: &[u8]) -> bool {
     let after = sorted.partition_point(|pattern| pattern.literal().as_bytes() <= name);
     let last = after.checked_sub(1).and_then(|last| sorted.get(last));
     last.is_some_and(|pattern| pattern.matches_bytes(name))
 }
 
-/// Defines a form of texts: what such a text reads as, what is expected, a regular expression for the
-/// schema (which may accept more), and how it is read.
+/// Defines a form of texts: the type that the text is read as, the expected text for messages, a regular expression
+/// for the schema (which may accept more), and the function that reads it.
 macro_rules! text {
     ($(#[doc = $doc:literal])* $form:ident => $value:ty, $expected:literal, $pattern:literal,
      $accept:expr) => {
@@ -143,7 +143,7 @@ text!(
 );
 
 text!(
-    /// What object keys begin with, without the slash at its end; empty for nothing.
+    /// The beginning of object keys, without the slash at its end; empty for none.
     KeyPrefix => String,
     "the beginning of object keys: no slash at its start, no empty segment, no . or .. between slashes, no control character",
     "^([^/]|[^/].*)?$",
@@ -162,7 +162,7 @@ text!(
 );
 
 text!(
-    /// The path before everything that the edge serves, without a slash at its end.
+    /// The path in front of all paths that the edge serves, without a slash at its end.
     StripPrefix => String,
     "the beginning of paths, such as /static: a slash at its start, no empty segment, no . or .. between slashes, no control character",
     "^/[^/].*$",
@@ -182,7 +182,7 @@ text!(
 );
 
 text!(
-    /// The name of a server of a site's.
+    /// The name of one of a site's servers.
     ServerName => String,
     "the name of a site, or that and a dot and a number",
     "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][0-9]+)?$",
@@ -194,7 +194,7 @@ text!(
 );
 
 text!(
-    /// A host without a port, or all below a name by one label.
+    /// A host without a port, or all hosts that are one label below a name.
     HostPattern => String,
     "a host without a port, such as www.example.com, or *.example.com",
     "^[^/?#@: ]+$",
@@ -253,7 +253,7 @@ text!(
     |text| is_path_glob(text).then(|| Glob::new(text))
 );
 
-/// RFC 9110, 5.6.2, but for `*`.
+/// Whether the text is a token without `*` (RFC 9110, 5.6.2).
 pub(in crate::policy) fn is_token(text: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_tchar)
@@ -270,7 +270,7 @@ fn is_path_glob(text: &str) -> bool {
         })
 }
 
-/// Whether `name` can be a bucket's (the naming rules of Amazon S3).
+/// Whether `name` can be the name of a bucket (the naming rules of Amazon S3).
 pub fn is_bucket_name(name: &str) -> bool {
     let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
     let is_outer = |end: Option<u8>| end.is_some_and(|byte| byte.is_ascii_alphanumeric());
@@ -282,7 +282,8 @@ pub fn is_bucket_name(name: &str) -> bool {
         && name.parse::<Ipv4Addr>().is_err()
 }
 
-/// Whether `key` is one that no path can leave or spell otherwise.
+/// Whether a path with `key` always names this key: the key has no empty segments, no dot segments and no control
+/// characters, so no path can leave it or spell it in another way.
 pub fn is_key(key: &str) -> bool {
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
     key.split('/').all(is_segment) && !key.contains(char::is_control)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sections of the policy's document, each of which is read as a part of the compiled policy.
+//! Sections of the policy's document. Each is read as a part of the compiled policy.
 
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::one_of;
 
 /// Defines a section: a struct, and how it is read from an object.
 ///
-/// A field is `name: Type as Form = default`. The form is the type itself where none is given, the default
-/// for a bucket may be another one, `as "name"` after the field's name says how the document spells it. A
-/// field's comment is its description in the JSON Schema.
+/// A field is `name: Type as Form = default`. Without `as Form` the type itself is the form. A second default after
+/// `; bucket:` is for buckets. `as "name"` behind the field's name gives its name in the document. A field's comment
+/// is its description in the JSON Schema.
 macro_rules! section {
     (
         $(#[doc = $about:literal])*

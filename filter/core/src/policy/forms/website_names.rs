@@ -9,19 +9,19 @@ use crate::policy::forms::names::{is_token, text};
 /// An origin (`https://example.com:8443`), or all of its subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginPattern {
-    /// This very origin, in lower case.
+    /// One origin, in lower case.
     Exact(String),
-    /// `SCHEME://` and what follows the subdomain, its dot included.
+    /// All subdomains of a host.
     Subdomains {
-        /// With `://`.
+        /// Scheme with `://`.
         scheme: String,
-        /// With the dot before it and the port after it.
+        /// Host with the dot in front of it, and with the port behind it.
         rest: String,
     },
 }
 
 text!(
-    /// Who may read responses; `None` for everybody.
+    /// Origins that may read responses; `None` for all.
     AllowedOrigin => Option<OriginPattern>,
     "an origin such as https://example.com or https://*.example.com, or *",
     "^([*]|[A-Za-z][-+.A-Za-z0-9]*://[^/?#@ ]+)$",
@@ -51,7 +51,7 @@ text!(
 );
 
 text!(
-    /// What follows the last dot of a name, in lower case.
+    /// The part of a name behind its last dot, in lower case.
     FileExtension => String,
     "an extension without its dot, such as webmanifest",
     "^[-_A-Za-z0-9]+$",
@@ -85,7 +85,7 @@ fn origin_pattern(text: &str) -> Option<OriginPattern> {
     }
     let mut named = Vec::new();
     let name = host.strip_prefix("*.").unwrap_or(host);
-    // A browser leaves out the port that goes without saying.
+    // A browser leaves out the default port of the scheme.
     append_authority(&mut named, name.as_bytes(), Some(scheme)).ok()?;
     let named = String::from_utf8(named).ok()?;
     Some(if host.starts_with("*.") {

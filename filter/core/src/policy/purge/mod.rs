@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy's section on purges: its texts, and what it comes to.
+//! The policy's section on purges: its texts, and the values that they are read as.
 
 mod record;
 mod token;
@@ -15,20 +15,18 @@ pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;
 
 section! {
-    /// How purges are authorized, and what was purged before.
+    /// Authorization of purges, and the purges by former processes.
     pub struct PurgePolicy {
         /// SHA-256 of the token that a purge carries, in hexadecimal. Default: purges are off.
         token as "token_sha256": Option<TokenHash>,
-        /// Which of the store's entries former processes have purged. The entry point keeps this
-        /// and fills it in. Default: unknown, so that a start which could bring back a purged entry
-        /// begins with an empty store.
+        /// The purges of the store's entries by former processes. The entry point keeps this list and fills it in.
+        /// Default: unknown. Then a start that could bring back a purged entry begins with an empty store.
         journal: Option<Vec<Record>>,
-        /// Whether the entry point records purges. It fills this in.
+        /// Whether the entry point records purges. The entry point fills this in.
         recorded: bool = false,
         /// Whether the store holds entries of former processes. The entry point fills this in.
         warm: bool = true,
-        /// Whether messages of Amazon SNS are accepted. The entry point verifies them, and fills
-        /// this in.
+        /// Whether messages of Amazon SNS are accepted. The entry point verifies the messages, and fills this in.
         sns: bool = false,
     }
 }

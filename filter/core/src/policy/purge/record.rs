@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One purge of one thing, and how it is written.
+//! The record of one purge, and its text.
 
 use std::fmt;
 
 use crate::hexadecimal;
 
-/// What ends the name of a site in a record, as in a key.
+/// End of a site's name in a record, as in a key.
 const NAME_END: char = '!';
 
-/// Greatest number that is read, out of reach by counting: what has a greater one was not written here, and would
-/// leave no numbers for the purges to come.
+/// Greatest number that is accepted. Counting cannot reach it, so the edge has not written a record with a greater
+/// number. Such a record would leave no numbers for later purges.
 const MAX_NUMBER: u64 = u64::MAX / 2;
 
-/// Parts of the URLs of a site, by the first byte of their hashes.
+/// Number of the parts of a site's URLs. The first byte of a URL's hash is its part.
 pub const PARTS: u64 = 256;
 
 /// How a purge takes stored responses out of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A request with an unsafe method has changed them (RFC 9111, 4.4): the next request revalidates, and none gets them
-    /// from before, even if the origin fails.
+    /// A request with an unsafe method has changed the responses (RFC 9111, 4.4). The next request revalidates them.
+    /// No client gets an earlier response, even if the origin fails.
     Changed,
-    /// They count as stale: the next request revalidates.
+    /// The responses count as stale: the next request revalidates them.
     Soft,
-    /// They are gone.
+    /// The responses are gone.
     Hard,
 }
 
-/// The hash by which purges know a URL, as [`crate::purge::url_of`] gives it, under the store's secret: nobody without
-/// it can find a second URL with the hash of a given one. It is the same in every version and on every machine, since
-/// the journal holds such hashes.
+/// The hash by which purges know a URL, as [`crate::purge::url_of`] returns it. The hash is keyed with the store's
+/// secret: without the secret it is not possible to find a second URL with the hash of a given one. The hash is the
+/// same in every version and on every machine, because the journal holds such hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UrlHash(pub u64);
 
 impl UrlHash {
-    /// The part of its site's URLs to which it belongs: one of [`PARTS`].
+    /// The part of its site's URLs to which the URL belongs: one of [`PARTS`].
     pub const fn part(self) -> u8 {
         let [part, ..] = self.0.to_be_bytes();
         part
     }
 }
 
-/// What a purge covers. All but [`Scope::Everything`] is bound to one site, whose name is empty where the edge has one
-/// site without a name.
+/// The URLs that a purge covers. Each scope except [`Scope::Everything`] is bound to one site. The site's name is
+/// empty if the edge has one site without a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Nothing: the number is taken, no more than that.
+    /// No URL: the record only uses a number.
     Nothing,
     /// One URL.
     Url {
@@ -61,16 +61,16 @@ pub enum Scope {
         /// The part, see [`UrlHash::part`].
         part: u8,
     },
-    /// Every URL that begins so: a site's name, an authority and a canonical path.
+    /// All URLs that begin with this text: a site's name, an authority and a canonical path.
     Prefix(String),
-    /// All URLs of the site of that name, which is not empty.
+    /// All URLs of the site with that name, which is not empty.
     Site(String),
     /// All URLs of all sites.
     Everything,
 }
 
 impl Scope {
-    /// All URLs of the site of that name, which may be empty.
+    /// All URLs of the site with that name, which may be empty.
     pub fn all_of(site: &str) -> Self {
         match site {
             "" => Self::Everything,
@@ -82,16 +82,16 @@ impl Scope {
 /// A purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Greater than that of all purges before.
+    /// Number of the purge, greater than the numbers of all earlier purges.
     pub number: u64,
-    /// How.
+    /// Effect of the purge on the stored responses.
     pub kind: Kind,
-    /// What it covers.
+    /// The URLs that the purge covers.
     pub scope: Scope,
 }
 
 impl Record {
-    /// Reads one line, as [`fmt::Display`] writes it.
+    /// Reads one line, in the form that [`fmt::Display`] writes.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.splitn(4, ' ');
         let number = words.next()?.parse().ok();
@@ -129,7 +129,7 @@ impl Record {
     }
 }
 
-/// Reads `NAME!DIGITS`, or the digits alone where the site has no name.
+/// Reads `NAME!DIGITS`, or the digits alone if the site has no name.
 fn parse_in_site(text: &str, digits: usize) -> Option<(String, u64)> {
     let (site, number) = text.split_once(NAME_END).unwrap_or(("", text));
     let valid = is_name(site) && number.len() == digits;
@@ -137,13 +137,13 @@ fn parse_in_site(text: &str, digits: usize) -> Option<(String, u64)> {
     Some((site.to_owned(), number))
 }
 
-/// Whether it can be the name of a site, or is empty.
+/// Whether the text can be the name of a site, or is empty.
 fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'!' | b'/');
     text.bytes().all(is_inner)
 }
 
-/// Whether it can stand in a line: visible ASCII, as every canonical target is.
+/// Whether the text can be part of a line: visible ASCII, like every canonical target.
 fn is_prefix(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

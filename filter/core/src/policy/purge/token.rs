@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The secret that the caller of a purge must know.
+//! The secret that authorizes the caller of a purge.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// SHA-256 of the token. The token itself is in no configuration.
+/// SHA-256 of the token. No configuration has the token itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// Characters of [`TokenHash::to_hex`].
+    /// Length of [`TokenHash::to_hex`] in characters.
     pub const HEX_LENGTH: usize = 64;
 
     /// The hash of `token`.
@@ -34,12 +34,12 @@ impl TokenHash {
         Some(Self(bytes?.try_into().ok()?))
     }
 
-    /// As [`TokenHash::from_hex`] reads it.
+    /// Writes the digits that [`TokenHash::from_hex`] reads.
     pub fn to_hex(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The hash of the token that an `Authorization` header's value names (RFC 6750); `None`: it names none.
+    /// The hash of the token in the value of an `Authorization` header (RFC 6750); `None` if it has no token.
     pub fn shown(authorization: Option<&[u8]>) -> Option<Self> {
         let (scheme, token) = authorization?.split_at_checked(7)?;
         scheme
@@ -47,7 +47,7 @@ impl TokenHash {
             .then(|| Self::of(token))
     }
 
-    /// Whether it is the hash `shown`, in a time that does not depend on how much of it is right.
+    /// Whether `shown` is the same hash. The time does not depend on how much of it is right.
     pub fn is(&self, shown: Self) -> bool {
         shown.0.ct_eq(&self.0).into()
     }

@@ -15,19 +15,19 @@ use crate::policy::sections::cache::MAX_BYTES;
 section! {
     /// Which responses are compressed on their way into the cache, once for each coding.
     pub struct CompressionPolicy {
-        /// Whether responses are compressed. Default: true for a bucket, false for an HTTP origin,
-        /// which may compress by itself.
+        /// Whether responses are compressed. Default: true for a bucket; false for an HTTP origin, which may compress
+        /// its own responses.
         enabled: bool = false; bucket: true,
-        /// The codings that clients can get, the preferred one first. An HTTP origin that compresses by
-        /// itself sees those that the client takes as its Accept-Encoding.
+        /// The codings that clients can get, the preferred one first. An HTTP origin that compresses its own
+        /// responses gets an Accept-Encoding with the codings of this list that the client accepts.
         codings: Vec<Coding> as Codings = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip],
         /// The smallest response that is compressed, in bytes.
         min_bytes: u64 as Bytes<0, MAX_BYTES> = 1_024,
         /// Media types of the responses that are compressed.
         content_types: Vec<String> as Vec<MediaType> = CONTENT_TYPES.map(str::to_owned).into(),
-        /// Paths on which responses may be compressed, without bucket, prefix and query; * stands for
-        /// any characters, slashes included. On these each coding is an entry of its own. Default:
-        /// those that end in a slash, have no extension, or one that text has.
+        /// Paths on which responses may be compressed, without bucket, prefix and query; * matches any characters,
+        /// slashes included. On these paths each coding is a separate entry. Default: paths that end in a slash, have
+        /// no extension, or have an extension of text.
         paths: Option<Vec<Glob>> as Option<Vec<PathGlob>>,
     }
 }
@@ -51,8 +51,8 @@ impl Form<Vec<Coding>> for Codings {
 }
 
 impl CompressionPolicy {
-    /// Whether the response on a client's canonical `path` (no bucket, no prefix, no query) may be
-    /// compressed, so that its coding belongs into the key.
+    /// Whether the response on a client's canonical `path` (no bucket, no prefix, no query) may be compressed, so
+    /// that the key needs its coding.
     pub fn applies(&self, path: &str) -> bool {
         self.enabled
             && match &self.paths {
@@ -76,14 +76,14 @@ impl CompressionPolicy {
         (!tokens.is_empty()).then(|| tokens.join(","))
     }
 
-    /// The coding that a request gets, where there is one to get.
+    /// Chooses the coding for a request; `None` if no coding fits.
     pub fn negotiate(&self, accept_encoding: Option<FieldValue<'_>>) -> Option<Coding> {
         negotiate(accept_encoding, &self.codings)
     }
 }
 
-/// Whether the name of a path speaks for text: no extension, or one of those that text has. What is
-/// compressed in itself (images, video, archives) would gain nothing but entries in the cache.
+/// Whether the name of a path suggests text: no extension, or an extension of text. Formats that are compressed
+/// themselves (images, video, archives) would gain nothing except entries in the cache.
 pub fn is_textual(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     match name.rsplit_once('.') {
@@ -94,7 +94,7 @@ pub fn is_textual(path: &str) -> bool {
     }
 }
 
-/// Extensions of what compresses well.
+/// Extensions of formats that compress well.
 pub const TEXTUAL: [&str; 44] = [
     "asp",
     "aspx",
@@ -142,7 +142,7 @@ pub const TEXTUAL: [&str; 44] = [
     "yml",
 ];
 
-/// Media types of what compresses well.
+/// Media types that compress well.
 const CONTENT_TYPES: [&str; 26] = [
     "application/atom+xml",
     "application/geo+json",

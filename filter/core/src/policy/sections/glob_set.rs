@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Many patterns over paths, of which the first that fits is wanted.
+//! Many patterns over paths, and a search for the first one that matches.
 
 use std::collections::HashMap;
 
 use crate::policy::forms::glob::Glob;
 
-/// Patterns of which the first that fits is wanted, found without trying all of them.
+/// Set of patterns, which finds the first match without trying all patterns.
 ///
-/// Each is filed under its prefix or its suffix, whichever fewer others share, and tried only where that
-/// fits. Ten thousand patterns cost hardly more than ten, unless they have neither.
+/// Each pattern is filed under its prefix or its suffix, whichever fewer other patterns share. It is tried only on
+/// paths with this prefix or suffix. Ten thousand patterns cost hardly more than ten, unless they have neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GlobSet {
     globs: Vec<Glob>,
     by_prefix: Vec<Filed>,
-    /// Under the bytes of the suffix from the last to the first.
+    /// Patterns under the bytes of their suffix, from the last to the first.
     by_suffix: Vec<Filed>,
 }
 
-/// A literal, and the numbers of the patterns under it in rising order.
+/// A literal, and the numbers of its patterns in rising order.
 type Filed = (Vec<u8>, Vec<usize>);
 
 impl GlobSet {
-    /// A set of these, in the order in which they count.
+    /// A set of these patterns, in order of priority.
     pub fn new(globs: Vec<Glob>) -> Self {
         let (mut of_prefix, mut of_suffix) = (HashMap::new(), HashMap::new());
         for glob in &globs {
@@ -44,7 +44,7 @@ impl GlobSet {
         }
     }
 
-    /// The number of the first pattern that fits.
+    /// The number of the first pattern that matches.
     pub fn first_match(&self, path: &str) -> Option<usize> {
         let mut best = self.globs.len();
         let mut consider = |numbers: &[usize]| {
@@ -74,7 +74,7 @@ fn file(mut pairs: Vec<(Vec<u8>, usize)>) -> Vec<Filed> {
     filed
 }
 
-/// Visits what is filed under any beginning of `bytes`, narrowing the sorted list byte by byte.
+/// Visits the patterns under any beginning of `bytes`, narrowing the sorted list byte by byte.
 fn each_beginning(
     mut filed: &[Filed],
     mut bytes: impl Iterator<Item = u8>,
@@ -82,7 +82,7 @@ fn each_beginning(
 ) {
     let mut depth = 0;
     loop {
-        // All of them share `depth` bytes, so the shortest is first.
+        // All entries share `depth` bytes, so the shortest is first.
         if let Some(((literal, numbers), longer)) = filed.split_first()
             && literal.len() == depth
         {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The section `key`: how the cache key and the origin's path are made of a request's URL.
+//! The section `key`: how the cache key and the origin's path are made from a request's URL.
 
 use serde_json::{Map, Value};
 
@@ -11,11 +11,11 @@ use crate::policy::forms::names::{
 };
 use crate::policy::forms::section::section;
 
-/// S3's own limit.
+/// S3's own limit of an object key, in bytes.
 const MAX_OBJECT_KEY_BYTES: usize = 1_024;
 
 section! {
-    /// How the cache key and the origin's path are made of a request's URL.
+    /// How the cache key and the origin's path are made from a request's URL.
     pub struct KeyPolicy {
         /// Whether the client's Host is part of the key. Default: false for a bucket, true for an
         /// HTTP origin.
@@ -25,9 +25,9 @@ section! {
         merge_slashes: bool = false; bucket: true,
         /// How the query string is treated, in the key and towards the origin alike.
         query: QueryRule as Query,
-        /// Longest decoded object key of a bucket (at most 1024), longest path with its query of an
-        /// HTTP origin. A longer one is answered with 414. Default: 1024 for a bucket, 8000 for an
-        /// HTTP origin.
+        /// Longest decoded object key of a bucket (at most 1024), or longest path with its query of an HTTP origin,
+        /// in bytes. A request with a longer one is answered with 414. Default: 1024 for a bucket, 8000 for an HTTP
+        /// origin.
         max_bytes: usize as Bytes<1, 65_536> = 8_000; bucket: MAX_OBJECT_KEY_BYTES,
         /// Bucket only: the object that a path ending in a slash stands for. Default: none.
         index_document: Option<String> as Option<ObjectName>,
@@ -35,21 +35,20 @@ section! {
         /// bucket or /a.js of an HTTP origin. A path that is not below the prefix is answered with
         /// 404. Default: none.
         strip_prefix: String as StripPrefix = String::new(),
-        /// Request headers whose values are a part of the key, whether or not Vary names them; the
-        /// origin is asked with the values of the key. Default: x-forwarded-proto for an HTTP
-        /// origin, none for a bucket.
+        /// Request headers whose values are part of the key, whether or not Vary names them. The origin gets the
+        /// values of the key. Default: x-forwarded-proto for an HTTP origin, none for a bucket.
         headers: Vec<String> as Vec<HeaderName> = vec!["x-forwarded-proto".to_owned()]; bucket: Vec::new(),
     }
 }
 
 impl KeyPolicy {
-    /// Whether the key has the value of that request header, whatever responses say.
+    /// Whether the policy puts the value of that request header into the key, whatever responses say.
     pub fn has_header(&self, name: &str) -> bool {
         self.headers.iter().any(|listed| listed == name)
     }
 
-    /// Refuses what an origin of that kind does not have, and spells the prefix as canonical paths do: it
-    /// starts with `/` unless empty, and never ends with one.
+    /// Refuses fields that an origin of that kind does not have, and spells the prefix like canonical paths: it
+    /// starts with `/` unless empty, and never ends with `/`.
     pub(in crate::policy) fn for_kind(mut self, kind: Kind) -> Result<Self, PolicyError> {
         if kind == Kind::Bucket {
             if self.max_bytes > MAX_OBJECT_KEY_BYTES {
@@ -84,7 +83,7 @@ fn canonical(prefix: &str, merge_slashes: bool) -> Result<String, PolicyError> {
         })
 }
 
-/// What happens to the query string, in the key and towards the origin alike.
+/// Treatment of the query string, in the key and towards the origin alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryRule {
     /// Only the listed parameters stay, sorted by name.
@@ -92,14 +91,14 @@ pub enum QueryRule {
         /// Names that stay.
         allow: Vec<String>,
     },
-    /// All stay in the order in which they came, but for the removed ones.
+    /// All parameters stay in the client's order, except the removed ones.
     Keep {
-        /// Names, or prefixes, that go.
+        /// Names, or prefixes, that are removed.
         remove: Vec<NamePattern>,
     },
-    /// All stay, sorted by name, but for the removed ones.
+    /// All parameters stay, sorted by name, except the removed ones.
     Sort {
-        /// Names, or prefixes, that go.
+        /// Names, or prefixes, that are removed.
         remove: Vec<NamePattern>,
     },
 }
@@ -107,14 +106,13 @@ pub enum QueryRule {
 section! {
     /// How the query string is treated, in the key and towards the origin alike.
     pub(in crate::policy) struct Query {
-        /// drop: only the parameters of allow stay, sorted; keep: all stay, as they came; sort: all
-        /// stay, sorted by name. Default: drop for a bucket, which takes no other, keep for an HTTP
-        /// origin.
+        /// drop: only the parameters of allow stay, sorted by name; keep: all stay, in the client's order; sort: all
+        /// stay, sorted by name. Default: drop for a bucket, which accepts no other mode; keep for an HTTP origin.
         mode: QueryMode = QueryMode::Keep; bucket: QueryMode::Drop,
         /// With mode drop: the parameters that stay.
         allow: Vec<String> as Vec<ParameterName> = Vec::new(),
-        /// With modes keep and sort: the parameters that are removed. A trailing * stands for any
-        /// rest of the name: utm_*.
+        /// With modes keep and sort: the parameters that are removed. A trailing * matches any rest of the name:
+        /// utm_*.
         remove: Vec<NamePattern> as Vec<ParameterPattern> = Vec::new(),
     }
 }

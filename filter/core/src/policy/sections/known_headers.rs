@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Request headers that are known to change responses, with who has said so.
+//! Request headers that are known to change responses, with the sources.
 
 /// Headers that are known to change responses in one way.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownHeaders {
     /// Their names in lower case. A `*` at the end stands for any rest of the name.
     pub names: &'static [&'static str],
-    /// What they change.
+    /// Their effect.
     pub meaning: &'static str,
-    /// Who says so: a standard, an advisory, or the documentation of what obeys them.
+    /// The source: a standard, an advisory, or the documentation of software that obeys them.
     pub source: &'static str,
 }
 
@@ -24,13 +24,13 @@ const fn known(
     }
 }
 
-/// Headers by which a request tells frameworks and proxies of another method, scheme, host, path or step of their own than
-/// its URL says: with one of them a client could store, under an innocent key, the response to something else. The origin
+/// Headers that give frameworks and proxies another method, scheme, host, path or internal step than the request's
+/// URL does. With one of them a client could store the response for another URL under an innocent key. The origin
 /// gets none of them with a request whose response may be shared.
 pub const OVERRIDES: &[KnownHeaders] = &[
     known(
         &["forwarded*", "x-forwarded*"],
-        "the scheme, host, port and prefix of the URL; not `X-Forwarded-For`, which says who asks",
+        "the scheme, host, port and prefix of the URL; not `X-Forwarded-For`, which names the client",
         "RFC 7239; PortSwigger, Practical web cache poisoning (2018)",
     ),
     known(
@@ -113,8 +113,9 @@ pub const OVERRIDES: &[KnownHeaders] = &[
     ),
 ];
 
-/// Headers by which the scripts of a page ask frameworks for a part or another form of it. They go to the origin. As the
-/// response is of no use to others, it is shared only if its `Vary` names those that the request has.
+/// Headers by which the scripts of a page request a part or another form of the page from frameworks. The origin gets
+/// them. The response is shared only if its `Vary` names the ones that the request has, because the response is of no
+/// use to other clients.
 pub const SELECTORS: &[KnownHeaders] = &[
     known(
         &["next-router-*", "rsc"],

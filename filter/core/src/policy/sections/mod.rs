@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sections of a document, each as the struct that it is read as.
+//! The sections of a document. Each is the struct that it is read as.
 
 pub(in crate::policy) mod cache;
 pub(in crate::policy) mod compression;

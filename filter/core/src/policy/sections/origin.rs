@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The section `origin`: what stands behind the edge.
+//! The section `origin`: the server behind the edge.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::policy::forms::names::{Authority, BucketName, KeyPrefix};
 use crate::policy::forms::section::{missing_field, section};
 use crate::policy::sections::key::KeyPolicy;
 
-/// What stands behind the edge.
+/// Origin behind the edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// An S3-compatible bucket.
@@ -31,22 +31,23 @@ impl Origin {
 pub struct BucketOrigin {
     /// Value of `Host` towards the bucket.
     pub authority: String,
-    /// What precedes the client's canonical path towards the origin: already percent-encoded,
-    /// starts with `/` unless empty, never ends with one (`/BUCKET/PREFIX`, or `/PREFIX` with virtual hosts).
+    /// Beginning of every path towards the bucket, in front of the client's canonical path. It is already
+    /// percent-encoded, starts with `/` unless empty, and never ends with `/` (`/BUCKET/PREFIX`, or `/PREFIX` with
+    /// virtual hosts).
     pub path_prefix: String,
-    /// How many bytes of the decoded object key the key prefix takes, its trailing slash included
-    /// (`PREFIX/`; 0 without a prefix; the bucket's name does not count).
+    /// Length of the key prefix in the decoded object key, in bytes, its trailing slash included (`PREFIX/`; 0
+    /// without a prefix; the bucket's name does not count).
     pub prefix_bytes: usize,
 }
 
 /// How an HTTP origin is addressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpOrigin {
-    /// Replaces the client's `Host` towards the origin.
+    /// Value of `Host` towards the origin, in place of the client's.
     pub authority: Option<String>,
 }
 
-/// The section as it is written; the field `kind` says which.
+/// The section as operators write it; the field `kind` decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::policy) enum OriginSection {
     Bucket(BucketSection),
@@ -56,13 +57,13 @@ pub(in crate::policy) enum OriginSection {
 section! {
     /// An S3-compatible bucket.
     pub(in crate::policy) struct BucketSection {
-        /// Which kind of origin it is.
+        /// Kind of the origin.
         kind: Kind,
-        /// The bucket's name. In a file the edge fills it in, and authority too.
+        /// The bucket's name. In a file, the edge fills in this field and authority.
         bucket: String as BucketName,
         /// The prefix of every object key; a slash at its end is implied.
         prefix: String as KeyPrefix = String::new(),
-        /// Whether the bucket's name stands in the path or in the host.
+        /// Whether the bucket's name is in the path or in the host.
         addressing: Addressing = Addressing::Path,
         /// Value of Host towards the bucket. With addressing virtual_host it begins with the bucket's
         /// name.
@@ -73,14 +74,14 @@ section! {
 section! {
     /// Any HTTP server.
     pub(in crate::policy) struct HttpSection {
-        /// Which kind of origin it is.
+        /// Kind of the origin.
         kind: Kind,
-        /// Replaces the client's Host towards the origin. Default: Host goes on as it came.
+        /// Value of Host towards the origin, in place of the client's. Default: the client's Host, unchanged.
         authority: Option<String> as Option<Authority>,
     }
 }
 
-/// Where a bucket's name stands.
+/// Place of a bucket's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::policy) enum Addressing {
     Path,
@@ -90,7 +91,7 @@ pub(in crate::policy) enum Addressing {
 words!(Addressing { Path = "path", VirtualHost = "virtual_host" });
 
 impl Kind {
-    /// The kind of origin in a document, which is not checked: reading the document will.
+    /// The kind of the origin in a document. An invalid kind is not refused here, but when the document is read.
     pub(in crate::policy) fn of(document: &Value) -> Self {
         match document.pointer("/origin/kind").and_then(Value::as_str) {
             Some("http") => Self::Http,
@@ -101,7 +102,7 @@ impl Kind {
 
 impl Form<Self> for OriginSection {
     fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
-        // What is wrong with the kind is said before what another kind does not have.
+        // An invalid kind is reported before fields that another kind does not have.
         let named = object(value)?.get("kind");
         let named = named.ok_or_else(|| missing_field("kind"))?;
         match read_within::<Kind, Kind>("kind", named, kind)? {
@@ -112,7 +113,7 @@ impl Form<Self> for OriginSection {
 }
 
 impl OriginSection {
-    /// The origin of a policy with that key.
+    /// Compiles the origin of a policy with that key.
     pub(in crate::policy) fn compile(self, key: &KeyPolicy) -> Result<Origin, PolicyError> {
         match self {
             Self::Bucket(section) => section.compile(key.max_bytes).map(Origin::Bucket),
@@ -148,7 +149,7 @@ impl BucketSection {
         let mut path_prefix = String::new();
         match addressing {
             Addressing::Path => path_prefix = format!("/{bucket}"),
-            // NB: on a host that names no bucket, the client's first segment would name one.
+            // NB: on a host that names no bucket, the first segment of the client's path would name one.
             Addressing::VirtualHost if !names_bucket(&authority, &bucket) => {
                 let expected = format!("{bucket}.HOST, since addressing is virtual_host");
                 return Err(PolicyError::text("origin.authority", &authority, &expected));
@@ -167,7 +168,7 @@ impl BucketSection {
     }
 }
 
-/// Whether the host is the bucket's, by a name below the endpoint's or by the bucket's own.
+/// Whether the host is the bucket's: a name below the endpoint, or the bucket's own name.
 fn names_bucket(authority: &str, bucket: &str) -> bool {
     authority
         .split_at_checked(bucket.len())

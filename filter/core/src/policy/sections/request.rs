@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The section `request`: which of a client's header fields go on to the origin.
+//! The section `request`: which of a client's header fields the origin gets.
 
 use crate::http::caching::cache_name::CDN_LOOP;
 use crate::http::conditional::demand::Demand;
@@ -10,8 +10,8 @@ use crate::policy::forms::names::{HeaderName, HeaderPattern, NamePattern, any_ma
 use crate::policy::forms::section::section;
 use crate::policy::sections::known_headers;
 
-/// Headers by which clients, and proxies that have authenticated them, say who they are, and those that
-/// go with a session.
+/// Headers by which clients, and proxies that have authenticated clients, identify a client, and headers of a
+/// session.
 const CREDENTIALS: [&str; 31] = [
     "api-key",
     "apikey",
@@ -47,75 +47,76 @@ const CREDENTIALS: [&str; 31] = [
 ];
 
 section! {
-    /// Which parts of a request go on to the origin.
+    /// Which parts of a request the origin gets.
     pub struct RequestPolicy {
-        /// Further request headers that a bucket may see, or that a cacheable request may take to
-        /// an HTTP origin although they can change the response.
+        /// Further request headers that a bucket may get, or that a cacheable request may send to an HTTP origin
+        /// although they can change the response.
         forward_headers: Vec<String> as Vec<HeaderName> = Vec::new(),
-        /// HTTP origin only: how a request with Cookie is treated. pass: it goes on uncached.
-        /// strip: the header is removed. ignore: it is answered from the cache like others; where it
-        /// goes to the origin, its Cookie goes too, and the response is stored only if it says public
-        /// or s-maxage. A bucket never sees one.
+        /// HTTP origin only: how a request with Cookie is treated. pass: it is sent to the origin uncached. strip:
+        /// the header is removed. ignore: the request is answered from the cache like others; if it is sent to the
+        /// origin, the origin gets its Cookie, and the response is stored only if it has public or s-maxage. A bucket
+        /// never gets a Cookie.
         cookies: Cookies = Cookies::Pass,
-        /// HTTP origin only: how a request with Authorization is treated. pass: it goes on, and
-        /// shares only responses with public, s-maxage or must-revalidate (RFC 9111, 3.5). strip:
-        /// the header is removed. A bucket never sees one.
+        /// HTTP origin only: how a request with Authorization is treated. pass: the origin gets the header, and the
+        /// request shares only responses with public, s-maxage or must-revalidate (RFC 9111, 3.5). strip: the header
+        /// is removed. A bucket never gets it.
         authorization: PassOrStrip = PassOrStrip::Pass,
-        /// HTTP origin only: further request headers by which a response may be one client's, and a
-        /// trailing * for any rest of the name. With authorization: pass, a request with one of them
-        /// goes on uncached; strip removes them only where the response may be shared.
+        /// HTTP origin only: further request headers by which a response may be for one client only. A trailing *
+        /// matches any rest of the name. With authorization: pass, a request with one of them is sent to the origin
+        /// uncached. With strip, they are removed only if the response may be shared.
         credential_headers: Vec<NamePattern> as Vec<HeaderPattern> =
             CREDENTIALS.map(NamePattern::of).into(); bucket: Vec::new(),
-        /// Whether a client's Cache-Control and Pragma count. ignore: they do not, since with
-        /// no-cache, no-store or max-age any client could load the origin. obey: they do, for
-        /// clients that may.
+        /// Whether a client's Cache-Control and Pragma count. ignore: they do not, because with no-cache, no-store or
+        /// max-age any client could load the origin. obey: they do; set it only if the clients may load the origin.
         cache_control: Obedience = Obedience::Ignore,
     }
 }
 
 impl RequestPolicy {
-    /// Whether a request header says who its client is, beside `Authorization` and `Cookie`.
+    /// Whether a request header identifies its client, beside `Authorization` and `Cookie`.
     pub fn is_credential(&self, name: impl AsRef<[u8]>) -> bool {
         any_matches(&self.credential_headers, name.as_ref())
     }
 }
 
-/// What becomes of a header by which a response is one client's.
+/// Treatment of a header by which a response is for one client only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassOrStrip {
-    /// It goes on, and the response is not stored.
+    /// The origin gets the header. The response is not stored, unless it says that requests with `Authorization` may
+    /// share it.
     Pass,
-    /// It is removed, and does not keep the response from the store.
+    /// The header is removed, and does not prevent the response from being stored.
     Strip,
 }
 
 words!(PassOrStrip { Pass = "pass", Strip = "strip" });
 
-/// What becomes of a request with `Cookie`.
+/// Treatment of a request with `Cookie`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cookies {
-    /// It goes on by itself, and the response is not stored.
+    /// The request is sent to the origin separately, and the response is not stored.
     Pass,
     /// The header is removed.
     Strip,
-    /// It makes no difference to what the request gets. The response to it is stored only if it is said to be for all.
+    /// The cookie has no effect on the choice of the response. A response of the origin is stored only if it says
+    /// that it is for all clients.
     Ignore,
 }
 
 words!(Cookies { Pass = "pass", Strip = "strip", Ignore = "ignore" });
 
-/// What the directives by which a request asks caches for more than its response mean.
+/// Treatment of a request's directives for caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obedience {
-    /// Nothing.
+    /// The directives have no effect.
     Ignore,
-    /// What RFC 9111, 5.2.1 says.
+    /// The directives have the effect of RFC 9111, 5.2.1.
     Obey,
 }
 
 words!(Obedience { Ignore = "ignore", Obey = "obey" });
 
-/// What concerns one connection only (RFC 9110, 7.6.1), and never means another.
+/// Headers that concern one connection only (RFC 9110, 7.6.1), and never the next connection.
 const HOP_BY_HOP: [&str; 6] = [
     "keep-alive",
     "proxy-authenticate",
@@ -125,23 +126,23 @@ const HOP_BY_HOP: [&str; 6] = [
     "transfer-encoding",
 ];
 
-/// What Envoy has removed already, but where it is meant to go on: an upgrade that the listener
-/// allows, `te: trailers`; and what a client waits for before it sends its body.
+/// Headers that Envoy has already removed unless the origin should get them: an upgrade that the listener allows, and
+/// `te: trailers`. `expect` is one of them because its client waits for an answer before it sends the body.
 const MEANT_TO_GO_ON: [&str; 4] = ["connection", "expect", "te", "upgrade"];
 
 fn is_of_cors(name: &str) -> bool {
     name == "origin" || name.starts_with("access-control-request-")
 }
 
-/// Whether a request header goes on; `name` in lower case, `cacheable` if the response may be
-/// shared with others.
+/// Whether the origin gets a request header; `name` is in lower case, and `cacheable` is true if the response may be
+/// shared with other clients.
 ///
-/// - Nobody gets the internal namespace, Envoy's own, or what concerns one connection only.
+/// - No origin gets the internal namespace, Envoy's own headers, or headers that concern one connection only.
 /// - Each origin gets `CDN-Loop`, which is not signed.
-/// - A bucket gets what the policy lists or has in the key, and `Range` and the conditions of a request that goes
-///   past the cache. What the signer sets is never the client's.
-/// - Another origin gets the rest, but for what would let a cacheable request ask for something
-///   else than its key says, unless the policy lists it, or has it in the key.
+/// - A bucket gets the headers that the policy lists or has in the key. With a request that bypasses the cache it also
+///   gets `Range` and the conditions. The client never decides about a header that the signer sets.
+/// - Another origin gets the other headers. With a cacheable request it does not get the headers that ask for something
+///   else than the key says, unless the policy lists such a header, or has it in the key.
 pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if name.starts_with(':') {
         return true;
@@ -152,11 +153,11 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if Demand::concerns(name.as_bytes()) {
         return !cacheable;
     }
-    // Each cache on the way must find itself there (RFC 8586, 2).
+    // Each cache on the way must find its own name there (RFC 8586, 2).
     if name == CDN_LOOP {
         return true;
     }
-    // What the edge answers for makes no difference to what is stored.
+    // Headers that the edge itself answers make no difference to the stored response.
     if cacheable && policy.website.cors.is_some() && is_of_cors(name) {
         return false;
     }
@@ -179,8 +180,8 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     }
 }
 
-/// Refuses names that have no effect, those by which a client would get at what is signed, framed or
-/// asked for, and those of which the key has what they come to.
+/// Refuses names that have no effect, names by which a client could change the signed or framed parts of a request or
+/// its target, and names whose meaning the key already has in another form.
 pub(in crate::policy) fn check_headers(policy: &Policy) -> Result<(), PolicyError> {
     let lists = [
         ("request.forward_headers", &policy.request.forward_headers),
@@ -198,7 +199,7 @@ pub(in crate::policy) fn check_headers(policy: &Policy) -> Result<(), PolicyErro
     Ok(())
 }
 
-/// What is expected of a listed header instead of `name`, if that is none.
+/// The expected header if `name` cannot be listed; `None` if it can.
 fn wrong(policy: &Policy, keyed: bool, name: &str) -> Option<&'static str> {
     if policy.request.is_credential(name) && !policy.origin.is_bucket() {
         return Some(

@@ -6,7 +6,7 @@ use crate::policy::forms::form::Kind;
 use crate::policy::forms::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
 use crate::policy::forms::section::section;
 
-/// Response headers that never leave the edge.
+/// Response headers that are never sent to clients.
 const HIDDEN_HEADERS: [&str; 8] = [
     "cache-tag",
     "surrogate-key",
@@ -18,8 +18,8 @@ const HIDDEN_HEADERS: [&str; 8] = [
     SURROGATE_CONTROL,
 ];
 
-/// What a bucket's server says of itself and of the host that it is, but not of the site in the bucket:
-/// with a storage server's `Strict-Transport-Security` a browser would leave a site that has no TLS.
+/// Response headers in which a bucket's server describes itself and its host, and not the site in the bucket. With a
+/// storage server's `Strict-Transport-Security` a browser would refuse a site that has no TLS.
 const BUCKET_HIDES: [&str; 9] = [
     "content-security-policy",
     "strict-transport-security",
@@ -32,7 +32,7 @@ const BUCKET_HIDES: [&str; 9] = [
     "x-xss-protection",
 ];
 
-/// What a bucket's `Vary` names, but its objects do not depend on.
+/// Names in a bucket's `Vary` on which the bucket's objects do not depend.
 const BUCKET_IGNORES: [&str; 4] = [
     "origin",
     "accept-encoding",
@@ -40,7 +40,7 @@ const BUCKET_IGNORES: [&str; 4] = [
     "access-control-request-headers",
 ];
 
-/// Request headers by which responses need not vary where the edge answers for cross-origin resource sharing.
+/// Request headers by which responses need not vary if the edge answers for cross-origin resource sharing.
 const CORS_REQUEST_HEADERS: [&str; 3] = [
     "origin",
     "access-control-request-method",
@@ -50,35 +50,34 @@ const CORS_REQUEST_HEADERS: [&str; 3] = [
 section! {
     /// How responses are changed on their way to clients.
     pub struct ResponsePolicy {
-        /// Further response headers that never leave. A trailing * makes it the beginning of names.
-        /// Always removed: x-amz-*, x-minio-*, x-envoy-*, x-sluice-*, surrogate-control,
-        /// surrogate-key, cache-tag, xkey; of a bucket
-        /// also what its server says of itself: x-goog-*, x-guploader-*, x-oss-*, x-ratelimit-*,
-        /// x-rgw-*, x-wasabi-*, content-security-policy, strict-transport-security,
-        /// x-xss-protection.
+        /// Further response headers that are not sent to clients. A name with a trailing * is the beginning of names.
+        /// Always removed: x-amz-*, x-minio-*, x-envoy-*, x-sluice-*, surrogate-control, surrogate-key, cache-tag,
+        /// xkey. From a bucket's responses the headers in which its server describes itself are removed too:
+        /// x-goog-*, x-guploader-*, x-oss-*, x-ratelimit-*, x-rgw-*, x-wasabi-*, content-security-policy,
+        /// strict-transport-security, x-xss-protection.
         remove_headers: Vec<NamePattern> as Vec<HeaderPattern> = Vec::new(),
         /// Request headers that make no difference although Vary names them. Default for a bucket:
         /// origin, accept-encoding, access-control-request-method, access-control-request-headers;
         /// for an HTTP origin: none.
         ignore_vary: Vec<String> as Vec<HeaderName> = Vec::new(); bucket: BUCKET_IGNORES.map(str::to_owned).into(),
-        /// Whether Cache-Status says the key under which a response is cached. It is for tests and debugging: the
-        /// key has the URL as the edge reads it, and the request headers that tell its responses apart.
+        /// Whether Cache-Status has the key under which a response is cached. It is for tests and debugging: the key
+        /// has the URL as the edge reads it, and the request headers that distinguish its responses.
         cache_status_key: bool = false,
-        /// Whether Envoy is told the result, key, role and times of each request, as filter state whose names begin
-        /// with wasm.sluice; the edge's entry point fills it in: where neither access log nor traces show them,
-        /// telling would be a waste.
+        /// Whether the filter writes the result, key, role and times of each request into Envoy's filter state, under
+        /// names that begin with wasm.sluice. The edge's entry point fills this in: if neither access log nor traces
+        /// show them, writing them would be a waste.
         account: bool = true,
     }
 }
 
 impl ResponsePolicy {
-    /// Whether a response header never leaves; its name is in lower case.
+    /// Whether a response header is not sent to clients; its name is in lower case.
     pub fn hides(&self, name: &str) -> bool {
         any_matches(&self.remove_headers, name.as_bytes())
     }
 
-    /// Adds what is removed and ignored anyhow. `answers_cors` says that the edge answers for cross-origin
-    /// resource sharing itself.
+    /// Adds the names that are always removed or ignored. `answers_cors` is true if the edge itself answers for
+    /// cross-origin resource sharing.
     pub(in crate::policy) fn complete(&mut self, kind: Kind, answers_cors: bool) {
         let of_bucket = BUCKET_HIDES.into_iter().filter(|_| kind == Kind::Bucket);
         let built_in = HIDDEN_HEADERS.into_iter().chain(of_bucket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules for paths: the first whose patterns fit decides how a response is cached and shown.
+//! Rules for paths: the first rule with a matching pattern decides how a response is cached and shown.
 
 use std::time::Duration;
 
@@ -18,28 +18,27 @@ use crate::policy::{Origin, Policy, TtlTable};
 /// How a response is cached and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Time to live by status, where the origin does not say: exact status first, then class, then
-    /// default.
+    /// Time to live by status, if the origin sends no lifetime: exact status first, then class, then default.
     pub ttl: TtlTable,
-    /// Whether the origin's own targeted fields, `Cache-Control` and `Expires` win where present.
+    /// Whether the origin's own targeted fields, `Cache-Control` and `Expires` win if present.
     pub honor_cache_control: bool,
-    /// For how long a response may be served stale while it is refreshed, where the origin does not
-    /// say; whole seconds.
+    /// How long a response may be served stale while it is refreshed, if the origin sends no such time; whole
+    /// seconds.
     pub stale_while_revalidate: Duration,
-    /// For how long a response may be served stale while the origin fails, where the origin does not
-    /// say; whole seconds.
+    /// How long a response may be served stale while the origin fails, if the origin sends no such time; whole
+    /// seconds.
     pub stale_if_error: Duration,
-    /// What clients are told in the place of the origin's `Cache-Control` and `Expires`.
+    /// Value of `Cache-Control` for clients, in place of the origin's `Cache-Control` and `Expires`.
     pub client_cache_control: Option<String>,
-    /// Headers that responses to clients get, in lower case.
+    /// Headers that are added to responses for clients; names in lower case.
     pub headers: Vec<(String, String)>,
 }
 
 impl Rule {
-    /// The `Cache-Control` that the client gets instead of the origin's with this status, for a
-    /// response that may be shared.
+    /// Returns the client's `Cache-Control` for a response that may be shared and has this status. It replaces the
+    /// origin's.
     ///
-    /// Only what succeeds or moves for good: a browser must not keep a missing file for a year.
+    /// Only successes and permanent redirects have it, because a browser must not keep a missing file for a year.
     pub fn client_cache_control(&self, status: u16) -> Option<&str> {
         matches!(status, 200..=299 | 301 | 304 | 308)
             .then_some(self.client_cache_control.as_deref())
@@ -57,8 +56,7 @@ pub struct Rules {
 }
 
 impl Policy {
-    /// What the client asked for of a path towards the store: without bucket, prefix, query and
-    /// qualifiers.
+    /// The path of the client's request, from a path towards the store: without bucket, prefix, query and qualifiers.
     pub fn client_path<'a>(&self, store_path: &'a str) -> &'a str {
         // Qualifiers of the cache key follow a `#`, which no canonical path contains.
         let path = store_path.split_once(['?', '#']);
@@ -69,7 +67,7 @@ impl Policy {
         }
     }
 
-    /// How responses for a path towards the store are cached and shown.
+    /// Finds how responses for a path towards the store are cached and shown.
     pub fn rule(&self, store_path: &str) -> &Rule {
         let rules = &self.rules;
         if rules.rules.is_empty() {
@@ -83,15 +81,13 @@ impl Policy {
 }
 
 section! {
-    /// How responses for some paths are cached and shown. What a rule does not say is as in cache.
+    /// How responses for some paths are cached and shown. Fields that a rule does not set are as in cache.
     pub(in crate::policy) struct RuleSection {
-        /// Patterns of the path without its query, after a bucket's prefix. * stands for any run of
-        /// characters, slashes included: /assets/*, *.js. A path that ends in a slash is that of its
-        /// index document.
+        /// Patterns of the path without its query, behind a bucket's prefix. * matches any characters, slashes
+        /// included: /assets/*, *.js. A path that ends in a slash is the path of its index document.
         patterns as "match": Vec<Glob> as Vec<CanonicalGlob>,
-        /// How long a response is fresh where the origin does not say: a duration for 200, 203, 301
-        /// and 308, or a table as in cache.ttl. For statuses that the rule does not name, cache.ttl
-        /// goes on to count.
+        /// How long a response is fresh if the origin sends no lifetime: a duration for 200, 203, 301 and 308, or a
+        /// table as in cache.ttl. For statuses that the rule does not name, cache.ttl applies.
         ttl: Option<TtlTable> as Option<RuleTtl>,
         /// As in cache.
         honor_cache_control: Option<bool>,
@@ -99,16 +95,15 @@ section! {
         stale_while_revalidate: Option<Duration> as Option<Seconds>,
         /// As in cache.
         stale_if_error: Option<Duration> as Option<Seconds>,
-        /// The Cache-Control that clients get in place of the origin's Cache-Control and Expires,
-        /// with a 2xx, 301, 304 or 308 that may be shared. Clients count from receipt, so there is
-        /// no Age.
+        /// The Cache-Control that clients get in place of the origin's Cache-Control and Expires, with a 2xx, 301,
+        /// 304 or 308 that may be shared. Clients count from receipt, so the response has no Age.
         client_cache_control: Option<String> as Option<Directives>,
-        /// Headers that every response to a client gets.
+        /// Headers that are added to every response for a client.
         headers: Vec<(String, String)> as HeaderValues = Vec::new(),
     }
 }
 
-/// Compiles the rules of a document; what they do not say is as in `base`.
+/// Compiles the rules of a document. Fields that a rule does not set are as in `base`.
 pub(in crate::policy) fn compile(
     sections: Vec<RuleSection>,
     base: &Rule,
@@ -142,7 +137,7 @@ pub(in crate::policy) fn compile(
     Ok(rules)
 }
 
-/// A pattern of paths, which reads as one of canonical paths.
+/// A pattern of paths, which is read as a pattern of canonical paths.
 pub(in crate::policy) struct CanonicalGlob;
 
 impl Form<Glob> for CanonicalGlob {
@@ -157,7 +152,7 @@ impl Form<Glob> for CanonicalGlob {
     }
 }
 
-/// The pattern in the spelling of canonical paths; `None` if it contains what no path does.
+/// The pattern in the spelling of canonical paths; `None` if it contains text that no path has.
 fn canonical(pattern: &Glob, escaping: Escaping) -> Option<Glob> {
     let mut canonical = Vec::with_capacity(pattern.as_str().len());
     for (number, literal) in pattern.as_str().split('*').enumerate() {
@@ -217,10 +212,11 @@ impl Form<Vec<(String, String)>> for HeaderValues {
     }
 }
 
-/// What a header's value may be.
+/// Description of a header's value, for error messages.
 const FIELD_VALUE: &str = "visible ASCII characters and spaces between them";
 
-/// What a response must not be given, as it says how to read or to cache it, or is the filter's own.
+/// Whether a rule must not add a header to responses: the header says how to read or cache a response, or it is the
+/// filter's own.
 fn is_reserved(name: &str) -> bool {
     const RESERVED: [&str; 23] = [
         "age",

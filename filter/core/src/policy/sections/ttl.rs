@@ -10,24 +10,24 @@ use crate::policy::forms::duration;
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, Seconds, object, one_of};
 
-/// The word for [`Ttl::Origin`].
+/// Word for [`Ttl::Origin`].
 pub(in crate::policy) const ORIGIN: &str = "origin";
-/// What a bucket's table that does not say gives a status.
+/// Time to live of a status that a bucket's table does not name.
 const DEFAULT_TTL: Ttl = Ttl::Fixed(Duration::from_secs(1));
-/// Statuses whose responses are there to stay.
+/// Statuses of responses that are meant to last.
 const LASTING: [u16; 4] = [200, 203, 301, 308];
 
-/// For how long a response is fresh where the origin does not say.
+/// How long a response is fresh if the origin sends no lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ttl {
-    /// For as long as HTTP's heuristics take it to be (RFC 9111, 4.2.2).
+    /// The time of HTTP's heuristics (RFC 9111, 4.2.2).
     Origin,
-    /// For so long. Zero: the response is not stored, whatever the origin says.
+    /// A fixed time. Zero: the response is not stored, whatever the origin says.
     Fixed(Duration),
 }
 
 impl Ttl {
-    /// Reads `origin` or a duration. `more` is what else its field accepts.
+    /// Reads `origin` or a duration. `more` describes the other values that the field accepts.
     fn read(value: &Value, kind: Kind, more: &str) -> Result<Self, PolicyError> {
         if value == ORIGIN {
             return Ok(Self::Origin);
@@ -39,7 +39,7 @@ impl Ttl {
         Seconds::read(value, kind).map(Self::Fixed)
     }
 
-    /// Whether it keeps a response from being stored.
+    /// Whether it prevents a response from being stored.
     const fn is_none(self) -> bool {
         matches!(self, Self::Fixed(Duration::ZERO))
     }
@@ -48,11 +48,11 @@ impl Ttl {
 /// Statuses with the same time to live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Statuses {
-    /// This one.
+    /// One status.
     Exact(u16),
-    /// Those of a class: 5 is 5xx.
+    /// All statuses of a class: 5 is 5xx.
     Class(u16),
-    /// All others.
+    /// All other statuses.
     Others,
 }
 
@@ -79,17 +79,17 @@ impl Statuses {
     }
 }
 
-/// Time to live by status: the first entry that covers a status counts. They are in the order of [`Statuses`].
+/// Time to live by status: the first entry that covers a status counts. The entries are in the order of [`Statuses`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TtlTable(pub Vec<(Statuses, Ttl)>);
 
 impl TtlTable {
-    /// The time to live of a response with that status.
+    /// The time to live of a response with this status.
     pub fn of(&self, status: u16) -> Ttl {
         self.entry(status).map_or(DEFAULT_TTL, |(_, ttl)| *ttl)
     }
 
-    /// Whether the table names that status, or its class.
+    /// Whether the table names this status, or its class.
     pub fn names(&self, status: u16) -> bool {
         let entry = self.entry(status);
         entry.is_some_and(|(statuses, _)| *statuses != Statuses::Others)
@@ -100,7 +100,7 @@ impl TtlTable {
         entries.find(|(statuses, _)| statuses.cover(Statuses::Exact(status)))
     }
 
-    /// This table, and that one for the statuses that this one does not name.
+    /// This table, with the entries of `base` for the statuses that this table does not name.
     pub(in crate::policy) fn over(mut self, base: &Self) -> Self {
         let covered = |one: &Statuses| self.0.iter().any(|(statuses, _)| statuses.cover(*one));
         let kept = base.0.iter().filter(|(statuses, _)| !covered(statuses));
@@ -111,7 +111,7 @@ impl TtlTable {
     }
 }
 
-/// The table of a policy for a bucket that has none.
+/// The table for a bucket whose policy has none.
 pub(in crate::policy) fn default_ttl() -> TtlTable {
     lasting(Ttl::Fixed(Duration::from_secs(3_600))).over(&TtlTable(vec![
         (Statuses::Exact(404), DEFAULT_TTL),
@@ -119,7 +119,7 @@ pub(in crate::policy) fn default_ttl() -> TtlTable {
     ]))
 }
 
-/// The table by which the origin decides, of a policy for an HTTP origin that has none.
+/// The table for an HTTP origin whose policy has none: the origin decides.
 pub(in crate::policy) fn origin_decides() -> TtlTable {
     TtlTable(vec![(Statuses::Others, Ttl::Origin)])
 }
@@ -138,7 +138,7 @@ impl Form<Self> for TtlTable {
     }
 }
 
-/// Reads the entries of a table, not all of which must be there.
+/// Reads the entries of a table, which may be incomplete.
 fn read_entries(value: &Value, kind: Kind) -> Result<TtlTable, PolicyError> {
     let mut entries = Vec::new();
     for (name, value) in object(value)? {
@@ -159,7 +159,7 @@ fn read_entries(value: &Value, kind: Kind) -> Result<TtlTable, PolicyError> {
     Ok(TtlTable(entries))
 }
 
-/// Whether an entry for these statuses would be without effect.
+/// Whether an entry for these statuses has no effect.
 fn never_stored(statuses: Statuses, kind: Kind) -> bool {
     let Statuses::Exact(status) = statuses else {
         return false;
@@ -167,7 +167,7 @@ fn never_stored(statuses: Statuses, kind: Kind) -> bool {
     must_not_be_stored(status) || (kind == Kind::Http && is_request_error(status))
 }
 
-/// `origin` for all statuses, a duration for those that last, or entries.
+/// `origin` for all statuses, a duration for the lasting statuses, or entries.
 pub(in crate::policy) struct RuleTtl;
 
 impl Form<TtlTable> for RuleTtl {

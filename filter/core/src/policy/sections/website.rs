@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The section `website`: what makes a bucket a web site, and who may read it from another one.
+//! The section `website`: a bucket as a web site, and the pages of other sites that may read it.
 
 use std::time::Duration;
 
@@ -16,31 +16,30 @@ use crate::policy::forms::website_names::{
 section! {
     /// A bucket as a web site, and cross-origin resource sharing for any origin.
     pub struct WebsitePolicy {
-        /// Bucket only: whether a path that names no object but, with a slash at its end, has an
-        /// index document, is answered with a redirect there (302). Costs one more bucket request
-        /// for a missing object, which is shared and kept like any other.
+        /// Bucket only: whether a path without an object is redirected (302) to the path with a slash at its end, if
+        /// that has an index document. Costs one more bucket request for a missing object; its response is shared and
+        /// kept like any other.
         redirect_directories: bool = false,
-        /// Bucket only: the object, below the prefix, that is served with status 200 where there is
-        /// no such object, such as index.html of an application that routes in the browser.
+        /// Bucket only: the object, below the prefix, that is served with status 200 in the place of a missing
+        /// object, such as index.html of an application that routes in the browser.
         fallback_document: Option<String> as Option<ObjectName>,
-        /// Which requests get the fallback document. navigation: those whose Accept names
-        /// text/html, so that a missing script or image stays missing; all: every one.
+        /// Which requests get the fallback document. navigation: requests whose Accept names text/html, so that a
+        /// missing script or image stays missing; all: every request.
         fallback_for: FallbackFor = FallbackFor::Navigation,
-        /// Bucket only: the object, below the prefix, that is served in the place of a plain page
-        /// where there is no such object, with the bucket's status.
+        /// Bucket only: the object, below the prefix, that is served for a missing object with the bucket's status,
+        /// instead of a plain page.
         error_document: Option<String> as Option<ObjectName>,
-        /// The statuses by which the bucket says that there is no such object. S3 answers 403 where
-        /// the credentials may not list the bucket.
+        /// The statuses by which the bucket reports a missing object. S3 answers 403 if the credentials may not list
+        /// the bucket.
         missing_statuses: Vec<u16> as Vec<Whole<400, 499>> = vec![404],
-        /// Bucket only: whether an object without a media type of its own (none,
-        /// application/octet-stream or binary/octet-stream) gets that of its extension.
+        /// Bucket only: whether an object without a media type (none, application/octet-stream or
+        /// binary/octet-stream) gets the media type of its extension.
         guess_content_type: bool = false,
-        /// Bucket only: media types by extension, for objects without one of their own; before
-        /// those that the edge knows.
+        /// Bucket only: media types by extension, for objects without a media type. They win over the media types
+        /// that the edge knows.
         content_types: Vec<(String, String)> as ContentTypes = Vec::new(),
-        /// Cross-origin resource sharing. With this section the edge answers preflights by itself,
-        /// and says on each response which page may read it, whatever the origin says. Default:
-        /// CORS is left to the origin.
+        /// Cross-origin resource sharing. With this section the edge answers preflights, and names on each response
+        /// the pages that may read it, whatever the origin says. Default: CORS is left to the origin.
         cors: Option<CorsPolicy> as Option<CorsSection>,
     }
 }
@@ -48,18 +47,18 @@ section! {
 /// Which requests for missing objects get the fallback document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackFor {
-    /// Those of a browser that goes to a page: `Accept` names `text/html`.
+    /// Requests of a browser that navigates to a page: `Accept` names `text/html`.
     Navigation,
-    /// All.
+    /// All requests.
     All,
 }
 
 words!(FallbackFor { Navigation = "navigation", All = "all" });
 
-/// Cross-origin resource sharing, as the Fetch standard has it.
+/// Cross-origin resource sharing, as the Fetch standard defines it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsPolicy {
-    /// Who may read responses; `None` for everybody.
+    /// Origins whose pages may read responses; `None` for all.
     pub origins: Option<Vec<OriginPattern>>,
     /// Value of `Access-Control-Allow-Methods`.
     pub methods: String,
@@ -74,20 +73,19 @@ pub struct CorsPolicy {
 }
 
 section! {
-    /// Who may read responses from pages of other origins.
+    /// Which pages of other origins may read responses.
     pub(in crate::policy) struct CorsSection {
-        /// Origins such as https://example.com, all subdomains as https://*.example.com, or * for
-        /// everybody.
+        /// Origins such as https://example.com, all subdomains as https://*.example.com, or * for all origins.
         allowed_origins: Vec<Option<OriginPattern>> as Vec<AllowedOrigin>,
         /// Methods that a preflight allows.
         allowed_methods: Vec<String> as Vec<AllowedMethod> = ["GET", "HEAD"].map(str::to_owned).into(),
-        /// Request headers that a preflight allows, or * for all but Authorization.
+        /// Request headers that a preflight allows, or * for all except Authorization.
         allowed_headers: Vec<String> as Vec<HeaderNameOrAny> = Vec::new(),
         /// Response headers that scripts may read beside the usual ones, or * for all.
         exposed_headers: Vec<String> as Vec<HeaderNameOrAny> = Vec::new(),
         /// How long a browser may keep the answer to a preflight.
         max_age: Duration as AtLeast<0> = Duration::from_secs(3_600),
-        /// Whether requests may carry cookies and the like. Not together with *.
+        /// Whether requests may carry credentials, such as cookies. Not together with *.
         allow_credentials: bool = false,
     }
 }
@@ -109,7 +107,7 @@ impl Form<Vec<(String, String)>> for ContentTypes {
 }
 
 impl WebsitePolicy {
-    /// Refuses what an origin of that kind, with that index document, does not have.
+    /// Refuses fields that an origin of that kind, with that index document, does not have.
     pub(in crate::policy) fn check(
         &self,
         kind: Kind,
@@ -167,7 +165,7 @@ impl Form<CorsPolicy> for CorsSection {
             max_age: section.max_age,
             credentials: section.allow_credentials,
         };
-        // Browsers take * for a literal name where there are credentials.
+        // Browsers read * as a literal name if requests carry credentials.
         let names_any = |list: &str| list.split(", ").any(|name| name == "*");
         for (name, any) in [
             ("allowed_origins", cors.origins.is_none()),

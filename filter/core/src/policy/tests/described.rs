@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the JSON Schema says of each form, and how it shows a default.
+//! The JSON Schema of each form, and the JSON of a default.
 
 use std::any::Any;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub trait Described<T: PartialEq + 'static>: Form<T> {
     /// The JSON Schema of what the form accepts.
     fn schema() -> Value;
 
-    /// The JSON that reads as `value`; null if there is none to show. Of texts that are a word or a string.
+    /// The JSON that is read as `value`; null if no JSON can be shown. This version shows words and strings.
     fn shown(value: &T) -> Value {
         let schema = Self::schema();
         let words = schema["enum"].as_array().into_iter().flatten().cloned();
@@ -39,15 +39,15 @@ pub trait Described<T: PartialEq + 'static>: Form<T> {
     }
 }
 
-/// The schema of a field, and whether it must be there.
+/// The schema of a field, and whether the field is required.
 pub struct DescribedField {
     name: &'static str,
     schema: Value,
     required: bool,
 }
 
-/// Describes a field of the form `F` with its defaults in the section. With two it depends on the origin which one it
-/// is, as the description says; with none there may be one of the form's.
+/// Describes a field of the form `F` with its defaults in the section. With two defaults the kind of the origin
+/// decides, as the description says. Without a default the form may have one.
 pub fn describe_field<T: PartialEq + 'static, F: Described<T>>(
     name: &'static str,
     about: &str,
@@ -177,7 +177,7 @@ impl Described<Self> for OriginSection {
         ];
         let kinds = kinds.map(|(kind, mut schema)| {
             schema["properties"]["kind"] = json!({ "const": kind });
-            // The schema is for files, in which the entry point fills in what else is required.
+            // The schema is for files, in which the entry point fills in the other required fields.
             schema["required"] = json!(["kind"]);
             schema
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The JSON Schema of the policy, made of the same definitions that read it.
+//! The JSON Schema of the policy, made from the same definitions that read it.
 
 mod described;
 
