@@ -135,10 +135,14 @@ fn add_site_fields(schema: &Value, path: &str, table: &mut String) {
     }
 }
 
-/// Adds a row for each field of `schema`, and for the fields within it.
+/// End of the description of a field that no user writes.
+const FILLED_IN: &str = "The entry point fills this in.";
+
+/// Adds a row for each field of `schema` that a user may write, and for the fields within it.
 fn add_fields(schema: &Value, path: &str, table: &mut String) {
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        if !field["const"].is_null() {
+        let description = field["description"].as_str().unwrap_or_default();
+        if !field["const"].is_null() || description.ends_with(FILLED_IN) {
             continue;
         }
         let path = format!("{path}{name}");

@@ -19,14 +19,14 @@ section! {
     pub struct PurgePolicy {
         /// SHA-256 of the token that a purge carries, in hexadecimal. Default: purges are off.
         token as "token_sha256": Option<TokenHash>,
-        /// The purges of the store's entries by former processes. The entry point keeps this list and fills it in.
-        /// Default: unknown. Then a start that could bring back a purged entry begins with an empty store.
+        /// The purges of the store's entries by former processes, which the entry point records. Default: unknown.
+        /// Then a start that could bring back a purged entry begins with an empty store. The entry point fills this in.
         journal: Option<Vec<Record>>,
         /// Whether the entry point records purges. The entry point fills this in.
         recorded: bool = false,
         /// Whether the store holds entries of former processes. The entry point fills this in.
         warm: bool = true,
-        /// Whether messages of Amazon SNS are accepted. The entry point verifies the messages, and fills this in.
+        /// Whether messages of Amazon SNS are accepted. The entry point verifies them. The entry point fills this in.
         sns: bool = false,
     }
 }

@@ -64,8 +64,8 @@ section! {
         /// has the URL as the edge reads it, and the request headers that distinguish its responses.
         cache_status_key: bool = false,
         /// Whether the filter writes the result, key, role and times of each request into Envoy's filter state, under
-        /// names that begin with wasm.sluice. The edge's entry point fills this in: if neither access log nor traces
-        /// show them, writing them would be a waste.
+        /// names that begin with wasm.sluice. It is false if neither access log nor traces show them. The entry point
+        /// fills this in.
         account: bool = true,
     }
 }
