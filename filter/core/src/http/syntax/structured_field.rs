@@ -230,9 +230,11 @@ impl<'a> FieldInput<'a> {
         }
     }
 
+    /// Takes a byte sequence (RFC 9651, 4.2.7), whose padding may be missing.
     fn bytes(&mut self) -> Option<DictionaryMember> {
         self.take(b':');
-        self.run_of(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
+        self.run_of(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte));
+        self.run_of(|byte| byte == b'=');
         self.take(b':').then_some(DictionaryMember::Other)
     }
 
@@ -241,14 +243,35 @@ impl<'a> FieldInput<'a> {
         matches!(self.number()?, DictionaryMember::Integer(_)).then_some(DictionaryMember::Other)
     }
 
-    /// Takes a display string (RFC 9651, 4.2.10). The decoded bytes of its escapes are not checked.
+    /// Takes a display string (RFC 9651, 4.2.10): ASCII, and UTF-8 whose bytes are escaped in lower case.
     fn display_string(&mut self) -> Option<DictionaryMember> {
         self.take(b'%');
         if !self.take(b'"') {
             return None;
         }
-        self.run_of(|byte| matches!(byte, b' '..=b'~') && byte != b'"');
-        self.take(b'"').then_some(DictionaryMember::Other)
+        let mut text = Vec::new();
+        loop {
+            let plain = |byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'%');
+            text.extend_from_slice(self.run_of(plain).as_bytes());
+            if self.take(b'"') {
+                return str::from_utf8(&text).ok().map(|_| DictionaryMember::Other);
+            }
+            if !self.take(b'%') {
+                return None;
+            }
+            text.push(self.escaped_byte()?);
+        }
+    }
+
+    /// Takes two hexadecimal digits in lower case.
+    fn escaped_byte(&mut self) -> Option<u8> {
+        let digits = self.rest.get(..2)?;
+        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if !digits.bytes().all(is_digit) {
+            return None;
+        }
+        self.run(2);
+        u8::from_str_radix(digits, 16).ok()
     }
 }
 
@@ -350,6 +373,15 @@ mod tests {
             "a=?2",
             "a=?",
             "a=:x",
+            // From the working group's tests (httpwg/structured-field-tests).
+            "a=:=aGVsbG8=:",
+            "a=:a=GVsbG8=:",
+            "a=%\"f%C3%BC%C3%BC\"",
+            "a=%\"%c3%28\"",
+            "a=%\"%a0%a1\"",
+            "a=%\"%g0%1w\"",
+            "a=%\"%\"",
+            "a=%\"%c",
             "a=@1.5",
             "a=%x",
             "a=%\"x",
