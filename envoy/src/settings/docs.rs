@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one list of settings: the tables on the page `docs/settings.md`, which have the names, defaults and meanings.
+//! The one list of settings: the tables on the page `docs/settings.md`, which have the names, types, defaults and meanings.
 //! The defaults are read from there.
 
 /// The page. In its tables a default that is code is a value; a default in words is one that the code works out.
@@ -24,6 +24,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn default_value(name: &str) -> Option<&'static str> {
     let start = format!("| `{name}` | ");
     let cells = PAGE.lines().find_map(|row| row.strip_prefix(&start))?;
+    let (_type, cells) = cells.split_once(" | ")?;
     let (default, _meaning) = cells.split_once(" | ")?;
     let value = default.strip_prefix('`')?.strip_suffix('`')?;
     (!value.contains('`')).then_some(value)
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn no_text_breaks_the_table() {
         for cells in rows() {
-            assert!(matches!(cells[..], ["", _, _, _, ""]), "{cells:?}");
+            assert!(matches!(cells[..], ["", _, _, _, _, ""]), "{cells:?}");
         }
     }
 
