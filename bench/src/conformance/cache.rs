@@ -140,7 +140,7 @@ impl Cache {
         let outcomes = outcomes.await;
         if self == Self::Hot {
             let hits = edge.counter("sluice_hot_hits").await;
-            eprintln!("{}: {hits} answers were hot copies", self.title());
+            eprintln!("{}: {hits} responses were hot copies", self.title());
         }
         outcomes
     }

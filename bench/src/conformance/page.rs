@@ -70,7 +70,7 @@ fn failures(results: &Results, sluice: &Outcomes, cut: Cut) -> String {
 /// Each test that comes to something else when Sluice is asked in another way.
 fn variants(results: &Results, sluice: &Outcomes) -> String {
     let mut table =
-        "| test | kind | way | result | as it comes |\n|---|---|---|---|---|\n".to_owned();
+        "| test | kind | way | result | default settings |\n|---|---|---|---|---|\n".to_owned();
     for (cache, outcomes) in results.iter().filter(|(cache, _)| cache.is_variant()) {
         for (name, outcome) in outcomes {
             let Some(usual) = sluice.get(name).filter(|usual| usual.mark != outcome.mark) else {

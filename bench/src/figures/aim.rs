@@ -58,7 +58,7 @@ impl Goal {
         match (reached.count(), self.figures.len()) {
             (_, rounds) if rounds < ROUNDS => format!("no conclusion from {rounds} round(s)"),
             _ if foreign > QUIET => format!(
-                "no conclusion: others took {:.0} % of the cores",
+                "no conclusion: other work took {:.0} % of the cores",
                 foreign * 100.0
             ),
             (reached, rounds) if reached == rounds => "yes".to_owned(),
@@ -115,7 +115,7 @@ mod tests {
         let noisy = [(0.1, 0.0), (0.1, 0.4), (0.1, 0.0)];
         assert_eq!(
             cells(Aim::AtMost(1.0), &noisy)[4],
-            "no conclusion: others took 40 % of the cores"
+            "no conclusion: other work took 40 % of the cores"
         );
         assert!(cells(Aim::AtMost(1.0), &noisy[..1])[4].contains("1 round(s)"));
         assert_eq!(cells(Aim::AtMost(1.0), &[])[2], "-");

@@ -91,7 +91,7 @@ impl Conclusions {
         }
         if let (count @ 1.., foreign) = self.noisy {
             all.push(format!(
-                "{count} comparison(s) allow no conclusion: others took up to {:.0} % of the cores meanwhile.",
+                "{count} comparison(s) allow no conclusion: other work took at most {:.0} % of the cores meanwhile.",
                 foreign * 100.0
             ));
         }
@@ -153,7 +153,7 @@ mod tests {
         let noisy = [(2.0, 0.0), (2.0, 0.3), (2.0, 0.0)];
         assert_eq!(
             said(&one, &noisy, ""),
-            "2 comparison(s) allow no conclusion: others took up to 30 % of the cores meanwhile."
+            "2 comparison(s) allow no conclusion: other work took at most 30 % of the cores meanwhile."
         );
     }
 

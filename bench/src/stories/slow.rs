@@ -260,7 +260,7 @@ fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
         title: "Staying alive on a slow origin".to_owned(),
         about: format!(
             "a page of {} bytes that takes {} ms of CPU time, one at a time\n\
-             {CLIENTS} clients, each of which asks again when it has its answer (closed loop), for {} s, {rounds} rounds, in \
+             {CLIENTS} clients that ask again when they have a response (closed loop), for {} s, {rounds} rounds, in \
              turn, {WORKERS} workers; {}",
             feed::SIZE,
             RENDERING.as_millis(),
@@ -288,7 +288,7 @@ fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
 }
 
 const TIME_REASON: &str = "A hit of nginx takes less CPU time, and the application, the server and the clients share the cores.";
-const CPU_REASON: &str = "Envoy takes a stored body in pieces through its filters, of which one is in Wasm; nginx sends the stored file.";
+const CPU_REASON: &str = "Envoy takes a stored body in pieces through its filters, one of them in Wasm; nginx sends the stored file.";
 
 /// Each step of Sluice beside the same of nginx, and the whole ladder.
 fn findings(rows: &[Row]) -> Conclusions {

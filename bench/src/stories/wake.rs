@@ -219,7 +219,7 @@ fn report(rows: &[Row], rounds: usize, before: f64) -> Report {
     });
     let picture = |crowd: usize| {
         let of_crowd = rows.iter().filter(|row| row.crowd == crowd);
-        let title = format!("From the origin's answer to that of a follower, one of {crowd}");
+        let title = format!("From the origin's response to that of a follower, one of {crowd}");
         let bar = |row: &Row| (row.kind.to_string(), row.wake().percentile(50.0));
         (crowd.to_string(), bars(title, "ms", of_crowd.map(bar)))
     };

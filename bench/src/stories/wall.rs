@@ -40,8 +40,8 @@ const OTHERS: [Kind; 8] = [
     Kind::Bare,
 ];
 
-const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
-     each, and a miss passes a second listener and is signed.";
+const CPU_REASON: &str = "Envoy alone takes more for a request than they do (row `bare Envoy`). \
+     Sluice adds a Wasm filter to each request, and a second listener and a signature to a miss.";
 const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
      with the filter in it.";
 

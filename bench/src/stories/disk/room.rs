@@ -193,7 +193,7 @@ impl fmt::Display for By {
     }
 }
 
-pub const FULL: &str = "asked for three times what there is room for | room is made by | most files | missed | us CPU \
+pub const FULL: &str = "three times the room | room is made by | most files | missed | us CPU \
     | off workers | a second | p50 ms | p99 | max | Envoy reads | 200 new a second: cores \
     | ms to start, empty, full | then slowest";
 
@@ -226,9 +226,9 @@ impl Full {
         let (room, by) = (self.room, self.by);
         let over = (count(self.most) / count(room) - 1.0).max(0.0) * 100.0;
         format!(
-            "room for {room}, which {by} makes: there were up to {over:.0} % more files while others came, and \
-             threads that are no workers, of which one evicts, took {:.0} of {:.0} us of CPU time for each request, and {:.2} \
-             of a core at 200 new objects a second.",
+            "room for {room}, which {by} makes: there were up to {over:.0} % more files while new objects \
+             were stored. Threads other than workers, including the one that evicts, took {:.0} of {:.0} us of CPU time for \
+             each request, and {:.2} of a core at 200 new objects a second.",
             self.median(|run| run.aside),
             self.median(|run| run.cpu),
             self.trickle

@@ -9,7 +9,7 @@ use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::machine;
 use crate::report::{Axis, Line, Picture, Report};
 
-const COLUMNS: &str = "growth | of them | us CPU a hit | by round | us CPU a fill | MiB | ";
+const COLUMNS: &str = "growth | number | us CPU a hit | by round | us CPU a fill | MiB | ";
 
 impl Row {
     pub fn new(growing: Growing, count: usize) -> Self {

@@ -193,7 +193,7 @@ async fn hits(scale: &Scale, servers: &[Contender], origin: &Origin) -> Vec<Row>
                 });
             } else {
                 eprintln!(
-                    "not measured: {kind} stores nothing of {} bytes",
+                    "not measured: {kind} stores no objects of {} bytes",
                     scene.bytes
                 );
             }

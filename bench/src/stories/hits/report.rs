@@ -88,7 +88,7 @@ impl Found {
         ));
         let [ours, bare] = &self.passes;
         goals.push(Goal {
-            what: "CPU of a request that passes, with the filter less without".to_owned(),
+            what: "CPU of an uncacheable request, with the filter less without".to_owned(),
             aim: Aim::AtMost(6.0),
             unit: " us",
             figures: ours.with(bare, |our, bare| our - bare),

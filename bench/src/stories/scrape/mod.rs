@@ -30,7 +30,7 @@ const SPARE_CLUSTERS: u32 = 650;
 /// As many for nginx.
 const SERIES: u32 = 120_000;
 const PROXY_REASON: &str =
-    "A hit of nginx is cheaper than one of an Envoy with a Wasm filter in it, and Envoy is larger.";
+    "A hit of nginx is cheaper than one of an Envoy with a Wasm filter, and Envoy is larger.";
 const SERIES_REASON: &str = "Envoy keeps each cluster with all its statistics for every worker, where nginx has only lines \
      of text in a dictionary.";
 /// What is scraped.
@@ -51,7 +51,7 @@ enum Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Few => "Sluice, as it comes",
+            Self::Few => "Sluice, default settings",
             Self::All => "Sluice, STATS=all",
             Self::Many => "Sluice, STATS=all and 650 clusters",
             Self::Changed => "Sluice, STATS=all and 650 clusters, changed",

@@ -27,14 +27,14 @@ pub struct Rendering {
 /// These as a table.
 pub fn table(all: &[Rendering]) -> Table {
     Table::new(
-        "a scrape by itself | kB | series | ms",
+        "a scrape alone | kB | series | ms",
         all.iter().map(Rendering::cells),
     )
 }
 
 impl Rendering {
     fn new(all: bool, spare_clusters: u32, untagged: bool) -> Self {
-        let stats = if all { "STATS=all" } else { "as it comes" };
+        let stats = if all { "STATS=all" } else { "default settings" };
         let clusters = match spare_clusters {
             0 => String::new(),
             count => format!(", {count} clusters more"),

@@ -33,9 +33,9 @@ pub fn run(quick: bool) -> Report {
         .flat_map(|exponent| of_exponent(objects, exponent));
     let lines: Vec<_> = lines.collect();
     Report {
-        title: "Hit ratios of pods by themselves and of a fleet".to_owned(),
+        title: "Hit ratios of separate pods and of a fleet".to_owned(),
         about: format!(
-            "{objects} objects of one size, of which each pod has room for one in {ONE_IN}; formula / simulated; busiest: \
+            "{objects} objects of one size; each pod has room for one in {ONE_IN}; formula / simulated; busiest: \
              requests of the pod that owns most, as a multiple of the mean"
         ),
         tables: vec![table_of(&lines)],
@@ -97,7 +97,7 @@ fn table_of(lines: &[Line]) -> Table {
             format!("{:.2}", line.busiest),
         ]
     };
-    let columns = " | pods | each by itself | fleet | origin requests | busiest";
+    let columns = " | pods | each alone | fleet | origin requests | busiest";
     Table::new(columns, lines.iter().map(cells))
 }
 
@@ -120,11 +120,9 @@ fn picture_of(lines: &[Line]) -> String {
                 exponent,
                 |line| line.fleet,
             ),
-            curve(
-                format!("each pod by itself, {exponent}"),
-                exponent,
-                |line| line.apart,
-            ),
+            curve(format!("each pod alone, {exponent}"), exponent, |line| {
+                line.apart
+            }),
         ]
     };
     Picture {

@@ -37,7 +37,7 @@ struct Saturated {
 
 /// These as a table.
 pub fn table(capacities: &[Capacity]) -> Table {
-    let columns = "as fast as it goes | a second, plain | TLS | us CPU, plain | TLS | us h2load, plain | TLS \
+    let columns = "as fast as possible | a second, plain | TLS | us CPU, plain | TLS | us h2load, plain | TLS \
     | cores, TLS | sustained, TLS";
     Table::new(columns, capacities.iter().map(Capacity::cells))
 }

@@ -84,7 +84,8 @@ fn pictures(rows: &[Row]) -> Vec<(String, String)> {
     loads.into_iter().flat_map(of_load).collect()
 }
 
-const BALANCE_REASON: &str = "Connections are put to workers by a hash, and two of those that are there may not be equally many.";
+const BALANCE_REASON: &str =
+    "A hash assigns connections to workers, so the two workers may not have equally many.";
 const CPU_REASON: &str =
     "Envoy takes more for a connection and for a request, and a Wasm filter is in it.";
 
@@ -98,8 +99,8 @@ fn findings(rows: &[Row]) -> Conclusions {
             let busiest = |row: &Row| row.runs.of(Run::busiest_connections).range(whole);
             let (ours, other) = (busiest(ours), busiest(other));
             findings.say(format!(
-                "{load}: the busiest worker has {ours} % of the connections with Sluice as it comes, {other} % with \
-                 exact_balance."
+                "{load}: the busiest worker has {ours} % of the connections with Sluice's default settings, \
+                 {other} % with exact_balance."
             ));
         }
     }
