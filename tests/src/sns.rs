@@ -116,7 +116,7 @@ impl Sns {
     /// What the proxy and SNS were asked for, in order: `CONNECT HOST:PORT`, `GET /PATH`.
     ///
     /// # Panics
-    /// Not unless a connection's task has.
+    /// When a connection's task has panicked.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()

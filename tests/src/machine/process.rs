@@ -166,7 +166,7 @@ static SHARED: Mutex<Vec<(u32, PathBuf)>> = Mutex::new(Vec::new());
 /// Has a server that is never dropped, and its folder, go when this process ends, also after a failed test.
 ///
 /// # Panics
-/// Not unless another thread has while it did the same.
+/// When another thread has panicked in this function.
 pub fn end_with_this_process(server: &Process, folder: &Path) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     // SAFETY: the function lives as long as the process.

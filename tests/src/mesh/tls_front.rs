@@ -80,7 +80,7 @@ impl TlsFront {
     /// The server name (SNI) of each connection so far.
     ///
     /// # Panics
-    /// Not unless a connection's task has.
+    /// When a connection's task has panicked.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.names.lock().unwrap().clone()

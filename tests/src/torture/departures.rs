@@ -13,7 +13,7 @@ impl Departures {
     /// Notes that a client has left that wanted an object.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn note(&self, object: usize, at: Moment) {
         self.0.lock().unwrap().entry(object).or_default().push(at);
     }
@@ -27,7 +27,7 @@ impl Departures {
     /// When they did.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn within(&self, object: usize, from: Moment, to: Moment) -> Vec<Moment> {
         let all = self.0.lock().unwrap();

@@ -67,7 +67,7 @@ impl Fetches {
     /// Notes a request, and gives its number.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn begin(&self, fetch: Fetch) -> usize {
         let mut book = self.0.lock().unwrap();
         let number = book.all.len();
@@ -90,7 +90,7 @@ impl Fetches {
     /// Notes the fault that an answer is about to be given.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn fail(&self, number: usize, fault: Fault, at: Moment) {
         let mut book = self.0.lock().unwrap();
         let object = book.all[number].object;
@@ -101,7 +101,7 @@ impl Fetches {
     /// Notes how an answer has ended.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn end(&self, number: usize, ending: Ending, at: Moment) {
         let mut book = self.0.lock().unwrap();
         let fetch = &mut book.all[number];
@@ -115,7 +115,7 @@ impl Fetches {
     /// One request.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<Fetch> {
         self.0.lock().unwrap().all.get(number).cloned()
@@ -124,7 +124,7 @@ impl Fetches {
     /// Whether an answer for an object was given a fault since then, of which `test` is true.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn failed(
         &self,
         object: usize,
@@ -145,7 +145,7 @@ impl Fetches {
     /// What was asked last for an object since then, for a message.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn recent(&self, object: usize, since: Moment) -> Vec<(usize, Fetch)> {
         let book = self.0.lock().unwrap();
@@ -162,7 +162,7 @@ impl Fetches {
     /// All fetches, and those that ran beside others of the same key.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn all(&self) -> (Vec<Fetch>, Vec<Overlap>) {
         let book = self.0.lock().unwrap();

@@ -71,7 +71,7 @@ impl Ledger {
     /// Counts one more of these.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn count(&self, what: &'static str) {
         self.add(what, 1);
     }
@@ -79,7 +79,7 @@ impl Ledger {
     /// Counts so many more of these.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn add(&self, what: &'static str, number: u64) {
         *self.0.lock().unwrap().counts.entry(what).or_default() += number;
     }
@@ -87,7 +87,7 @@ impl Ledger {
     /// Notes what must not happen, and says so at once.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn complain(&self, wrong: Wrong, at: Moment, what: &str) {
         let reason = what.split(';').next().unwrap_or_default();
         let reason: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -108,7 +108,7 @@ impl Ledger {
     /// Notes for whom a fetch was made.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn led(&self, fetch: usize, asked: Moment, told: String) {
         let mut record = self.0.lock().unwrap();
         let leaders = record.leaders.entry(fetch).or_default();
@@ -118,7 +118,7 @@ impl Ledger {
     /// For whom a fetch was made.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn leaders(&self, fetch: usize) -> Vec<LeadingAsk> {
         let record = self.0.lock().unwrap();
@@ -128,7 +128,7 @@ impl Ledger {
     /// Notes how long an answer took; `told` says which, if it is the longest.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn took(&self, time: Duration, told: impl FnOnce() -> String) {
         let mut record = self.0.lock().unwrap();
         if time > record.longest.0 {
@@ -139,7 +139,7 @@ impl Ledger {
     /// Whether this is the first client to get the answer of a fetch.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn is_first(&self, fetch: usize) -> bool {
         self.0.lock().unwrap().private.insert(fetch)
     }
@@ -147,7 +147,7 @@ impl Ledger {
     /// How many there are of what must not happen.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn wrongs(&self, wrong: Wrong) -> usize {
         self.0
@@ -162,7 +162,7 @@ impl Ledger {
     /// What was wrong at first.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn first(&self) -> Option<String> {
         self.0.lock().unwrap().first.clone()

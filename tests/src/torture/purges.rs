@@ -48,7 +48,7 @@ impl Purges {
     /// Notes a call that is about to be made; the number names it in [`Purges::acknowledge`].
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn begin(&self, scope: Scope, hard: bool, begun: Moment) -> usize {
         let mut purges = self.0.lock().unwrap();
         purges.push(Purge {
@@ -63,7 +63,7 @@ impl Purges {
     /// Notes that every worker has confirmed it.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn acknowledge(&self, number: usize, at: Moment) {
         self.0.lock().unwrap()[number].acknowledged = Some(at);
     }
@@ -71,7 +71,7 @@ impl Purges {
     /// When the last hard purge of a path was begun that had been acknowledged before `asked`.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn last_before(&self, path: &str, asked: Moment) -> Option<Moment> {
         let purges = self.0.lock().unwrap();
@@ -91,7 +91,7 @@ impl Purges {
     /// All purges of a path that were carried out, or begun, between these.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn within(&self, path: &str, from: Moment, to: Moment) -> Vec<Purge> {
         let purges = self.0.lock().unwrap();

@@ -16,7 +16,7 @@ impl Spans {
     /// It is so from now on; the number names it in [`Spans::end`].
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn begin(&self, at: Moment) -> usize {
         let mut spans = self.0.lock().unwrap();
         spans.push((at, None));
@@ -26,7 +26,7 @@ impl Spans {
     /// It is no longer so.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn end(&self, number: usize, at: Moment) {
         self.0.lock().unwrap()[number].1 = Some(at);
     }
@@ -34,7 +34,7 @@ impl Spans {
     /// It is no longer so, whoever began it.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn close(&self, at: Moment) {
         for (_, ended) in &mut *self.0.lock().unwrap() {
             ended.get_or_insert(at);
@@ -70,7 +70,7 @@ impl Spans {
     /// All that touch this time.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn within(&self, from: Moment, to: Moment) -> Vec<Span> {
         let spans = self.0.lock().unwrap();
