@@ -219,7 +219,7 @@ impl Bare {
         self.process.exited().is_none()
     }
 
-    /// What it has logged.
+    /// Log so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()

@@ -205,7 +205,7 @@ fn node(script: &str) -> Command {
 /// The tests that do not pass in a cut of the suite according to `bench/CONFORMANCE.md`, each with the reason.
 ///
 /// # Panics
-/// When there is no such page.
+/// When the page does not exist.
 #[must_use]
 pub fn listed(cut: Cut) -> BTreeMap<String, String> {
     let page = tool::repository().join("bench/CONFORMANCE.md");

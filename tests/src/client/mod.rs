@@ -232,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     /// Sends a GET on this connection.
     ///
     /// # Panics
-    /// When there is no response.
+    /// When no response arrives.
     pub async fn get(&mut self, target: &str) -> Response {
         self.exchange(request("GET", target, &[])).await
     }
@@ -303,7 +303,7 @@ pub fn request_text(method: &str, target: &str, headers: &[(&str, &str)]) -> Str
 /// Sends a GET on a new connection.
 ///
 /// # Panics
-/// When there is no response.
+/// When no response arrives.
 pub async fn get(address: SocketAddr, target: &str) -> Response {
     Client::connect(address).await.get(target).await
 }
@@ -311,7 +311,7 @@ pub async fn get(address: SocketAddr, target: &str) -> Response {
 /// Sends a request on a new connection.
 ///
 /// # Panics
-/// When there is no response.
+/// When no response arrives.
 pub async fn send(
     address: SocketAddr,
     method: &str,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Reason why there is no response.
+/// Reason why a response is missing.
 #[derive(Debug)]
 pub enum Failure {
     /// No connection.
@@ -75,7 +75,7 @@ impl Response {
         self.headers.get(name).unwrap_or_default()
     }
 
-    /// The fields in order, except those that differ in each response, or in each response of the origin.
+    /// The fields in order, except the fields that differ in each response, or in each response of the origin.
     #[must_use]
     pub fn stored_fields(&self) -> Vec<(String, String)> {
         const OWN: [&str; 4] = ["age", "cache-status", "date", "x-origin-sequence"];

@@ -224,7 +224,7 @@ fn write_listeners(folder: &Path, listeners: &Value) {
 /// Changes the policy in the listeners' file, which Envoy reads again.
 ///
 /// # Panics
-/// When there is no such file.
+/// When the file does not exist.
 pub fn update_policy(folder: &Path, change: &dyn Fn(&mut Value)) {
     let text = std::fs::read_to_string(listener_file(folder)).unwrap();
     let mut document: Value = serde_json::from_str(&text).unwrap();

@@ -197,7 +197,7 @@ impl Edge {
     /// The resident memory of its Envoy, in KiB.
     ///
     /// # Panics
-    /// When there is no Envoy.
+    /// When Envoy does not run.
     #[must_use]
     pub fn resident_kib(&self) -> u64 {
         process::resident_kib(self.envoy_pid()).expect("a running Envoy")

@@ -21,7 +21,7 @@ pub struct Purger {
 }
 
 impl Purger {
-    /// Creates a listener on a port of its own.
+    /// Creates a listener on a free port.
     #[must_use]
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {

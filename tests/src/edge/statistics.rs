@@ -27,7 +27,7 @@ impl Edge {
     /// Sends a request to the admin interface.
     ///
     /// # Panics
-    /// When there is no response.
+    /// When no response arrives.
     pub async fn admin_send(&self, method: &str, target: &str) -> Response {
         let stream = UnixStream::connect(self.admin()).await;
         let mut client = Client::on(stream.expect("an admin interface"));
