@@ -30,7 +30,7 @@ impl Proxy {
     /// Starts a proxy in front of `target`.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn start(target: SocketAddr) -> Self {
         Self::distant(target, Duration::ZERO)
@@ -40,7 +40,7 @@ impl Proxy {
     /// delayed one after the other.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn distant(target: SocketAddr, delay: Duration) -> Self {
         let shared = Arc::new(Shared::default());

@@ -22,6 +22,7 @@ exec setpriv --pdeathsig KILL -- "$@"
 /// Whether this process is in a network with these addresses beside 127.0.0.1 and `::1`. If it is not, this test has
 /// run in another process that is, and the caller has to return.
 ///
+/// # Panics
 /// When the test fails there, or when the network cannot be created.
 #[must_use]
 pub fn is_own(addresses: &[&str]) -> bool {

@@ -103,8 +103,8 @@ impl Process {
 
     /// Waits for its exit.
     ///
+    /// # Panics
     /// When it continues to run.
-    /// When it goes on running.
     pub async fn ended(&mut self) -> ExitStatus {
         let ended = async {
             loop {

@@ -20,6 +20,7 @@ const PERIOD: Duration = Duration::from_millis(5);
 /// Plays a scene in which an event has to happen within a time that leaves `slack`. If the scene fails, and the
 /// machine has stood still for longer than that meanwhile, the scene is played again.
 ///
+/// # Panics
 /// When the scene panics, and the machine has not stood still.
 pub async fn unless_the_machine_stands_still(slack: Duration, scene: impl AsyncFn()) {
     let watch = || {

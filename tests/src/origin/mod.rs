@@ -57,7 +57,7 @@ impl Origin {
     /// Starts on a free loopback port; every path is 404 until scripted.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn start() -> Self {
         Self::start_at(loopback(free_port()))
@@ -66,7 +66,7 @@ impl Origin {
     /// Starts at an address of this machine.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn start_at(address: SocketAddr) -> Self {
         let shared = Arc::new(Shared::default());

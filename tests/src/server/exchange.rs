@@ -45,8 +45,8 @@ pub trait Answering: Sync {
 
 /// Answers the requests of a connection, until it ends or the server listens no longer.
 ///
+/// # Errors
 /// When the client leaves, or its bytes are not HTTP.
-/// When the client leaves, or says what is no HTTP.
 pub async fn serve(
     mut stream: TcpStream,
     mut listening: Listening,

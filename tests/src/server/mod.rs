@@ -30,8 +30,8 @@ pub struct Server {
 impl Server {
     /// Serves each connection on a free loopback port with `serve`.
     ///
+    /// # Panics
     /// When no socket or thread can be created.
-    /// When no socket or thread is to be had.
     #[must_use]
     pub fn start<F, T>(name: &str, serve: F) -> Self
     where

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When clients have left before they had their answers.
+//! Times at which clients left before they had their responses.
 
 use super::clock::Moment;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 pub struct Departures(Mutex<HashMap<usize, Vec<Moment>>>);
 
 impl Departures {
-    /// Notes that a client has left that wanted an object.
+    /// Records that a client has left that had asked for an object.
     ///
     /// # Panics
     /// When another thread has panicked.
@@ -18,13 +18,13 @@ impl Departures {
         self.0.lock().unwrap().entry(object).or_default().push(at);
     }
 
-    /// How many have left that wanted an object, between these.
+    /// Number of clients of an object that left between these moments.
     #[must_use]
     pub fn between(&self, object: usize, from: Moment, to: Moment) -> usize {
         self.within(object, from, to).len()
     }
 
-    /// When they did.
+    /// Times at which clients of an object left between these moments.
     ///
     /// # Panics
     /// When another thread has panicked.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Times in which something was so: a worker stood still, the edge was down.
+//! Times of a condition: a worker stood still, the edge was down.
 
 use super::clock::Moment;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// From its beginning to its end, or still going on.
+/// Beginning and end; `None` for an end in the future.
 type Span = (Moment, Option<Moment>);
 
-/// All times in which one thing was so.
+/// All times of one condition.
 #[derive(Default)]
 pub struct Spans(Mutex<Vec<Span>>);
 
 impl Spans {
-    /// It is so from now on; the number names it in [`Spans::end`].
+    /// Begins a span; the number names it in [`Spans::end`].
     ///
     /// # Panics
     /// When another thread has panicked.
@@ -23,7 +23,7 @@ impl Spans {
         spans.len() - 1
     }
 
-    /// It is no longer so.
+    /// Ends a span.
     ///
     /// # Panics
     /// When another thread has panicked.
@@ -31,7 +31,7 @@ impl Spans {
         self.0.lock().unwrap()[number].1 = Some(at);
     }
 
-    /// It is no longer so, whoever began it.
+    /// Ends all open spans.
     ///
     /// # Panics
     /// When another thread has panicked.
@@ -41,20 +41,20 @@ impl Spans {
         }
     }
 
-    /// Whether it was so at some time between these.
+    /// Whether the condition held at some time between these moments.
     #[must_use]
     pub fn touch(&self, from: Moment, to: Moment) -> bool {
         !self.within(from, to).is_empty()
     }
 
-    /// Whether it began between these.
+    /// Whether a span began between these moments.
     #[must_use]
     pub fn begun(&self, from: Moment, to: Moment) -> bool {
         let within = self.within(from, to);
         within.iter().any(|(begun, _)| *begun >= from)
     }
 
-    /// For how long it was so between these, added up.
+    /// Total time of the condition between these moments.
     #[must_use]
     pub fn total(&self, from: Moment, to: Moment) -> Duration {
         let spans = self.within(from, to);
@@ -67,7 +67,7 @@ impl Spans {
         lengths.sum()
     }
 
-    /// All that touch this time.
+    /// The spans that overlap this time.
     ///
     /// # Panics
     /// When another thread has panicked.
