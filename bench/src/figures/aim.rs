@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures that Sluice is to reach, and whether it does.
+//! Figures that Sluice is to reach, and whether it reaches them.
 
 use crate::figures::conclusions::{QUIET, ROUNDS};
 use crate::figures::{Figures, Table};
 
-/// What a figure is to be.
+/// Bound of a figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Aim {
     /// This or less.
@@ -15,13 +15,13 @@ pub enum Aim {
 
 /// A figure with its aim.
 pub struct Goal {
-    /// What it is, and of whom.
+    /// The figure, and whose it is.
     pub what: String,
-    /// What it is to be.
+    /// The bound.
     pub aim: Aim,
-    /// After the number: a unit, or `x` for a ratio.
+    /// Suffix of the number: a unit, or `x` for a ratio.
     pub unit: &'static str,
-    /// What it is.
+    /// The measured figure.
     pub figures: Figures,
 }
 
@@ -48,7 +48,7 @@ impl Aim {
 }
 
 impl Goal {
-    /// Whether the rounds allow to say that it is reached.
+    /// Whether the rounds show that the aim is reached.
     fn verdict(&self) -> String {
         let foreign = self.figures.most_foreign();
         let reached = self
