@@ -76,7 +76,7 @@ impl Conclusions {
         }
     }
 
-    /// Sentences about figures of which a peer has less in every round.
+    /// Sentences about figures in which a peer has less in every round.
     pub fn peer_ahead(&self) -> &[String] {
         &self.peer_ahead
     }

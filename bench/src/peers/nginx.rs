@@ -26,7 +26,7 @@ pub enum Caching {
     NoLock,
     /// A second request waits for 400 ms, and is then sent to the origin.
     LockTimeout,
-    /// With the lock, in slices of 1 MiB, each of which is fetched and stored separately.
+    /// With the lock, in slices of 1 MiB that are fetched and stored separately.
     Slices,
     /// With the lock; an expired object is served while one request fetches it again.
     BackgroundUpdate,

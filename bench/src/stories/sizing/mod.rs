@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many pods, and how large: hit ratios by the formula and simulated, as a table and as a plot.
+//! Number and size of pods: hit ratios by the formula and simulated, as a table and as a plot.
 
 mod simulation;
 
@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 
 const NUMBERS: [usize; 6] = [1, 2, 3, 5, 10, 20];
 const EXPONENTS: [f64; 3] = [0.7, 0.9, 1.1];
-/// Of all objects, what one pod has room for: one in so many.
+/// The part of all objects for which a pod has room: one in this many.
 const ONE_IN: usize = 50;
 
 /// One line of the table.
@@ -101,7 +101,7 @@ fn table_of(lines: &[Line]) -> Table {
     Table::new(columns, lines.iter().map(cells))
 }
 
-/// Fleets that evict as on most file systems, a line for each exponent, beside pods by themselves.
+/// Fleets that evict as on most file systems, a line for each exponent, beside separate pods.
 fn picture_of(lines: &[Line]) -> String {
     let curve = |name: String, exponent: f64, ratios: fn(&Line) -> [f64; 2]| {
         let own = lines

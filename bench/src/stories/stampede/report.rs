@@ -135,7 +135,7 @@ fn findings(rows: &[Row]) -> Conclusions {
     findings
 }
 
-/// The peers that do the same.
+/// The peers with the same behaviour.
 const fn compared(ours: Kind) -> &'static [Kind] {
     match ours {
         Kind::SluiceStale => &[UPDATING],
@@ -143,7 +143,7 @@ const fn compared(ours: Kind) -> &'static [Kind] {
     }
 }
 
-/// What ours takes as it comes, beside one of the peers.
+/// Compares the CPU time and memory of Sluice with default settings with those of a peer.
 fn usage_findings(findings: &mut Conclusions, ours: &Row, theirs: &Row) {
     let scene = ours.scene;
     if [Scene::Expiring, Scene::Uncacheable, Scene::Failing].contains(&scene) {
@@ -155,7 +155,7 @@ fn usage_findings(findings: &mut Conclusions, ours: &Row, theirs: &Row) {
             CPU_REASON,
         );
     }
-    // What it takes for one crowd is what it takes.
+    // The peak memory is compared for one crowd only.
     if scene == Scene::Cold(100) {
         let what = format!("{scene}, peak memory");
         findings.compare_with_reason(

@@ -60,7 +60,7 @@ pub fn report(rows: &[Row], rounds: usize, seconds: u32, before: f64) -> Report 
     }
 }
 
-/// For each load, the times and how uneven the work is.
+/// Times for each load, and how uneven the work is.
 fn pictures(rows: &[Row]) -> Vec<(String, String)> {
     let mut loads: Vec<_> = rows.iter().map(|row| row.load).collect();
     loads.dedup();
@@ -89,12 +89,12 @@ const BALANCE_REASON: &str =
 const CPU_REASON: &str =
     "Envoy takes more for a connection and for a request, and a Wasm filter is in it.";
 
-/// Sluice as it comes beside the other way, and beside nginx.
+/// Compares Sluice with default settings with `exact_balance`, and with nginx.
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     let of = |kind, load| rows.iter().find(|row| row.kind == kind && row.load == load);
     for load in Load::ALL {
-        // Who gets a connection is no matter of how busy the machine is.
+        // The spread of connections does not depend on other work on the machine.
         if let Some((ours, other)) = of(Kind::Sluice, load).zip(of(Kind::Balanced, load)) {
             let busiest = |row: &Row| row.runs.of(Run::busiest_connections).range(whole);
             let (ours, other) = (busiest(ours), busiest(other));
