@@ -23,7 +23,7 @@ pub struct Overlay {
 /// The prefix of components that take the module from another source than the agent.
 const MODULE_FROM: &str = "module-from-";
 
-/// The roles of a gateway before a bucket, by their `EnvoyFilter`s.
+/// The roles of a gateway in front of a bucket, by their `EnvoyFilter`s.
 pub const GATEWAYS_ROLES: [&str; 3] = ["sluice-probe", "sluice-edge", "sluice-origin"];
 /// The roles of a gateway of tier one.
 pub const TIER_ONES_ROLES: [&str; 2] = ["sluice-probe", "sluice-front"];
