@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The least filter that answers by itself: what any filter costs that does, for `make instructions` and `make variants`.
-//! It has one callback, or those of any filter that looks at responses.
+//! The smallest filter that answers requests: the lower limit of the cost of any such filter, for `make instructions`
+//! and `make variants`. It has one callback, or the callbacks of a filter that looks at responses.
 //!
 //!     rustc --edition 2024 --target wasm32-unknown-unknown --crate-type cdylib -O -C panic=abort \
 //!         [--cfg callbacks] -o floor.wasm bench/floor.rs
@@ -23,7 +23,7 @@ unsafe extern "C" {
 }
 
 static BODY: [u8; 10_000] = [0; 10_000];
-/// Those of a hot hit, in the ABI's serialisation: a count, pairs of sizes, names and values each with a NUL.
+/// Headers of a hot hit, in the ABI's serialisation: a count, pairs of sizes, names and values each with a NUL.
 static HEADERS: &[u8] = b"\x08\0\0\0\
     \x0c\0\0\0\x0a\0\0\0\x06\0\0\0\x0c\0\0\0\x04\0\0\0\x1d\0\0\0\x0d\0\0\0\x05\0\0\0\x0d\0\0\0\x0c\0\
     \0\0\x04\0\0\0\x03\0\0\0\x03\0\0\0\x01\0\0\0\x0c\0\0\0\x21\0\0\0\
@@ -44,7 +44,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn proxy_abi_version_0_2_1() {}
 
-/// For what Envoy says at the start, which nobody reads.
+/// Memory for Envoy's messages at the start, which the filter does not read.
 #[unsafe(no_mangle)]
 pub extern "C" fn proxy_on_memory_allocate(_: usize) -> *mut u8 {
     static mut MEMORY: [u8; 1 << 16] = [0; 1 << 16];

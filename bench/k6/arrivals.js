@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constant arrivals: RATE requests a second for SECONDS, sent when they are due, whether earlier ones have been
-// answered or not. The objects are chosen by chance, but the same ones for each contender: by SEED.
+// answered or not. SEED selects the objects at random, the same ones for each contender.
 import http from 'k6/http';
 import exec from 'k6/execution';
 import { Counter } from 'k6/metrics';
@@ -16,14 +16,14 @@ export const options = {
             rate,
             timeUnit: '1s',
             duration: `${SECONDS}s`,
-            // Who is slow for a second needs no more than that.
+            // Enough for a server that is slow for a second.
             preAllocatedVUs: Math.max(50, Math.ceil(rate / 4)),
             maxVUs: Math.max(50, rate),
             gracefulStop: '10s',
         },
     },
     discardResponseBodies: true,
-    // Each sample goes to the bench, which knows what it is of.
+    // Each sample is sent to the bench, which does not need tags.
     systemTags: [],
 };
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# unpack.sh LIST FOLDER: unpacks the Debian packages of LIST, with all that they depend on, into FOLDER/RELEASE, whatever
-# Debian or Ubuntu this machine has. FOLDER/bin has a script for each program, which starts it with the C library and the
-# other libraries that it was built for; FOLDER/versions.txt has the version of each package. The system stays as it is,
-# no service is started, and root's rights are not needed.
+# unpack.sh LIST FOLDER: unpacks the Debian packages of LIST, with all their dependencies, into FOLDER/RELEASE, on any
+# Debian or Ubuntu. FOLDER/bin has a script for each program, which starts the program with the C library and the
+# other libraries that it was built for; FOLDER/versions.txt has the version of each package. The system is not
+# changed, no service is started, and root's rights are not needed.
 set -euo pipefail
 list=$1
 folder=$2
@@ -11,7 +11,7 @@ part=$folder.part
 log=.sluice/apt.log
 mirror=http://deb.debian.org
 keyrings=/usr/share/keyrings
-# Where the machine's own keyring is older than the releases: a package of the mirror, by its SHA-256.
+# If the machine's own keyring is older than the releases: a package of the mirror, by its SHA-256.
 keyring_package=pool/main/d/debian-archive-keyring/debian-archive-keyring_2025.1_all.deb
 keyring_sha256=9ea7778e443144ca490668737a8ab22dd3e748bb99e805e22ec055abeb3c7fac
 
@@ -45,13 +45,13 @@ find_keyring() {
     keyring=$part/keyring$keyring
 }
 
-# The packages that the list has of a release.
+# The packages of a release in the list.
 packages_of() {
     awk -v release="$1" '$1 == release { print $2 }' "$list"
 }
 
-# download RELEASE STATE: the release's packages and all that they depend on, into STATE/archives. apt knows nothing of
-# what this machine has installed, of its sources and of its preferences.
+# download RELEASE STATE: the release's packages and all their dependencies, into STATE/archives. apt ignores the
+# packages, the sources and the preferences of this machine.
 download() {
     local release=$1 state=$2 options packages suites
     mkdir -p "$state/lists/partial" "$state/archives/partial" "$state"/etc/{sources.list,preferences}.d
@@ -68,8 +68,8 @@ download() {
             >>"$log" 2>&1 </dev/null
 }
 
-# write_script RELEASE PROGRAM: bin/NAME for the program of that path. Its own loader takes libraries from the release
-# alone.
+# write_script RELEASE PROGRAM: bin/NAME for the program of that path. Its loader takes libraries only from the
+# release.
 write_script() {
     local release=$1 program=$2 loader libraries
     loader=$(find "$part/$release" -type f -name 'ld-linux-*.so.*' -printf '%P' -quit)

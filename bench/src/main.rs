@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures Sluice beside its peers: `sluice-bench STORY`; says how long stories take: `sluice-bench plan STORY…`;
-//! makes a page of the results: `sluice-bench report`; and asks caches what the public conformance suite asks:
+//! Measures Sluice beside its peers: `sluice-bench STORY`; prints how long stories take: `sluice-bench plan STORY…`;
+//! makes a page of the results: `sluice-bench report`; and runs the public conformance suite against caches:
 //! `sluice-bench conformance`.
 // A measuring tool: a broken expectation ends the run, and the panic says which.
 #![allow(
@@ -38,7 +38,7 @@ fn interrupted() -> oneshot::Receiver<()> {
     told
 }
 
-/// Measures the story, or asks the conformance suite where there is none.
+/// Measures the story, or runs the conformance suite if there is none.
 async fn asked(story: Option<stories::Story>, quick: bool) -> ExitCode {
     if let Some(story) = story {
         story.run(quick).await;
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     }
     sluice::system::Machine::raise_open_files();
     let interrupted = interrupted();
-    // One thread for all clients: what they cost is the same for every contender. The origin has its own.
+    // One thread for all clients: their cost is the same for every contender. The origin has a separate thread.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

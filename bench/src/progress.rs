@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far a story is, on standard error: a bar on a terminal, else a line for each step.
+//! Progress of a story, on standard error: a bar on a terminal, else a line for each step.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Display;
 
-/// A story that goes on in steps of about the same length.
+/// A story with steps of about the same length.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// So many steps, the first of which has not begun.
+    /// Starts with this many steps, before the first one.
     ///
     /// # Panics
-    /// Not with this template.
+    /// Never, with this template.
     pub fn of(steps: usize) -> Self {
         let style = ProgressStyle::with_template("{pos}/{len} {wide_bar} {eta} left: {msg}");
         let bar = ProgressBar::new(steps as u64);
         Self(bar.with_style(style.expect("a template")))
     }
 
-    /// Says what begins.
+    /// Prints the step that begins.
     pub fn step(&self, what: impl Display) {
         let (position, length) = (self.0.position() + 1, self.0.length().unwrap_or(0));
         if self.0.is_hidden() {

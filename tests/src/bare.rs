@@ -21,7 +21,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Sluice's own configuration with the filter left out. It may die: a control is there to show what it does.
+/// Sluice's own configuration with the filter left out. It may die, because a control test shows how it fails.
 pub struct Bare {
     port: u16,
     process: Process,
@@ -31,7 +31,7 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Starts it before `origin`.
+    /// Starts bare Envoy in front of `origin`.
     ///
     /// # Panics
     /// When it does not come up.
@@ -39,7 +39,7 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, &|_| {}).await
     }
 
-    /// Starts it before `origin` with Envoy's unbounded store in memory, which has no files.
+    /// Starts bare Envoy in front of `origin` with Envoy's unbounded store in memory, which has no files.
     ///
     /// # Panics
     /// When it does not come up.
@@ -59,7 +59,7 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, &change).await
     }
 
-    /// Starts it before `origin` with the HTTP filters of its listener changed.
+    /// Starts bare Envoy in front of `origin` with the HTTP filters of its listener changed.
     ///
     /// # Panics
     /// When it does not come up.
@@ -75,7 +75,7 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, &change).await
     }
 
-    /// Starts it before `origin` with its whole configuration changed.
+    /// Starts bare Envoy in front of `origin` with its whole configuration changed.
     ///
     /// # Panics
     /// When it does not come up.
@@ -88,7 +88,7 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, change).await
     }
 
-    /// The same before what `url` names, `http://HOST:PORT`.
+    /// Starts bare Envoy, with its whole configuration changed, in front of the server at `url`, `http://HOST:PORT`.
     ///
     /// # Panics
     /// When it does not come up.
@@ -101,7 +101,7 @@ impl Bare {
         Self::launch(url, store, workers, change).await
     }
 
-    /// Starts it before `origin` with a second listener, on this port and with this certificate.
+    /// Starts bare Envoy in front of `origin` with a second listener, on this port and with this certificate.
     ///
     /// # Panics
     /// When it does not come up.
@@ -116,7 +116,8 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, &add).await
     }
 
-    /// Starts it before what `url` names, `http://HOST:PORT`; what varies as buckets do is stored.
+    /// Starts bare Envoy in front of the server at `url`, `http://HOST:PORT`. It stores responses that vary as
+    /// buckets' do.
     ///
     /// # Panics
     /// When it does not come up.
@@ -145,7 +146,7 @@ impl Bare {
             let port = free_port();
             let text = configuration(store, workers, &cache, port, url);
             let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
-            // Nobody asks its admin interface.
+            // No test uses its admin interface.
             document["admin"].take();
             if store.version == Version::V2 {
                 put_v2_in_place(&mut document);
@@ -218,13 +219,13 @@ impl Bare {
         self.process.exited().is_none()
     }
 
-    /// What it has logged.
+    /// Log so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// GET on a connection of its own.
+    /// Sends a GET on a new connection.
     pub async fn get(&self, target: &str) -> Response {
         client::get(self.address(), target).await
     }
@@ -237,14 +238,14 @@ fn http_filters(config: &mut Value) -> &mut Vec<Value> {
     manager["http_filters"].as_array_mut().expect("filters")
 }
 
-/// Their cache filter.
+/// The cache filter of the listener for clients.
 fn cache_filter(config: &mut Value) -> &mut Value {
     let mut filters = http_filters(config).iter_mut();
     let cache = filters.find(|filter| filter["name"] == "cache");
     cache.expect("a cache filter")
 }
 
-/// Envoy's newer cache filter, which Sluice does not use, in the place of the other.
+/// Puts Envoy's newer cache filter, which Sluice does not use, in the place of the other.
 fn put_v2_in_place(config: &mut Value) {
     let filter = "type.googleapis.com/envoy.extensions.filters.http.cache_v2.v3.CacheV2Config";
     let files = "type.googleapis.com/envoy.extensions.http.cache_v2.file_system_http_cache.v3.FileSystemHttpCacheV2Config";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The public conformance suite for HTTP caches (<https://cache-tests.fyi>): its origin, its client, and what came of
-//! each of its tests.
+//! The public conformance suite for HTTP caches (<https://cache-tests.fyi>): its origin, its client, and the results
+//! of its tests.
 
 use crate::edge::Builder;
 use crate::machine::ports::{free_port, loopback};
@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-/// What came of one test.
+/// Result of one test.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Outcome {
-    /// `required`, `optimal` or `check`, of which the last is neither right nor wrong.
+    /// `required`, `optimal` or `check`. A check is neither right nor wrong.
     pub kind: String,
-    /// `pass`, or how it did not: a test whose dependency has not passed has not passed either.
+    /// `pass`, or how the test failed: a test whose dependency has not passed has not passed either.
     pub mark: String,
-    /// What it asserts, in the suite's words.
+    /// Assertion of the test, in the suite's words.
     pub name: String,
-    /// What was seen instead.
+    /// Observed behaviour, if the test has not passed.
     pub detail: String,
 }
 
@@ -41,7 +41,7 @@ impl Outcome {
 /// The outcome of each test, by its name.
 pub type Outcomes = BTreeMap<String, Outcome>;
 
-/// How many tests of a kind have passed, and how many there are.
+/// Number of tests of a kind that have passed, and of all tests of that kind.
 #[must_use]
 pub fn score(outcomes: &Outcomes, kind: &str) -> (usize, usize) {
     let of_kind = outcomes.values().filter(|outcome| outcome.kind == kind);
@@ -49,7 +49,7 @@ pub fn score(outcomes: &Outcomes, kind: &str) -> (usize, usize) {
     (passed.count(), of_kind.count())
 }
 
-/// Where the suite is from: its repository has newer tests than the package.
+/// Source of the suite: its repository has newer tests than the package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The package of npm.
@@ -67,15 +67,15 @@ impl fmt::Display for Cut {
     }
 }
 
-/// What happens between the requests of a test.
+/// Action between the requests of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// After each GET, what is stored is asked for with `only-if-cached` until it is a hit once. So it becomes a hot copy
-    /// of the only worker.
+    /// After each GET, the client asks for the stored object with `only-if-cached` until it is a hit once. So it
+    /// becomes a hot copy of the only worker.
     Hit,
-    /// Before the second request of each test, all tests of a batch wait, but for those with unsafe methods.
+    /// Before the second request of each test, all tests of a batch wait, except those with unsafe methods.
     Pause,
 }
 
@@ -85,12 +85,13 @@ pub struct Suite {
     /// Where its origin listens.
     pub origin: SocketAddr,
     _process: Process,
-    // Goes after the process.
+    // Declared after the process, so that it is removed later.
     folder: TempDir,
 }
 
 impl Suite {
-    /// Starts its origin. The suite is `SLUICE_CONFORMANCE`, a folder with the package from npm or a checkout.
+    /// Starts the suite's origin. The suite is `SLUICE_CONFORMANCE`, a folder with the package from npm or a
+    /// checkout.
     ///
     /// # Panics
     /// When it does not come up.
@@ -111,7 +112,7 @@ impl Suite {
         }
     }
 
-    /// Which cut of the suite it is.
+    /// Cut of the suite.
     #[must_use]
     pub fn cut(&self) -> Cut {
         if installed().ends_with(PACKAGE) {
@@ -121,8 +122,8 @@ impl Suite {
         }
     }
 
-    /// An edge before its origin as it comes with two workers, where `Cache-Control` of a request counts: many tests
-    /// send one.
+    /// Builds an edge in front of the suite's origin with default settings and two workers. It obeys `Cache-Control`
+    /// of a request, because many tests send one.
     ///
     /// # Panics
     /// When the built-in policy has another form.
@@ -135,12 +136,12 @@ impl Suite {
             .policy(&obeying)
             .env("ORIGIN", format!("http://{}", self.origin))
             .env("ACCESS_LOG", "off")
-            // The suite's origin hangs up on purpose, and sends framing that nobody may send.
+            // The suite's origin disconnects on purpose, and sends forbidden framing.
             .allow_log("no answer from the origin")
     }
 
-    /// Asks `cache`, which stands before its origin. A test that fails is asked once more, with fewer others, since a busy
-    /// machine is no reason to fail. Where the tests pause, `paused` is what they wait for.
+    /// Runs the suite against `cache`, which is in front of its origin. A test that fails is run once more, with
+    /// fewer others, because a busy machine must not make it fail. If the tests pause, they wait for `paused`.
     ///
     /// # Panics
     /// When it does not run to its end.
@@ -201,10 +202,10 @@ fn node(script: &str) -> Command {
     command
 }
 
-/// The tests of which `bench/CONFORMANCE.md` says that they do not pass in a cut of the suite, each with the reason.
+/// The tests that do not pass in a cut of the suite according to `bench/CONFORMANCE.md`, each with the reason.
 ///
 /// # Panics
-/// When there is no such page.
+/// When the page does not exist.
 #[must_use]
 pub fn listed(cut: Cut) -> BTreeMap<String, String> {
     let page = tool::repository().join("bench/CONFORMANCE.md");

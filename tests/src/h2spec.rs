@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! h2spec, which asks a server what RFC 7540 and RFC 7541 ask of it.
+//! h2spec, which tests a server against RFC 7540 and RFC 7541.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Names of h2spec's tests: `SECTION: WHAT IS SENT`.
+/// Names of h2spec's tests: `SECTION: DESCRIPTION`.
 pub type Names = BTreeSet<String>;
 
 /// The binary: `SLUICE_H2SPEC`.
@@ -19,8 +19,8 @@ fn binary() -> PathBuf {
         .into()
 }
 
-/// The tests that fail in front of the server at `address`, of those `sections` such as `http2/8.1`; all if there are none.
-/// A test that fails is asked once more, as a busy machine may be late.
+/// The tests that fail for the server at `address`, in these `sections` such as `http2/8.1`, or in all if there are
+/// none. A test that fails is run once more, because a busy machine may be late.
 ///
 /// # Panics
 /// When h2spec does not run.

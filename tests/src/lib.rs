@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The harness of the end-to-end tests: real Envoy through Sluice's entry point, real MinIO, a scriptable
-//! origin, and clients that may behave as badly as clients do.
+//! The harness of the end-to-end tests: real Envoy through Sluice's entry point, real MinIO, a scriptable origin, and
+//! clients that may misbehave.
 //!
-//! From the ground up: [`chance`], [`machine`], [`http`] and [`server`]; [`client`], [`origin`], [`bucket`] and [`image`];
-//! the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`], [`prometheus`] and [`conformance`] beside it; [`mesh`] and
-//! [`torture`] of all that.
+//! From the ground up: [`chance`], [`machine`], [`http`] and [`server`]; [`client`], [`origin`], [`bucket`] and
+//! [`image`]; the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`], [`prometheus`] and
+//! [`conformance`] beside it; [`mesh`] and [`torture`] on top of all these.
 //!
-//! Nothing here sleeps for a fixed time: what a test waits for is a condition, and [`PATIENCE`] only bounds how
-//! long a broken edge can hold the suite.
+//! The harness does not sleep for a fixed time: a test waits for a condition, and [`PATIENCE`] only bounds how long a
+//! broken edge can delay the tests.
 // The harness is test code: a broken expectation is a failed test, and the panic says which.
 #![allow(
     clippy::unwrap_used,
@@ -35,11 +35,10 @@ pub mod torture;
 
 use std::time::Duration;
 
-/// How long a test waits for something that must happen: for longer than a machine stands still that writes much to a
-/// slow disk.
+/// How long a test waits for a condition: longer than a machine stands still while it writes much to a slow disk.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Polls `probe` until it says yes, for conditions that nothing announces (counters, files, processes).
+/// Polls `probe` until it is true, for conditions without an event (counters, files, processes).
 ///
 /// # Panics
 /// When the condition has not come true within [`PATIENCE`].

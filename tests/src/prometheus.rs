@@ -20,7 +20,7 @@ pub fn observability() -> PathBuf {
     repository().join("envoy/observability")
 }
 
-/// `SLUICE_PROMETHEUS` with this program in it, else where the Makefile has put it.
+/// Path of this program: in the folder of `SLUICE_PROMETHEUS`, else where the Makefile has put it.
 ///
 /// # Panics
 /// When it is not there.
@@ -47,16 +47,16 @@ pub fn promtool(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// A running Prometheus that scrapes every second where nothing else is said.
+/// A running Prometheus, which scrapes every second unless the caller sets another interval.
 pub struct Prometheus {
     address: SocketAddr,
     process: Process,
-    // Goes after the process.
+    // Declared after the process, so that it is removed later.
     _folder: TempDir,
 }
 
 impl Prometheus {
-    /// Starts it with `prometheus.yaml`, but for what it scrapes and how often.
+    /// Starts it with `prometheus.yaml`, except the targets and the interval.
     ///
     /// # Panics
     /// When it does not come up.
@@ -64,7 +64,7 @@ impl Prometheus {
         Self::start("prometheus.yaml", target, 1).await
     }
 
-    /// The same, with so many seconds from one scrape to the next.
+    /// Starts it with `prometheus.yaml`, and with this many seconds from one scrape to the next.
     ///
     /// # Panics
     /// When it does not come up.
@@ -72,7 +72,7 @@ impl Prometheus {
         Self::start("prometheus.yaml", target, seconds).await
     }
 
-    /// Starts it with `prometheus-istio.yaml`, but for how it finds what it scrapes, and how often.
+    /// Starts it with `prometheus-istio.yaml`, except the discovery of targets and the interval.
     ///
     /// # Panics
     /// When it does not come up.
@@ -131,7 +131,7 @@ impl Prometheus {
         .await;
     }
 
-    /// An answer of its API.
+    /// A response of its API.
     ///
     /// # Panics
     /// When it does not succeed.
@@ -143,7 +143,7 @@ impl Prometheus {
         document["data"].clone()
     }
 
-    /// The values of an instant query: the labels and the number of each, `NaN` left out.
+    /// Values of an instant query: the labels and the number of each, without `NaN`.
     pub async fn query(&self, query: &str) -> Vec<(Value, f64)> {
         let target = format!("/api/v1/query?query={}", encode(query));
         let data = self.api(&target).await;
@@ -190,7 +190,7 @@ impl Prometheus {
         rules.flatten().cloned().collect()
     }
 
-    /// The names of all metrics that it has.
+    /// Names of all metrics that it has.
     pub async fn metric_names(&self) -> Vec<String> {
         let data = self.api("/api/v1/label/__name__/values").await;
         let names = data.as_array().into_iter().flatten();
@@ -205,7 +205,7 @@ impl Prometheus {
 pub fn metrics_named_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_:".contains(c));
     let wanted = |word: &&str| word.starts_with("sluice_") || word.starts_with("envoy_");
-    // Labels, and the job of a listener.
+    // Words that are labels, or the job of a listener.
     let others = [
         "envoy_http_conn_manager_prefix",
         "envoy_response_code_class",
@@ -216,7 +216,7 @@ pub fn metrics_named_in(text: &str) -> BTreeSet<String> {
     metrics.map(str::to_owned).collect()
 }
 
-/// Percent-encodes all that is not plain.
+/// Percent-encodes all characters except plain ones.
 fn encode(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Amazon SNS in one region: messages signed with RSA, and the HTTPS endpoint with the certificate, which an edge
-//! reaches through the HTTP proxy that is in front of it.
+//! Amazon SNS in one region: messages signed with RSA, and the HTTPS endpoint with the certificate. An edge reaches
+//! the endpoint through the HTTP proxy in front of it.
 
 use crate::edge::Builder;
 use crate::http::message::Wire;
@@ -20,14 +20,14 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-/// The topic that edges take messages from.
+/// The topic whose messages edges accept.
 pub const TOPIC: &str = "arn:aws:sns:eu-test-1:123456789012:site";
-/// Where SNS is in the topic's region.
+/// Host of SNS in the topic's region.
 const HOST: &str = "sns.eu-test-1.amazonaws.com";
-/// What a confirmation is sent back with.
+/// The token of a confirmation.
 pub const TOKEN: &str = "2336412f37fb687f5d51e6e241d09c805a5a57b30d712f794cc5f6a988666d92";
 const FILE: &str = "/SimpleNotificationService-0123456789abcdef0123456789abcdef.pem";
-/// With it SNS signs.
+/// The key with which SNS signs.
 const KEY: &str = include_str!("../../envoy/src/sns/testdata/signing.key");
 
 /// SNS; it ends when dropped.
@@ -38,7 +38,7 @@ pub struct Sns {
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// A CA of its own.
+/// Makes a CA.
 fn authority() -> (Issuer<'static, KeyPair>, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new([]).unwrap();
@@ -60,21 +60,21 @@ fn acceptor(authority: &Issuer<'static, KeyPair>, host: &str) -> TlsAcceptor {
 }
 
 impl Sns {
-    /// SNS itself.
+    /// Starts SNS.
     #[must_use]
     pub fn start() -> Self {
         let (trusted, roots) = authority();
         Self::serving(acceptor(&trusted, HOST), &roots)
     }
 
-    /// Somebody in its place, with a certificate for its name of a CA that nobody trusts.
+    /// Starts an impostor with a certificate for SNS's name from an unknown CA.
     #[must_use]
     pub fn of_an_unknown_authority() -> Self {
         let (_, roots) = authority();
         Self::serving(acceptor(&authority().0, HOST), &roots)
     }
 
-    /// Somebody in its place, with a good certificate for another name.
+    /// Starts an impostor with a valid certificate for another name.
     #[must_use]
     pub fn of_another_name() -> Self {
         let (trusted, roots) = authority();
@@ -99,13 +99,13 @@ impl Sns {
         }
     }
 
-    /// The proxy before it.
+    /// Address of the proxy in front of it.
     #[must_use]
     pub const fn proxy(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Makes `edge` one that takes messages of [`TOPIC`].
+    /// Lets `edge` accept messages of [`TOPIC`].
     pub fn open(&self, edge: Builder) -> Builder {
         let roots = self.folder.path().join("roots.pem");
         edge.env("SNS_TOPICS", TOPIC)
@@ -113,10 +113,10 @@ impl Sns {
             .env("SSL_CERT_FILE", roots.display().to_string())
     }
 
-    /// What the proxy and SNS were asked for, in order: `CONNECT HOST:PORT`, `GET /PATH`.
+    /// The requests to the proxy and to SNS, in order: `CONNECT HOST:PORT`, `GET /PATH`.
     ///
     /// # Panics
-    /// Not unless a connection's task has.
+    /// When a connection's task has panicked.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
@@ -128,7 +128,7 @@ impl Sns {
     }
 }
 
-/// The certificate that SNS signs with.
+/// The certificate of the key with which SNS signs.
 fn signing_certificate() -> String {
     let mut params = CertificateParams::default();
     params
@@ -138,7 +138,7 @@ fn signing_certificate() -> String {
     params.self_signed(&key).unwrap().pem()
 }
 
-/// One CONNECT, and the requests inside.
+/// Serves one CONNECT, and the requests inside.
 async fn tunnel(
     stream: TcpStream,
     acceptor: &TlsAcceptor,
@@ -214,7 +214,7 @@ fn message(fields: Value) -> Value {
     message
 }
 
-/// A time as SNS writes it.
+/// Formats a time as SNS does.
 #[must_use]
 pub fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap();
@@ -222,7 +222,7 @@ pub fn timestamp(time: SystemTime) -> String {
     format!("{:.3}", time.unwrap())
 }
 
-/// The message with SNS's signature of version 2.
+/// Adds SNS's signature of version 2 to the message.
 ///
 /// # Panics
 /// When a field is missing.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The caches that the suite asks.
+//! The caches that the suite tests.
 
 use crate::machine;
 use crate::peers::conforming::{APACHE, HAPROXY, NGINX, SQUID, TRAFFIC_SERVER, VARNISH};
@@ -10,12 +10,12 @@ use sluice_tests::edge::store::Store;
 use sluice_tests::machine::tool;
 use std::process::Command;
 
-/// A cache with the way in which it is asked.
+/// A cache, with its variant of Sluice's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cache {
-    /// Sluice as it comes.
+    /// Sluice with default settings.
     Sluice,
-    /// Sluice with one worker, which has a hot copy of whatever may be one.
+    /// Sluice with one worker, which has a hot copy of each response that may have one.
     Hot,
     /// Sluice without hot copies.
     Cold,
@@ -31,7 +31,7 @@ pub enum Cache {
     Varnish,
 }
 
-/// Each with its name for the command line, and with that for the tables.
+/// The caches with their names for the command line and for the tables.
 const CACHES: [(Cache, &str, &str); 11] = [
     (Cache::Sluice, "sluice", "Sluice"),
     (Cache::Hot, "hot", "Sluice, hot copies"),
@@ -47,10 +47,10 @@ const CACHES: [(Cache, &str, &str); 11] = [
 ];
 
 impl Cache {
-    /// Those that `wanted` names, separated by spaces, or all of them.
+    /// The caches that `wanted` names, separated by spaces, or all of them.
     ///
     /// # Errors
-    /// When a name is that of none.
+    /// When a name is unknown.
     pub fn named(wanted: &str) -> Result<Vec<Self>, String> {
         let names = || CACHES.iter().map(|(cache, name, _)| (*cache, *name));
         if wanted.trim().is_empty() {
@@ -73,12 +73,12 @@ impl Cache {
         own.map_or("", |(.., title)| title)
     }
 
-    /// Whether it is another project's.
+    /// Whether it is a cache of another project.
     pub const fn is_peer(self) -> bool {
         self.recipe().is_some()
     }
 
-    /// Whether it is Sluice in another way than as it comes.
+    /// Whether it is Sluice with other settings than the default ones.
     pub const fn is_variant(self) -> bool {
         matches!(self, Self::Hot | Self::Cold | Self::Restarted)
     }
@@ -106,7 +106,7 @@ impl Cache {
         }
     }
 
-    /// Starts it and has the suite ask it; nothing where it is not installed.
+    /// Starts the cache and runs the suite against it; `None` if it is not installed.
     pub async fn outcomes(self, suite: &Suite) -> Option<Outcomes> {
         let nothing = async || {};
         match self.recipe() {
@@ -140,7 +140,7 @@ impl Cache {
         let outcomes = outcomes.await;
         if self == Self::Hot {
             let hits = edge.counter("sluice_hot_hits").await;
-            eprintln!("{}: {hits} answers were hot copies", self.title());
+            eprintln!("{}: {hits} responses were hot copies", self.title());
         }
         outcomes
     }

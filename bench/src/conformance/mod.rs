@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The public conformance suite for HTTP caches, asked of Sluice in several ways and of its peers: what
-//! `bench/CONFORMANCE.md` has.
+//! The public conformance suite for HTTP caches, for Sluice in several variants and for its peers: the tables of
+//! `bench/CONFORMANCE.md`.
 
 mod cache;
 mod page;
@@ -12,16 +12,16 @@ use std::rc::Rc;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet};
 
-/// How many caches are asked at one time: most of a test is waiting.
+/// Number of caches that are tested at one time, because a test mostly waits.
 const AT_ONCE: usize = 4;
 
-/// What came of the tests of each cache.
+/// Results of the tests of each cache.
 type Results = BTreeMap<Cache, Outcomes>;
 
-/// Asks those caches that `CACHES` names, or all, and prints what the page has. False where a cache has failed.
+/// Tests the caches that `CACHES` names, or all, and prints the tables. False if a cache has failed.
 ///
 /// # Errors
-/// When a name is that of none.
+/// When a name is unknown.
 pub async fn run() -> Result<bool, String> {
     let caches = Cache::named(&std::env::var("CACHES").unwrap_or_default())?;
     let suite = Rc::new(Suite::start().await);
@@ -50,9 +50,9 @@ async fn collected(mut running: JoinSet<(Cache, Option<Outcomes>)>) -> (Results,
             Ok((cache, Some(outcomes))) => {
                 results.insert(cache, outcomes);
             }
-            // Its start has said that it is not there.
+            // Its start has printed that it is not installed.
             Ok((_, None)) => {}
-            // The panic has said what was wrong.
+            // The panic has printed the reason.
             Err(_) => all_ended = false,
         }
     }

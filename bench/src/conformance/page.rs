@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-/// The tables, with the reasons that the page has.
+/// The tables, with the reasons from the page.
 pub fn of(results: &Results, cut: Cut) -> String {
     let (now, scores) = (http_date(SystemTime::now()), scores(results));
     let mut page = format!("## Scores: {cut}\n\n{now}\n\n{scores}");
@@ -42,7 +42,7 @@ fn scores(results: &Results) -> String {
     table
 }
 
-/// Each test that Sluice does not pass, with who does.
+/// Each test that Sluice does not pass, with the peers that pass it.
 fn failures(results: &Results, sluice: &Outcomes, cut: Cut) -> String {
     let cuts = [Cut::Package, Cut::Repository, cut];
     let reasons: BTreeMap<_, _> = cuts.into_iter().flat_map(listed).collect();
@@ -67,10 +67,10 @@ fn failures(results: &Results, sluice: &Outcomes, cut: Cut) -> String {
     table
 }
 
-/// Each test that comes to something else when Sluice is asked in another way.
+/// Each test with another result in a variant of Sluice.
 fn variants(results: &Results, sluice: &Outcomes) -> String {
     let mut table =
-        "| test | kind | way | result | as it comes |\n|---|---|---|---|---|\n".to_owned();
+        "| test | kind | way | result | default settings |\n|---|---|---|---|---|\n".to_owned();
     for (cache, outcomes) in results.iter().filter(|(cache, _)| cache.is_variant()) {
         for (name, outcome) in outcomes {
             let Some(usual) = sluice.get(name).filter(|usual| usual.mark != outcome.mark) else {
@@ -91,7 +91,7 @@ fn variants(results: &Results, sluice: &Outcomes) -> String {
     table
 }
 
-/// What the list of the page is to lose, and what it has no reason for.
+/// Rows that the page has to lose, and tests without a reason in it.
 pub fn news(results: &Results, cut: Cut) -> String {
     let Some(sluice) = results.get(&Cache::Sluice) else {
         return String::new();

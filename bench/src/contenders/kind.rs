@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which servers there are, and how each is started.
+//! The kinds of servers, and how each is started.
 
 use crate::contenders::Contender;
 use crate::peers::nginx::Caching;
@@ -16,38 +16,38 @@ use sluice_tests::origin::Origin;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// The same as nginx's `proxy_cache_background_update`.
+/// Serves stale like nginx's `proxy_cache_background_update`.
 const STALE: &str =
     "origin: {kind: http}\ncache: {stale_while_revalidate: 60s, retry_interval: 1s}\n";
 
 /// A server with its way of caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The origin itself, and nothing before it.
+    /// The origin itself, without a server in front of it.
     Origin,
-    /// Envoy's `direct_response`, which is no cache, and the limit for any in Envoy.
+    /// Envoy's `direct_response`, which is not a cache, and the limit for any cache in Envoy.
     Direct,
-    /// nginx, by how it caches.
+    /// nginx, by its way of caching.
     Nginx(Caching),
-    /// Varnish as it comes.
+    /// Varnish with its defaults.
     Varnish,
     /// HAProxy with its cache for small objects, which does not coalesce.
     Haproxy,
-    /// Traffic Server, which coalesces as its documentation says.
+    /// Traffic Server, which coalesces as its documentation describes.
     TrafficServer,
-    /// Envoy's cache filter with its files, without Sluice's.
+    /// Envoy's cache filter with its files, without Sluice's filter.
     Bare,
-    /// Envoy's cache filter with its own, unbounded store in memory, without Sluice's.
+    /// Envoy's cache filter with its unbounded store in memory, without Sluice's filter.
     BareMemory,
-    /// Sluice as it comes, with its files on a disk.
+    /// Sluice with default settings and its files on a disk.
     Sluice,
     /// Sluice with its files on a tmpfs.
     SluiceMemory,
-    /// Sluice as it comes, in Envoy's own process in place of Wasm VMs.
+    /// Sluice with default settings, in Envoy's own process in place of Wasm VMs.
     SluiceNative,
-    /// Sluice that serves what has expired while one request revalidates it.
+    /// Sluice that serves expired objects while one request revalidates them.
     SluiceStale,
-    /// Sluice without copies of hot objects: each hit is one of Envoy's cache.
+    /// Sluice without copies of hot objects: each hit is a hit of Envoy's cache.
     SluiceCold,
 }
 
@@ -76,14 +76,14 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a server stands before.
+/// The origin or bucket behind a server.
 #[derive(Clone, Copy)]
 pub enum Before<'a> {
     /// An origin.
     Origin(&'a Origin),
-    /// An origin, by servers that speak TLS 1.3 with this certificate.
+    /// An origin; the servers in front of it speak TLS 1.3 with this certificate.
     OriginWithTls(&'a Origin, &'a Certificate),
-    /// A bucket that everyone may read, by what counts and delays requests to it. Sluice signs them all the same.
+    /// A public bucket, behind a proxy that counts and delays requests to it. Sluice signs its requests nevertheless.
     Bucket(&'a Bucket, &'a Proxy),
 }
 
@@ -104,7 +104,7 @@ impl<'a> Before<'a> {
 }
 
 impl Kind {
-    /// Whether it is ours.
+    /// Whether it is Sluice.
     pub const fn is_sluice(self) -> bool {
         matches!(
             self,
@@ -116,7 +116,7 @@ impl Kind {
         )
     }
 
-    /// Starts it; nothing where it is not installed.
+    /// Starts the server; `None` if it is not installed.
     pub async fn start(self, before: Before<'_>) -> Option<Contender> {
         let (origin, certificate) = (before.address(), before.certificate());
         let peer = match self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The servers that are measured, all before the same origin or bucket.
+//! The servers under test, all in front of the same origin or bucket.
 
 mod kind;
 pub mod variants;
@@ -15,30 +15,30 @@ use std::net::SocketAddr;
 
 /// A running server.
 pub struct Contender {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Where it speaks HTTP/1.1 in cleartext.
+    /// Its address for HTTP/1.1 in cleartext.
     pub address: SocketAddr,
-    /// Where it speaks HTTP/2 in cleartext, or TLS if it has a certificate.
+    /// Its address for HTTP/2 in cleartext, or for TLS if it has a certificate.
     pub second: SocketAddr,
-    /// Its processes, without those below them; the origin itself is not measured.
+    /// Its processes, without their children. The origin itself is not measured.
     pub pids: Vec<u32>,
-    /// Ends with it.
+    /// Ends with the contender.
     server: Server,
 }
 
 enum Server {
-    /// The clients ask the origin itself: what is left is the cost of the bench.
+    /// The clients ask the origin itself, so the rest is the cost of the bench.
     Origin,
     Peer(Peer),
-    /// Nobody asks it for anything but objects.
+    /// Its admin interface is not used.
     Bare {
         _bare: Bare,
     },
     Edge(Box<Edge>),
 }
 
-/// Those of these that are installed.
+/// Starts the servers of these kinds that are installed.
 pub async fn start_all(kinds: &[Kind], before: Before<'_>) -> Vec<Contender> {
     let mut contenders = Vec::new();
     for &kind in kinds {
@@ -58,7 +58,7 @@ impl Contender {
         }
     }
 
-    /// Another project's server.
+    /// Makes a contender of another project's server.
     pub fn peer(kind: Kind, peer: Peer) -> Self {
         Self {
             kind,
@@ -79,7 +79,8 @@ impl Contender {
         }
     }
 
-    /// Sluice as `builder` says, with as many workers as the others have, and no access log, as they have none.
+    /// Starts Sluice as `builder` says, with as many workers as the others have, and without an access log, because
+    /// the others have none.
     pub async fn sluice(kind: Kind, builder: Builder) -> Self {
         let edge = builder.workers(WORKERS).env("ACCESS_LOG", "off");
         let edge = edge.start().await;
@@ -92,7 +93,7 @@ impl Contender {
         }
     }
 
-    /// Sluice's entry point, where it is Sluice.
+    /// The edge, if it is Sluice.
     pub fn edge(&self) -> Option<&Edge> {
         match &self.server {
             Server::Edge(edge) => Some(edge),

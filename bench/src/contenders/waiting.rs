@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many requests wait in a server for the one that fetches what they want.
+//! Number of requests that wait in a server for the request that fetches their object.
 
 use crate::contenders::{Contender, Kind, Server};
 use crate::peers::{nginx, varnish};
@@ -9,7 +9,7 @@ use sluice_tests::origin::Origin;
 const PARKED: &str = "sluice_parked_now";
 
 impl Contender {
-    /// Waits until nothing waits in it; gives what [`Contender::wait_parked`] counts from.
+    /// Waits until no request waits in the server; returns the count from which [`Contender::wait_parked`] starts.
     pub async fn quiet(&self) -> usize {
         match (&self.server, self.kind) {
             (Server::Peer(peer), Kind::Nginx(_)) => {
@@ -25,7 +25,8 @@ impl Contender {
         0
     }
 
-    /// Waits until `count` requests wait in it for the one that fetches `target`; `before` is what it was quiet with.
+    /// Waits until `count` requests wait in the server for the request that fetches `target`; `before` is the result
+    /// of [`Contender::quiet`].
     pub async fn wait_parked(&self, origin: &Origin, target: &str, count: usize, before: usize) {
         let leader = 1;
         match (&self.server, self.kind) {
@@ -42,7 +43,7 @@ impl Contender {
                 .await;
             }
             (Server::Edge(edge), _) => edge.wait_for_value(PARKED, count as u64).await,
-            // NB: of one that coalesces this would not come true; it is not among those that are asked this.
+            // NB: this would not come true for a server that coalesces; it is used only for servers that do not.
             _ => origin.wait_for_requests(target, leader + count).await,
         }
     }

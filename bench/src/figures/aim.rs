@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures that Sluice is to reach, and whether it does.
+//! Figures that Sluice is to reach, and whether it reaches them.
 
 use crate::figures::conclusions::{QUIET, ROUNDS};
 use crate::figures::{Figures, Table};
 
-/// What a figure is to be.
+/// Bound of a figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Aim {
     /// This or less.
@@ -15,13 +15,13 @@ pub enum Aim {
 
 /// A figure with its aim.
 pub struct Goal {
-    /// What it is, and of whom.
+    /// The figure, and whose it is.
     pub what: String,
-    /// What it is to be.
+    /// The bound.
     pub aim: Aim,
-    /// After the number: a unit, or `x` for a ratio.
+    /// Suffix of the number: a unit, or `x` for a ratio.
     pub unit: &'static str,
-    /// What it is.
+    /// The measured figure.
     pub figures: Figures,
 }
 
@@ -48,7 +48,7 @@ impl Aim {
 }
 
 impl Goal {
-    /// Whether the rounds allow to say that it is reached.
+    /// Whether the rounds show that the aim is reached.
     fn verdict(&self) -> String {
         let foreign = self.figures.most_foreign();
         let reached = self
@@ -58,7 +58,7 @@ impl Goal {
         match (reached.count(), self.figures.len()) {
             (_, rounds) if rounds < ROUNDS => format!("no conclusion from {rounds} round(s)"),
             _ if foreign > QUIET => format!(
-                "no conclusion: others took {:.0} % of the cores",
+                "no conclusion: other work took {:.0} % of the cores",
                 foreign * 100.0
             ),
             (reached, rounds) if reached == rounds => "yes".to_owned(),
@@ -115,7 +115,7 @@ mod tests {
         let noisy = [(0.1, 0.0), (0.1, 0.4), (0.1, 0.0)];
         assert_eq!(
             cells(Aim::AtMost(1.0), &noisy)[4],
-            "no conclusion: others took 40 % of the cores"
+            "no conclusion: other work took 40 % of the cores"
         );
         assert!(cells(Aim::AtMost(1.0), &noisy[..1])[4].contains("1 round(s)"));
         assert_eq!(cells(Aim::AtMost(1.0), &[])[2], "-");

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What may be said of two contenders that were measured in turn, and what may not.
+//! Conclusions about two contenders that were measured in turn.
 
 use crate::figures::Figures;
 use std::fmt::Display;
 
-/// A conclusion needs so many rounds.
+/// Number of rounds that a conclusion needs.
 pub const ROUNDS: usize = 3;
 
-/// A conclusion needs a machine of which other work takes no more than this part.
+/// Largest part of the machine that other work may take for a conclusion.
 pub const QUIET: f64 = 0.1;
 
-/// How the names of other projects' caches begin.
+/// Prefixes of the names of other projects' caches.
 const PEERS: [&str; 4] = ["nginx", "Varnish", "HAProxy", "Traffic Server"];
 
-/// A peer is ahead by no less than this factor.
+/// Smallest factor by which a peer is ahead.
 const AHEAD: f64 = 1.05;
 
-/// What comparisons allow to be said, in the order in which they were made. Less is better.
+/// The results of comparisons, in the order in which they were made. Less is better.
 #[derive(Default)]
 pub struct Conclusions {
     said: Vec<String>,
-    /// Those among them by which a peer has less than ours.
+    /// The results in which a peer has less than Sluice.
     peer_ahead: Vec<String>,
     /// Comparisons of too few rounds.
     few: usize,
-    /// Comparisons during which the machine was too busy, and the most that other work took.
+    /// Comparisons during which the machine was too busy, and the largest part that other work took.
     noisy: (usize, f64),
 }
 
 impl Conclusions {
-    /// Adds what is known without a comparison.
+    /// Adds a sentence without a comparison.
     pub fn say(&mut self, sentence: String) {
         self.said.push(sentence);
     }
 
-    /// Compares a figure of two contenders, round by round. Says nothing where one of them was not measured.
+    /// Compares a figure of two contenders, round by round. Does nothing if one of them was not measured.
     pub fn compare(
         &mut self,
         what: impl Display,
@@ -44,7 +44,7 @@ impl Conclusions {
         self.compare_with_reason(what, ours, theirs, "");
     }
 
-    /// Compares, and gives the reason where ours is more.
+    /// Compares, and adds the reason if Sluice has more.
     pub fn compare_with_reason(
         &mut self,
         what: impl Display,
@@ -76,12 +76,12 @@ impl Conclusions {
         }
     }
 
-    /// Where a peer has less in every round.
+    /// Sentences about figures in which a peer has less in every round.
     pub fn peer_ahead(&self) -> &[String] {
         &self.peer_ahead
     }
 
-    /// All of them; those that were left out are one.
+    /// All sentences; comparisons without a conclusion are summed up in one.
     pub fn all(&self) -> Vec<String> {
         let mut all = self.said.clone();
         if let count @ 1.. = self.few {
@@ -91,7 +91,7 @@ impl Conclusions {
         }
         if let (count @ 1.., foreign) = self.noisy {
             all.push(format!(
-                "{count} comparison(s) allow no conclusion: others took up to {:.0} % of the cores meanwhile.",
+                "{count} comparison(s) allow no conclusion: other work took at most {:.0} % of the cores meanwhile.",
                 foreign * 100.0
             ));
         }
@@ -99,7 +99,7 @@ impl Conclusions {
     }
 }
 
-/// What the rounds of a quiet machine allow to be said, by `factors`, theirs in ours.
+/// The conclusion from the rounds of a quiet machine, by `factors`: the ratio of `ours` to `theirs`.
 fn ratio(what: &str, ours: &str, theirs: &str, factors: &Figures) -> String {
     let (least, most) = factors.extremes();
     if least < 1.0 && most > 1.0 {
@@ -153,7 +153,7 @@ mod tests {
         let noisy = [(2.0, 0.0), (2.0, 0.3), (2.0, 0.0)];
         assert_eq!(
             said(&one, &noisy, ""),
-            "2 comparison(s) allow no conclusion: others took up to 30 % of the cores meanwhile."
+            "2 comparison(s) allow no conclusion: other work took at most 30 % of the cores meanwhile."
         );
     }
 

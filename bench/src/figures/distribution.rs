@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Distributions of times as `HdrHistogram` has them: all of them counted, to three significant digits.
+//! Distributions of times as in `HdrHistogram`: each time is counted, to three significant digits.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use std::time::{Duration, SystemTime};
 
-/// The percentiles that curves are drawn through, dense where it gets thin.
+/// The percentiles of curves, dense at the end.
 pub const PERCENTILES: [f64; 21] = [
     0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.75, 99.9, 99.95, 99.975, 99.99,
     99.995, 99.9975, 99.999, 99.9995, 99.9999, 100.0,
@@ -14,7 +14,7 @@ pub const PERCENTILES: [f64; 21] = [
 
 const NANOSECONDS: f64 = 1e6;
 
-/// Times of one run.
+/// The times of one run.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     /// In nanoseconds, from a microsecond on.
@@ -24,7 +24,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// These times, measured from `began` to now.
+    /// Makes a distribution of these times, measured from `began` to now.
     pub fn since(began: SystemTime, times: impl IntoIterator<Item = Duration>) -> Self {
         let bounds = Histogram::new_with_bounds(1_000, 1_000_000_000, 3);
         let mut histogram = bounds.expect("bounds of a histogram");
@@ -42,12 +42,12 @@ impl Distribution {
         }
     }
 
-    /// How many there are.
+    /// Number of times.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The milliseconds that so many percent do not exceed; not a number where there are no times.
+    /// The milliseconds that this many percent do not exceed; NaN if there are no times.
     pub fn percentile(&self, wanted: f64) -> f64 {
         if self.histogram.is_empty() {
             return f64::NAN;
@@ -55,12 +55,12 @@ impl Distribution {
         self.milliseconds(self.histogram.value_at_percentile(wanted))
     }
 
-    /// The average, in milliseconds.
+    /// Average in milliseconds.
     pub fn average(&self) -> f64 {
         self.histogram.mean() / NANOSECONDS
     }
 
-    /// Those of several runs together.
+    /// The distributions of several runs together.
     ///
     /// # Panics
     /// When there are none.
@@ -76,8 +76,8 @@ impl Distribution {
         pool
     }
 
-    /// Its curve by nines: `x` is 1 where a tenth takes longer, 2 where a hundredth does. Ends at the longest time, and
-    /// has no percentile of which so many times say nothing.
+    /// Its curve by nines: `x` is 1 where a tenth takes longer, 2 where a hundredth does. The curve ends at the
+    /// longest time, and leaves out percentiles for which there are too few times.
     #[allow(clippy::cast_precision_loss)]
     pub fn by_nines(&self) -> Vec<(f64, f64)> {
         let last = (self.count().max(1) as f64).log10();
@@ -88,14 +88,14 @@ impl Distribution {
         curve
     }
 
-    /// By [`PERCENTILES`].
+    /// The times of [`PERCENTILES`].
     pub fn curve(&self) -> Vec<f64> {
         PERCENTILES.map(|wanted| self.percentile(wanted)).to_vec()
     }
 
     #[allow(clippy::cast_precision_loss)]
     fn milliseconds(&self, nanoseconds: u64) -> f64 {
-        // The histogram gives the upper end of its bucket, beyond what was measured.
+        // The histogram returns the upper end of its bucket, which may exceed the measured times.
         nanoseconds.min(self.histogram.max()) as f64 / NANOSECONDS
     }
 }
@@ -103,7 +103,7 @@ impl Distribution {
 /// `HdrHistogram`'s interval log: a line for each distribution, with its name as the tag.
 ///
 /// # Panics
-/// Not into memory.
+/// Never: it writes into memory.
 pub fn interval_log(named: &[(String, Distribution)]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -131,7 +131,7 @@ pub fn interval_log(named: &[(String, Distribution)]) -> Vec<u8> {
     text
 }
 
-/// A name as it may be a tag.
+/// Makes a name a valid tag.
 fn tag(name: &str) -> String {
     name.replace(", ", "/").replace([' ', ',', '\n', '\r'], "-")
 }

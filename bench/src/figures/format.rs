@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers as tables show them; what is not a number is a dash.
+//! Numbers as in tables; a dash for NaN.
 
-/// Milliseconds, with as many digits as mean something.
+/// Milliseconds, with as many digits as are significant.
 pub fn ms(value: f64) -> String {
     match value {
         value if value.is_nan() => "-".to_owned(),
@@ -11,7 +11,7 @@ pub fn ms(value: f64) -> String {
     }
 }
 
-/// Without a fraction.
+/// A number without a fraction.
 pub fn whole(value: f64) -> String {
     if value.is_nan() {
         return "-".to_owned();
@@ -19,7 +19,7 @@ pub fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// How many of what happened, and nothing where there were none.
+/// A count with its noun; empty if the count is 0.
 pub fn remark(count: u64, what: &str) -> String {
     match count {
         0 => String::new(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is made of measurements: distributions, figures of rounds, and what may be concluded from these.
+//! Processing of measurements: distributions, figures of rounds, and conclusions.
 
 pub mod aim;
 mod conclusions;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rounds, and a figure of each.
+//! Rounds, and figures of each round.
 
 use crate::figures::Distribution;
 
@@ -14,7 +14,7 @@ impl<R> Default for Rounds<R> {
 }
 
 impl<R> Rounds<R> {
-    /// Adds what a round has shown, and the part of all cores, 0 to 1, that other work took meanwhile.
+    /// Adds the result of a round, and the part of all cores, 0 to 1, that other work took meanwhile.
     pub fn add(&mut self, round: (R, f64)) {
         self.0.push(round);
     }
@@ -24,7 +24,7 @@ impl<R> Rounds<R> {
         self.0.is_empty()
     }
 
-    /// What the rounds have shown.
+    /// Results of the rounds.
     pub fn iter(&self) -> impl Iterator<Item = &R> + Clone {
         self.0.iter().map(|(run, _)| run)
     }
@@ -54,20 +54,20 @@ impl<R> Rounds<R> {
             .collect()
     }
 
-    /// A figure, round by round; of no round where one of them does not have it.
+    /// A figure, round by round; empty if one of the rounds does not have it.
     pub fn of_all(&self, figure: impl Fn(&R) -> Option<f64>) -> Figures {
         let figures = self.0.iter();
         let figures = figures.map(|(run, foreign)| Some((figure(run)?, *foreign)));
         figures.collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// The sum of a count.
+    /// The sum of a count over the rounds.
     pub fn sum(&self, count: impl Fn(&R) -> u64) -> u64 {
         self.iter().map(count).sum()
     }
 }
 
-/// A figure of each round, beside the part of all cores, 0 to 1, that other work took meanwhile.
+/// A figure of each round, with the part of all cores, 0 to 1, that other work took meanwhile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures(Vec<(f64, f64)>);
 
@@ -85,22 +85,22 @@ impl FromIterator<f64> for Figures {
 }
 
 impl Figures {
-    /// How many rounds there are.
+    /// Number of rounds.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Round by round.
+    /// The figure of each round.
     pub fn values(&self) -> impl Iterator<Item = f64> {
         self.0.iter().map(|(figure, _)| *figure)
     }
 
-    /// The most that other work took.
+    /// The largest part that other work took.
     pub fn most_foreign(&self) -> f64 {
         self.0.iter().map(|round| round.1).fold(0.0, f64::max)
     }
 
-    /// The median, the lower one of two; not a number where there is no round.
+    /// The median, the lower one of two; NaN if there are no rounds.
     pub fn median(&self) -> f64 {
         let mut sorted: Vec<_> = self.values().collect();
         sorted.sort_by(f64::total_cmp);
@@ -116,7 +116,7 @@ impl Figures {
         })
     }
 
-    /// The smallest and the largest as text, one of them where they are the same.
+    /// The smallest and the largest as text, or one of them if they are the same.
     pub fn range(&self, format: impl Fn(f64) -> String) -> String {
         let (least, most) = self.extremes();
         let (least, most) = (format(least), format(most));
@@ -127,7 +127,7 @@ impl Figures {
         }
     }
 
-    /// Of these figures and the others, round by round; the busier machine of both counts.
+    /// Combines these figures with the others, round by round; the part of other work is the larger one of both.
     pub fn with(&self, others: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
         let pairs = self.0.iter().zip(&others.0);
         pairs

@@ -11,7 +11,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// `columns` are separated by `|`; the first one says what a row is about.
+    /// Makes a table. `columns` are separated by `|`; the first one is the subject of a row.
     ///
     /// # Panics
     /// When a row has more cells than there are columns, or fewer.
@@ -28,7 +28,7 @@ impl Table {
         Self { columns, rows }
     }
 
-    /// For the results' file.
+    /// The table for the file of results.
     pub fn json(&self) -> Value {
         json!({"columns": self.columns, "rows": self.rows})
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! h2load of nghttp2, which asks over HTTP/1.1 and HTTP/2: as fast as it is answered, or at a constant rate.
+//! h2load of nghttp2, which sends requests over HTTP/1.1 and HTTP/2, as fast as they are answered or at a constant
+//! rate.
 
 use crate::figures::Distribution;
 use crate::peers::packages;
@@ -11,30 +12,30 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
-/// How many requests a second each connection sends at a constant rate. h2load has a timer for each connection that
-/// goes off every 10 ms at most.
+/// Requests a second on each connection at a constant rate. h2load has a timer for each connection, which fires every
+/// 10 ms at most.
 const EACH: u32 = 40;
-/// How many connections are opened in a millisecond, at most, where there is a rate.
+/// Connections that are opened in a millisecond, at most, if there is a rate.
 const OPENED: u32 = 1;
 
-/// Which HTTP it speaks.
+/// The version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1, one request after the other on each connection.
     Http1,
-    /// HTTP/2, so many streams at a time on each connection; in cleartext with prior knowledge.
+    /// HTTP/2, with several streams at a time on each connection; in cleartext with prior knowledge.
     Http2 {
         /// Requests under way on a connection.
         streams: u32,
     },
 }
 
-/// Whom it asks, and for what.
+/// The server and the object of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     /// Where the server listens.
     pub address: SocketAddr,
-    /// Whether over TLS; version and cipher are TLS 1.3's with `TLS_AES_128_GCM_SHA256` then, for all.
+    /// Whether to use TLS. The version is TLS 1.3 and the cipher `TLS_AES_128_GCM_SHA256` for all servers.
     pub tls: bool,
     /// The protocol.
     pub protocol: Protocol,
@@ -42,30 +43,30 @@ pub struct Ask<'a> {
     pub path: &'a str,
 }
 
-/// What came of asking as fast as it went.
+/// Results of sending requests as fast as they are answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     /// Requests that were answered.
     pub answered: u64,
-    /// Requests that were not, or with an error.
+    /// Requests that were not answered, or with an error.
     pub failed: u64,
-    /// Answers a second.
+    /// Responses a second.
     pub per_second: f64,
 }
 
-/// How it asks at a constant rate.
+/// A constant rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Requests a second.
     pub rate: u32,
-    /// What comes first and is not counted: handshakes, and the first request of each connection.
+    /// The time before counting: handshakes, and the first request of each connection.
     pub warm_up: Duration,
-    /// How long it is counted.
+    /// The time of counting.
     pub time: Duration,
 }
 
 impl Pace {
-    /// A plan in milliseconds, whose rate is filled in when it is known.
+    /// A plan in milliseconds; its rate is filled in later.
     pub const fn of_millis(warm_up: u64, time: u64) -> Self {
         Self {
             rate: 0,
@@ -75,23 +76,24 @@ impl Pace {
     }
 }
 
-/// What came of asking at a constant rate.
+/// Results of sending requests at a constant rate.
 #[derive(Clone, Debug)]
 pub struct Paced {
-    /// All that were sent, those of the warm-up too.
+    /// Number of requests that were sent, including the warm-up.
     pub sent: u64,
-    /// Those that were not answered with 200, of all.
+    /// Number of these requests that were not answered with status 200.
     pub failed: u64,
-    /// Requests a second without the warm-up: fewer than the rate when answers take so long that connections are not free
-    /// when they are to send the next. Times say nothing then, as what waits is sent ever later.
+    /// Requests a second without the warm-up. They are fewer than the rate if responses take so long that connections
+    /// are not free when they have to send the next request. In that case the times say nothing, because waiting
+    /// requests are sent later and later.
     pub per_second: f64,
-    /// From when a request was due to the end of its answer, without the warm-up.
+    /// Times from when a request was due to the end of its response, without the warm-up.
     pub times: Distribution,
-    /// What the handshake agreed on, over TLS.
+    /// Result of the TLS handshake.
     pub tls: Option<String>,
 }
 
-/// Whether it is there; says so where it is not.
+/// Whether h2load is installed; prints a line if it is not.
 pub fn is_there() -> bool {
     let there = packages::program("h2load").is_some();
     if !there {
@@ -100,7 +102,7 @@ pub fn is_there() -> bool {
     there
 }
 
-/// Asks again and again on so many connections for `time`.
+/// Sends requests again and again on this many connections for `time`.
 ///
 /// # Panics
 /// When it fails.
@@ -112,7 +114,7 @@ pub async fn saturate(ask: &Ask<'_>, connections: u32, time: Duration) -> Throug
     Throughput::of(&output).unwrap_or_else(|| panic!("h2load says {output:?}"))
 }
 
-/// Asks for each of these paths once, on one connection.
+/// Sends a request for each of these paths, on one connection.
 ///
 /// # Panics
 /// When it fails.
@@ -122,19 +124,19 @@ pub async fn each_once(ask: &Ask<'_>, paths: &[String]) -> Throughput {
     Throughput::of(&output).unwrap_or_else(|| panic!("h2load says {output:?}"))
 }
 
-/// What came of asking for a list of paths.
+/// Results of requests for a list of paths.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Requests that were answered with 200.
+    /// Requests that were answered with status 200.
     pub answered: u64,
-    /// How many were answered with another status, by that; -1 where there was none.
+    /// Number of requests with another status, by status; -1 for no response.
     pub others: BTreeMap<i32, u64>,
-    /// From sending to the end of the answer.
+    /// Times from sending to the end of the response.
     pub times: Distribution,
 }
 
 impl Listed {
-    /// Both together.
+    /// The sum of both.
     pub fn with(&self, other: Self) -> Self {
         let mut others = self.others.clone();
         for (status, count) in other.others {
@@ -148,7 +150,8 @@ impl Listed {
     }
 }
 
-/// Asks for each of these paths once, on one connection, and takes the times; so many a second where there is a rate.
+/// Sends a request for each of these paths, on one connection, and records the times. `rate` is the number of
+/// requests a second, if there is one.
 ///
 /// # Panics
 /// When it fails.
@@ -175,7 +178,7 @@ pub async fn listed(ask: &Ask<'_>, paths: &[String], rate: Option<u32>) -> Liste
     }
 }
 
-/// The command that asks for a list, which is in `folder`.
+/// The command for a list of paths, which is in `folder`.
 fn of_list(ask: &Ask<'_>, paths: &[String], folder: &Path) -> Command {
     let list = folder.join("paths");
     let urls: Vec<_> = paths.iter().map(|path| url(ask, path)).collect();
@@ -186,7 +189,7 @@ fn of_list(ask: &Ask<'_>, paths: &[String], folder: &Path) -> Command {
     command
 }
 
-/// Asks so many times a second, whatever the answers do.
+/// Sends requests at a constant rate, whether responses arrive or not.
 ///
 /// # Panics
 /// When it fails.
@@ -202,7 +205,7 @@ pub async fn pace(ask: &Ask<'_>, pace: Pace) -> Paced {
     command.args(["-c", &connections.to_string()]);
     command.args(["-n", &(each * connections).to_string()]);
     command.args(["--rps", &format!("{per_second:.3}")]);
-    // One after the other, so that they do not all send at the same moment.
+    // The connections start one after the other, so that they do not all send at the same moment.
     command.args(["-r", &OPENED.to_string(), "--rate-period=1ms"]);
     command.arg("--log-file").arg(&log);
     let began = SystemTime::now();
@@ -240,7 +243,7 @@ fn command(ask: &Ask<'_>) -> Command {
 
 fn options(ask: &Ask<'_>) -> Command {
     let mut command = Command::new(packages::program("h2load").unwrap());
-    // One thread carries what two cores serve beside it.
+    // One thread generates more load than two cores serve beside it.
     command.args(["-t1", "--tls13-ciphers=TLS_AES_128_GCM_SHA256"]);
     match ask.protocol {
         Protocol::Http1 => command.arg("--h1"),
@@ -249,7 +252,7 @@ fn options(ask: &Ask<'_>) -> Command {
     command
 }
 
-/// What it writes, and the folder in which it did.
+/// Output of the command, and the folder in which it ran.
 async fn run(command: Command) -> (String, TempDir) {
     let folder = TempDir::with_prefix("sluice-bench-h2load-").unwrap();
     let mut process = Process::start(command, &folder.path().join("output")).unwrap();
@@ -259,7 +262,7 @@ async fn run(command: Command) -> (String, TempDir) {
     (output, folder)
 }
 
-/// A line of `output` that begins with this, without it.
+/// The rest of the line of `output` with this beginning.
 fn line<'a>(output: &'a str, beginning: &str) -> Option<&'a str> {
     output
         .lines()
@@ -293,10 +296,10 @@ impl Throughput {
 /// A request of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
-    /// When, in microseconds since the epoch.
+    /// Time of sending, in microseconds since the epoch.
     at: u64,
     status: i32,
-    /// Microseconds to the end of its answer.
+    /// Microseconds to the end of its response.
     took: u64,
 }
 
@@ -311,7 +314,7 @@ impl Sent {
     }
 }
 
-/// The milliseconds of those that were sent after the warm-up.
+/// The milliseconds of the requests that were sent after the warm-up.
 fn within(sent: &[Sent], pace: Pace) -> Vec<f64> {
     let begin = sent.iter().map(|sent| sent.at).min().unwrap_or(0);
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -322,11 +325,12 @@ fn within(sent: &[Sent], pace: Pace) -> Vec<f64> {
     sent.map(|sent| sent.took as f64 / 1e3).collect()
 }
 
-/// Times from when requests were due, of times from when they were sent on connections that send one every `interval`.
+/// Times from when requests were due, computed from times from sending on connections that send a request every
+/// `interval`.
 ///
-/// A request that is due while the one before it is not answered yet is sent only then, and h2load counts it from
-/// there. So an answer that took longer than the interval adds the times of those that stood behind it, as
-/// `HdrHistogram` does it.
+/// A request that is due while the previous one is not answered yet is sent only after that, and h2load counts it
+/// from there. So a response that took longer than the interval adds the times of the requests behind it, as in
+/// `HdrHistogram`.
 fn from_due(times: &[f64], interval: f64) -> Vec<f64> {
     let waited = |&time: &f64| {
         let behind =

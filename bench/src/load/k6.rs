@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! k6 with a constant arrival rate, see `k6/arrivals.js`.
 //!
-//! Its own summary has percentiles only, and knows when a request was due in whole milliseconds. What is read here is
-//! each of its samples, in nanoseconds (`--out csv`, into a file, which is read when the run has ended).
+//! k6's own summary has only percentiles, and the time when a request was due only in whole milliseconds. This module
+//! reads each of k6's samples, in nanoseconds (`--out csv`, into a file, which is read when the run has ended).
 
 use crate::figures::Distribution;
 use sluice_tests::machine::process::Process;
@@ -15,29 +15,30 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
-/// What is asked for.
+/// The requests of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Requests a second.
     pub rate: u32,
-    /// For how long.
+    /// Length of the run.
     pub seconds: u32,
-    /// How many objects there are, `o0.bin` and so on.
+    /// Number of objects, `o0.bin` and so on.
     pub objects: u32,
-    /// Which of them are asked for.
+    /// Seed for the choice of objects.
     pub seed: u32,
 }
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Requests that were due, and not sent as k6 had no virtual user left.
+    /// Requests that were due, but not sent because k6 had no virtual user left.
     pub dropped: u64,
-    /// Requests that were not answered with 200.
+    /// Requests that were not answered with status 200.
     pub failed: u64,
-    /// From sending to the end of the answer, on a connection that is there.
+    /// Times from sending to the end of the response, on an open connection.
     pub sent: Distribution,
-    /// From when the request was due: what k6 itself, a lack of its virtual users and connecting have added is in it.
+    /// Times from when the request was due. They include delays by k6 itself, by a lack of its virtual users, and by
+    /// connecting.
     pub due: Distribution,
 }
 
@@ -49,7 +50,7 @@ fn program() -> PathBuf {
     built("k6", "SLUICE_K6", ".sluice/bin/k6", "bench")
 }
 
-/// Runs it against `base`, a URL without a slash at its end.
+/// Runs k6 against `base`, a URL without a slash at its end.
 ///
 /// # Panics
 /// When k6 fails.
@@ -58,7 +59,7 @@ pub async fn run(base: &str, load: Load) -> Outcome {
     let file = folder.path().join("samples.csv");
     let began = SystemTime::now();
     let mut command = Command::new(program());
-    // Its API would listen, and be of no use.
+    // k6's API would listen, and is not needed.
     command.args(["run", "--quiet", "--no-usage-report", "--no-summary"]);
     command.args(["--address", "", "--out"]);
     command
@@ -77,19 +78,19 @@ pub async fn run(base: &str, load: Load) -> Outcome {
     Samples::read(BufReader::new(samples)).outcome(began, load.rate)
 }
 
-/// What k6 has measured, in nanoseconds since the epoch.
+/// The measurements of k6, in nanoseconds since the epoch.
 #[derive(Default)]
 struct Samples {
     sent: Vec<Duration>,
-    /// When each iteration began and ended.
+    /// Beginning and end of each iteration.
     iterations: Vec<(u64, u64)>,
-    /// When there was no virtual user for one.
+    /// Times at which an iteration had no virtual user.
     dropped: Vec<u64>,
     failed: u64,
 }
 
 impl Samples {
-    /// Lines of `metric_name,timestamp,metric_value,…`; what is none is left out.
+    /// Reads lines of `metric_name,timestamp,metric_value,…`, and skips other lines.
     fn read(lines: impl BufRead) -> Self {
         let mut samples = Self::default();
         for line in lines.lines() {
@@ -127,9 +128,10 @@ impl Samples {
         }
     }
 
-    /// From when each iteration was due to its end. k6 lets them begin in the order in which they are due, never too
-    /// early, at multiples of a whole number of nanoseconds: so the n-th that began, or was dropped, is the n-th that was
-    /// due. The start of the first period is where the most punctual of all was not late.
+    /// Times from when each iteration was due to its end. k6 starts iterations in the order in which they are due,
+    /// never too early, at multiples of a whole number of nanoseconds. So the n-th that began, or was dropped, is the
+    /// n-th that was due. The most punctual one of all is taken to have no delay, which gives the start of the first
+    /// period.
     fn since_due(&self, rate: u32) -> Vec<Duration> {
         let period = 1_000_000_000 / u64::from(rate.max(1));
         let begun = self

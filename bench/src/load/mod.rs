@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs that ask.
+//! Load generators.
 
 pub mod h2load;
 pub mod k6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run ran on.
+//! The machine of a run.
 
 pub mod spent;
 pub mod usage;
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::SystemTime;
 
-/// When a run ended and on what, in two lines; `before` is the load average at its start, `foreign` which part of the
-/// cores other work took in each round, where that was watched.
+/// Time and machine of a run, in two lines. `before` is the load average at its start; `foreign` is the part of the
+/// cores that other work took in each round, if that was measured.
 pub fn described(before: f64, foreign: impl IntoIterator<Item = f64>) -> String {
     let foreign = match foreign.into_iter().collect::<Figures>().median() * 100.0 {
         percent if percent.is_nan() => String::new(),
@@ -28,7 +28,7 @@ pub fn described(before: f64, foreign: impl IntoIterator<Item = f64>) -> String 
     )
 }
 
-/// The commit that is checked out, with `-dirty` where files differ from it.
+/// The current commit, with `-dirty` if files differ from it.
 pub fn commit() -> String {
     let mut git = Command::new("git");
     git.args([
@@ -45,7 +45,7 @@ pub fn commit() -> String {
         .unwrap_or_else(|| "?".to_owned())
 }
 
-/// The processor, how many cores there are, and the memory.
+/// The processor, the number of cores, and the memory.
 pub fn hardware() -> String {
     let field = |file: &str, name: &str| {
         let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -70,12 +70,12 @@ pub fn load() -> f64 {
     first.unwrap_or(f64::NAN)
 }
 
-/// How many cores there are.
+/// Number of cores.
 pub fn cores() -> u32 {
     sluice::system::Machine::cores()
 }
 
-/// The versions of what is compared, a line.
+/// The versions of the servers, in a line.
 pub fn versions() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut parts = vec![format!("Linux {}", kernel.trim())];
@@ -93,7 +93,7 @@ pub fn versions() -> String {
     parts.join(", ")
 }
 
-/// The first dotted number in what a program says of itself.
+/// The first dotted number in the output of a program.
 pub fn version(command: &mut Command) -> String {
     let Ok(output) = command.output() else {
         return "?".to_owned();

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What requests take of the machine: of the server, of the generator that shares it, and of others.
+//! CPU time that requests take: of the server, of the generator on the same machine, and of other processes.
 
 use crate::machine::usage::{self, Bystander, Meter};
 use std::time::{Duration, Instant};
 
-/// What some requests have taken.
+/// CPU time of some requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
     /// CPU time of the server for each request, in microseconds.
     pub server: f64,
     /// CPU time of the generator for each request, in microseconds.
     pub generator: f64,
-    /// How many cores both have kept busy.
+    /// Number of cores that both have kept busy.
     pub cores: f64,
-    /// The part of all cores, 0 to 1, that others took.
+    /// The part of all cores, 0 to 1, that other processes took.
     pub foreign: f64,
 }
 
-/// Sees what is taken from now on by a server, and by generators that end meanwhile.
+/// Measures the CPU time of a server, and of generators that end meanwhile.
 pub struct Watch {
     began: Instant,
     generators: Duration,
@@ -26,7 +26,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on, of the server with these processes.
+    /// Starts to measure the server with these processes.
     pub fn start(server: &[u32]) -> Self {
         Self {
             began: Instant::now(),
@@ -36,7 +36,7 @@ impl Watch {
         }
     }
 
-    /// What so many requests have taken.
+    /// CPU time of this many requests.
     ///
     /// # Panics
     /// When the server has ended.

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What processes take of the machine: CPU time and memory of a server, and what others take meanwhile.
+//! CPU time and memory of a server's processes, and CPU time of other processes meanwhile.
 
 use sluice_tests::machine::process;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A process and all below it.
+/// A process and all of its descendants.
 fn family(pid: u32) -> Vec<u32> {
     let below = process::descendants(pid).into_keys();
     std::iter::once(pid).chain(below).collect()
 }
 
-/// Whether the process runs: what has ended and was not waited for does not.
+/// Whether the process runs. A process that has ended and was not waited for does not.
 pub fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
     state.is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
-/// The CPU time that the processes and all below them have taken so far.
+/// CPU time of the processes and all of their descendants so far.
 pub fn cpu_time(pids: &[u32]) -> Duration {
     let all = pids.iter().flat_map(|&pid| family(pid));
     all.filter_map(process::cpu_time).sum()
 }
 
-/// The CPU time that each thread of a process has taken so far whose name begins so.
+/// CPU time so far of each thread of a process whose name has this prefix.
 pub fn threads(pid: u32, prefix: &str) -> BTreeMap<u32, Duration> {
     let folder = format!("/proc/{pid}/task");
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -34,7 +34,7 @@ pub fn threads(pid: u32, prefix: &str) -> BTreeMap<u32, Duration> {
         name.is_ok_and(|name| name.starts_with(prefix))
     };
     let time = |thread: u32| {
-        // In nanoseconds, where `stat` has hundredths of a second.
+        // In nanoseconds; `stat` has hundredths of a second.
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
         let nanoseconds = text.split(' ').next()?.parse().ok()?;
         Some((thread, Duration::from_nanos(nanoseconds)))
@@ -42,15 +42,15 @@ pub fn threads(pid: u32, prefix: &str) -> BTreeMap<u32, Duration> {
     threads.filter(named).filter_map(time).collect()
 }
 
-/// The CPU time that each process below this one has taken so far.
+/// CPU time so far of each descendant of this process.
 pub fn children(pid: u32) -> BTreeMap<u32, Duration> {
     let below = process::descendants(pid).into_keys();
     let time = |pid| Some((pid, process::cpu_time(pid)?));
     below.filter_map(time).collect()
 }
 
-/// The most memory that the processes and all below them have had resident, each at its time, in KiB. Pages that
-/// they share count for each.
+/// Peak of resident memory of the processes and all of their descendants, each at its time, in KiB. Shared pages
+/// count for each process.
 pub fn peak_kib(pids: &[u32]) -> u64 {
     let all = pids.iter().flat_map(|&pid| family(pid));
     all.filter_map(|pid| {
@@ -63,27 +63,27 @@ pub fn peak_kib(pids: &[u32]) -> u64 {
     .sum()
 }
 
-/// Sees what a server takes of the machine from now on.
+/// Measures the CPU time and memory of a server.
 pub struct Meter {
-    /// Its processes, without those below them.
+    /// Its processes, without their descendants.
     pids: Vec<u32>,
     cpu: Duration,
 }
 
-/// What a server has taken.
+/// CPU time and memory of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     /// User and kernel, all threads.
     pub cpu: Duration,
-    /// The most memory that was resident, in MiB; what is on a tmpfs is not in it.
+    /// Peak of resident memory, in MiB, without files on a tmpfs.
     pub peak_mib: f64,
 }
 
 impl Meter {
-    /// Forgets the most that was resident before.
+    /// Starts to measure, and resets the peak of resident memory.
     pub fn start(pids: &[u32]) -> Self {
         for pid in pids.iter().flat_map(|&pid| family(pid)) {
-            // See proc(5): `VmHWM` begins anew at what is resident now.
+            // See proc(5): `VmHWM` starts again at the current resident memory.
             let _ = std::fs::write(format!("/proc/{pid}/clear_refs"), "5");
         }
         Self {
@@ -92,7 +92,7 @@ impl Meter {
         }
     }
 
-    /// What it has taken until now; `None` when one of its processes has ended, or where it has none of its own.
+    /// CPU time and memory until now; `None` if one of the processes has ended, or if there are none.
     pub fn taken(&self) -> Option<Taken> {
         let alive = !self.pids.is_empty() && self.pids.iter().all(|&pid| alive(pid));
         #[allow(clippy::cast_precision_loss)]
@@ -104,7 +104,7 @@ impl Meter {
 }
 
 impl Taken {
-    /// Microseconds of CPU time for each of so many requests.
+    /// CPU time for each of this many requests, in microseconds.
     pub fn cpu_us(&self, requests: u64) -> f64 {
         #[allow(clippy::cast_precision_loss)]
         let requests = requests as f64;
@@ -112,18 +112,18 @@ impl Taken {
     }
 }
 
-/// Sees how much of the machine others take.
+/// Measures the CPU time of other processes.
 pub struct Bystander {
     began: Instant,
     busy: f64,
     own: f64,
 }
 
-/// Ticks of the kernel's accounts for each second: `USER_HZ`, the same on all that runs Linux here.
+/// Ticks of the kernel's accounts in a second: `USER_HZ`, the same on all Linux machines here.
 const TICKS: f64 = 100.0;
 
 impl Bystander {
-    /// From now on.
+    /// Starts to measure.
     pub fn start() -> Self {
         Self {
             began: Instant::now(),
@@ -132,8 +132,8 @@ impl Bystander {
         }
     }
 
-    /// The part of all cores, 0 to 1, that was taken by what this process has not started, or by other machines
-    /// (steal).
+    /// The part of all cores, 0 to 1, that was taken by processes which this one has not started, or by other
+    /// machines (steal).
     pub fn foreign(&self) -> f64 {
         let cores = f64::from(crate::machine::cores());
         let capacity = self.began.elapsed().as_secs_f64() * cores;
@@ -142,7 +142,7 @@ impl Bystander {
     }
 }
 
-/// All CPU time but idling that the machine has seen, in seconds.
+/// CPU time of the machine so far, except idle time, in seconds.
 fn busy_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
@@ -156,18 +156,19 @@ fn busy_seconds() -> f64 {
     busy.iter().sum::<f64>() / TICKS
 }
 
-/// That of this process, of all below it, and of those below it that have ended.
+/// CPU time of this process, of all its descendants, and of its descendants that have ended.
 fn own_seconds() -> f64 {
     let all = family(std::process::id());
     all.into_iter().filter_map(account).sum()
 }
 
-/// The CPU time of a process and of its children that it has waited for, in seconds.
+/// CPU time of a process and of its children that it has waited for, in seconds.
 fn account(pid: u32) -> Option<f64> {
     Some(accounts(pid)?.iter().sum())
 }
 
-/// Seconds of CPU time: of a process as a user and in the kernel, and so of its children that it has waited for.
+/// Seconds of CPU time: of a process in user space and in the kernel, and of its children that it has waited for,
+/// likewise.
 fn accounts(pid: u32) -> Option<[f64; 4]> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<_> = text.rsplit_once(") ")?.1.split(' ').collect();
@@ -188,7 +189,7 @@ mod tests {
     /// Set in the process that `alone` starts.
     const ALONE: &str = "SLUICE_BENCH_ALONE";
 
-    /// Runs the test of this name in a process that no other test shares: what they take counts for the process.
+    /// Runs the test of this name in a process without other tests, because their CPU time would count.
     fn alone(name: &str, test: fn()) {
         if std::env::var_os(ALONE).is_some() {
             return test();
@@ -269,7 +270,7 @@ mod tests {
             let elapsed = bystander.began.elapsed().as_secs_f64();
             let busy = busy_seconds() - bystander.busy;
             let cores = f64::from(crate::machine::cores());
-            // Others may be busy; what they are is what is left.
+            // Other processes may be busy; their part is the rest.
             assert!(bystander.foreign() <= (busy - 0.15).max(0.0) / (elapsed * cores) + 0.05);
             assert!(peak_kib(&[std::process::id()]) > 1_000);
             assert!(cpu_time(&[std::process::id()]) >= Duration::from_millis(190));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An application that is slow by itself: each page takes 120 ms of CPU time, one page at a time, so that there are
-//! eight a second at most.
+//! A slow application: each page takes 120 ms of CPU time, one page at a time, so it serves at most eight a second.
 
 use crate::origins::feed::feed;
 use crate::origins::responder::Responder;
@@ -10,24 +9,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What rendering a page takes.
+/// CPU time to render a page.
 pub const RENDERING: Duration = Duration::from_millis(120);
 /// A page without a validator.
 pub const PAGE: &str = "/page";
-/// The same page with an `ETag`, by which the application knows that nothing has changed, and need not render.
+/// The same page with an `ETag`. If it matches, the application does not render, and answers with status 304.
 pub const VALIDATED: &str = "/validated";
 
 const TAG: &str = "\"1\"";
 
-/// A running one.
+/// A running application.
 pub struct Application {
     desk: Arc<Desk>,
     responder: Responder,
 }
 
-/// What its connections share.
+/// The state that its connections share.
 struct Desk {
-    /// Who renders.
+    /// Held by the connection that renders.
     renderer: Mutex<()>,
     page: Vec<u8>,
     rendered: AtomicUsize,
@@ -35,7 +34,7 @@ struct Desk {
 }
 
 impl Application {
-    /// Starts it.
+    /// Starts the application.
     pub fn start() -> Self {
         let desk = Arc::new(Desk {
             renderer: Mutex::new(()),
@@ -53,7 +52,7 @@ impl Application {
         self.responder.address
     }
 
-    /// How many pages it has rendered, and how often it has said that nothing has changed, since this was asked before.
+    /// Number of rendered pages, and of responses with status 304, since the last call.
     pub fn take_counts(&self) -> (usize, usize) {
         let take = |count: &AtomicUsize| count.swap(0, Ordering::SeqCst);
         (take(&self.desk.rendered), take(&self.desk.unchanged))
@@ -87,7 +86,7 @@ impl Desk {
         [head.as_bytes(), &self.page].concat()
     }
 
-    /// Takes [`RENDERING`] of this thread's CPU time, when nobody else renders.
+    /// Takes [`RENDERING`] of this thread's CPU time, while no other thread renders.
     fn render(&self) {
         let _rendering = self.renderer.lock().unwrap_or_else(PoisonError::into_inner);
         let end = thread_time() + RENDERING;
@@ -100,7 +99,7 @@ impl Desk {
     }
 }
 
-/// The CPU time that this thread has taken.
+/// CPU time of this thread so far.
 fn thread_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat");
     let text = text.expect("a kernel that keeps account of threads");

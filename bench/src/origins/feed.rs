@@ -4,10 +4,10 @@
 use sluice_tests::chance::rng::Rng;
 use std::fmt::Write as _;
 
-/// Its bytes.
+/// Size of the text in bytes.
 pub const SIZE: usize = 100_000;
 
-/// A feed that compresses as text does: objects of some words each, in an order that chance makes.
+/// A feed that compresses like text: objects of some words each, in random order.
 pub fn feed() -> Vec<u8> {
     const WORDS: [&str; 16] = [
         "river", "lamp", "orchard", "signal", "copper", "harbour", "meadow", "engine", "violet",

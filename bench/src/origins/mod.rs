@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the servers stand before.
+//! The origins behind the servers.
 
 pub mod application;
 pub mod feed;

@@ -3,7 +3,7 @@
 
 use sluice_tests::origin::{Origin, Reply};
 
-/// Objects of so many bytes under all paths, fresh for a day. The origin keeps no note of requests.
+/// Starts an origin with objects of this size under all paths, fresh for a day. The origin does not record requests.
 pub async fn of(bytes: usize) -> Origin {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(bytes).max_age(86_400));

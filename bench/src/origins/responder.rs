@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server on threads of its own, which sends each answer at once: a reader gets its head and its body together.
+//! A server with separate threads, which sends each response at once: a reader gets its head and its body together.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// A running one, which ends when it is dropped, each of its connections with its peer.
+/// A running server. It ends when it is dropped, each of its connections when the peer closes it.
 pub struct Responder {
     /// Where it listens.
     pub address: SocketAddr,
@@ -16,7 +16,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Starts one that answers the head of a request.
+    /// Starts a server that answers the head of a request.
     ///
     /// # Panics
     /// When it cannot listen on loopback.
@@ -31,7 +31,7 @@ impl Responder {
                     return;
                 }
                 let answer = answer.clone();
-                // Ends with the connection, which is another's affair.
+                // The thread ends with its connection, which the peer closes.
                 std::thread::spawn(move || serve(stream, &*answer));
             }
         });
@@ -46,7 +46,7 @@ impl Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::SeqCst);
-        // The thread looks when somebody comes.
+        // A connection wakes the thread, which then looks whether to end.
         let _ = TcpStream::connect(self.address);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
@@ -54,7 +54,7 @@ impl Drop for Responder {
     }
 }
 
-/// Answers what comes on a connection until it ends.
+/// Answers the requests of a connection until it ends.
 fn serve(stream: TcpStream, answer: &dyn Fn(&str) -> Vec<u8>) {
     let _ = stream.set_nodelay(true);
     let Ok(mut writer) = stream.try_clone() else {
@@ -68,7 +68,7 @@ fn serve(stream: TcpStream, answer: &dyn Fn(&str) -> Vec<u8>) {
     }
 }
 
-/// The lines of a request without a body, up to the empty one; nothing at the end of the connection.
+/// The lines of a request without a body, up to the empty one; `None` at the end of the connection.
 fn head(reader: &mut impl BufRead) -> Option<String> {
     let mut head = String::new();
     loop {

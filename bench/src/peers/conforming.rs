@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers as shared caches that keep to what the origin says, see `peers/conformance`.
+//! Peers as shared caches that obey the origin's headers, see `peers/conformance`.
 
 use crate::peers::packages::RELEASE;
 use crate::peers::recipe::{File, Recipe};
@@ -49,7 +49,7 @@ pub const SQUID: Recipe = Recipe {
     arguments: &["-N", "-f", "${FOLDER}/squid.conf"],
 };
 
-/// Traffic Server's file of who may ask.
+/// Traffic Server's file of allowed clients.
 pub const IP_ALLOW: File = file!("trafficserver/", "ip_allow.yaml");
 /// Traffic Server's file of the origin.
 pub const REMAP: File = file!("trafficserver/", "remap.config");
@@ -71,7 +71,7 @@ pub const TRAFFIC_SERVER: Recipe = Recipe {
     arguments: &["--run-root=${FOLDER}/runroot.yaml"],
 };
 
-/// Varnish, where only the origin says how long a response is fresh.
+/// Varnish, where only the origin decides how long a response is fresh.
 #[rustfmt::skip]
 pub const VARNISH: Recipe = Recipe {
     release: RELEASE,

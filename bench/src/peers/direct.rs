@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's `direct_response`, which is no cache, and the limit for any in Envoy, see `peers/envoy-direct.yaml`.
+//! Envoy's `direct_response`, which is not a cache, and the limit for any cache in Envoy, see
+//! `peers/envoy-direct.yaml`.
 
 use crate::peers::peer::fill;
 use crate::peers::{Peer, WORKERS};
@@ -11,10 +12,10 @@ use std::path::Path;
 use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../../peers/envoy-direct.yaml");
-/// What it answers with has so many bytes, and the path `/oSIZE.bin`.
+/// Sizes of the bodies, whose paths are `/oSIZE.bin`.
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// Starts it; with a certificate it speaks TLS 1.3 at its second address.
+/// Starts Envoy; with a certificate it speaks TLS 1.3 at its second address.
 pub async fn start(certificate: Option<&Certificate>) -> Peer {
     let command = |folder: &Path, address: SocketAddr, second: SocketAddr| {
         let route = |size: usize| {

@@ -11,8 +11,8 @@ use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../../peers/haproxy.cfg");
 
-/// Starts it before `origin`; with a certificate it speaks TLS 1.3 at its second address. Nothing where the packages
-/// do not have it.
+/// Starts HAProxy in front of `origin`; with a certificate it speaks TLS 1.3 at its second address. `None` if the
+/// packages do not have it.
 pub async fn start(origin: SocketAddr, certificate: Option<&Certificate>) -> Option<Peer> {
     let Some(program) = program("haproxy") else {
         missing("haproxy");
@@ -37,7 +37,7 @@ pub async fn start(origin: SocketAddr, certificate: Option<&Certificate>) -> Opt
 
 /// A second listener, for TLS 1.3.
 fn bind(folder: &Path, address: SocketAddr, certificate: &Certificate) -> String {
-    // It wants both in one file.
+    // HAProxy expects both in one file.
     let parts = [certificate.cert(), certificate.key()];
     let parts = parts.map(|part| std::fs::read_to_string(part).unwrap());
     let file = folder.join("certificate.pem");

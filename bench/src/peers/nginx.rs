@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nginx with its cache, see `peers/nginx.conf` and those beside it.
+//! nginx with its cache, see `peers/nginx.conf` and the files beside it.
 
 use crate::peers::packages::{self, missing, program};
 use crate::peers::peer::fill;
@@ -17,18 +17,18 @@ const WITH_METRICS: &str = include_str!("../../peers/nginx-lua.conf");
 const LADDER: &str = include_str!("../../peers/slow-origin/nginx.conf");
 const OF_WORKERS: &str = include_str!("../../peers/nginx-workers.conf");
 
-/// How it caches.
+/// nginx's way of caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caching {
-    /// A second request for what is being fetched waits for the first, and looks every 500 ms.
+    /// A second request for an object that is being fetched waits for the first, and looks every 500 ms.
     Lock,
-    /// A second request goes to the origin.
+    /// A second request is sent to the origin.
     NoLock,
-    /// A second request waits for 400 ms, and then goes to the origin.
+    /// A second request waits for 400 ms, and is then sent to the origin.
     LockTimeout,
-    /// As with the lock, in slices of 1 MiB, each of which is fetched and stored by itself.
+    /// With the lock, in slices of 1 MiB that are fetched and stored separately.
     Slices,
-    /// As with the lock; what has expired is served while one request fetches it anew.
+    /// With the lock; an expired object is served while one request fetches it again.
     BackgroundUpdate,
     /// The settings of nginx-s3-gateway, see `peers/nginx-s3-gateway.conf`.
     Gateway,
@@ -47,7 +47,7 @@ impl Caching {
             Self::Lock => "proxy_cache_lock on;",
             Self::NoLock => "proxy_cache_lock off;",
             Self::LockTimeout => "proxy_cache_lock on; proxy_cache_lock_timeout 400ms;",
-            // As the module's page has it.
+            // As on the module's page.
             Self::Slices => {
                 "proxy_cache_lock on; slice 1m; proxy_cache_key $uri$is_args$args$slice_range; \
                  proxy_set_header Range $slice_range; proxy_cache_valid 200 206 1h;"
@@ -61,9 +61,9 @@ impl Caching {
     }
 }
 
-/// Starts it before `origin`. At its second address it speaks HTTP/2 in cleartext, or TLS 1.3 with a certificate.
-/// Connections to there do not end after 1000 requests, which h2load counts as failed. Nothing where the
-/// packages do not have it.
+/// Starts nginx in front of `origin`. At its second address it speaks HTTP/2 in cleartext, or TLS 1.3 with a
+/// certificate. Connections to that address do not end after 1000 requests, because h2load would count that as a
+/// failure. `None` if the packages do not have it.
 pub async fn start(
     origin: SocketAddr,
     caching: Caching,
@@ -84,8 +84,7 @@ pub async fn start(
     launch(caching.template(), origin, &values).await
 }
 
-/// Starts it with so many series to be scraped at `/stats/prometheus`; nothing where the packages do not have
-/// it.
+/// Starts nginx with this many series to be scraped at `/stats/prometheus`; `None` if the packages do not have it.
 pub async fn start_with_metrics(origin: SocketAddr, series: u32) -> Option<Peer> {
     let packages = packages::root(packages::RELEASE);
     let values = [
@@ -95,13 +94,13 @@ pub async fn start_with_metrics(origin: SocketAddr, series: u32) -> Option<Peer>
     launch(WITH_METRICS, origin, &values).await
 }
 
-/// Starts it with these lines for its only location; nothing where the packages do not have it.
+/// Starts nginx with these lines for its only location; `None` if the packages do not have it.
 pub async fn start_ladder(origin: SocketAddr, location: &str) -> Option<Peer> {
     launch(LADDER, origin, &[("RUNG", location.to_owned())]).await
 }
 
-/// Starts it with compression and with the worker in each answer, whose workers have accept queues of their own or one
-/// for all; nothing where the packages do not have it.
+/// Starts nginx with compression and with the worker's name in each response. Its workers have separate accept
+/// queues, or one for all. `None` if the packages do not have it.
 pub async fn start_workers(origin: SocketAddr, own_queues: bool) -> Option<Peer> {
     let reuseport = if own_queues { "reuseport" } else { "" };
     let reuseport = ("REUSEPORT", reuseport.to_owned());
@@ -124,7 +123,7 @@ async fn launch(template: &str, origin: SocketAddr, more: &[(&str, String)]) -> 
         std::fs::write(folder.join("nginx.conf"), fill(template, &values)).unwrap();
         let mut command = Command::new(&program);
         command.arg("-p").arg(folder).args(["-c", "nginx.conf"]);
-        // Started by root its workers would be another user, who cannot enter the folder.
+        // If root started nginx, its workers would run as another user, who cannot enter the folder.
         if std::fs::metadata(folder).unwrap().uid() == 0 {
             command.args(["-g", "user root;"]);
         }
@@ -133,7 +132,7 @@ async fn launch(template: &str, origin: SocketAddr, more: &[(&str, String)]) -> 
     Some(Peer::start("nginx", command).await)
 }
 
-/// How many requests it works on or holds, this question not counted.
+/// Number of requests that nginx works on or holds, without this one.
 pub async fn requests_now(nginx: &Peer) -> usize {
     let status = client::get(nginx.address, "/nginx_status").await;
     let text = String::from_utf8_lossy(&status.body).into_owned();

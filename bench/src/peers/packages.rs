@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Debian's packages of the peers and of h2load, unpacked by `peers/unpack.sh` into the folder that `SLUICE_PEERS` names.
-//! Nothing of the system's is used.
+//! Debian's packages of the peers and of h2load, unpacked by `peers/unpack.sh` into the folder that `SLUICE_PEERS`
+//! names. Programs of the system are not used.
 
 use sluice_tests::machine::tool;
 use std::path::PathBuf;
 
-/// The release that has all of them but Traffic Server, see `peers/packages.txt`.
+/// The release that has all of them except Traffic Server, see `peers/packages.txt`.
 pub const RELEASE: &str = "trixie";
 
-/// What starts the program of this name with its own libraries; nothing where the packages do not have it.
+/// The script that starts the program of this name with its own libraries; `None` if the packages do not have it.
 pub fn program(name: &str) -> Option<PathBuf> {
     let script = folder().join("bin").join(name);
     script.is_file().then_some(script)
@@ -19,7 +19,7 @@ pub fn root(release: &str) -> PathBuf {
     folder().join(release)
 }
 
-/// Says in one line that a program is missing.
+/// Prints in one line that a program is missing.
 pub fn missing(name: &str) {
     eprintln!(
         "left out: {name}, which is not among the peers' packages (`make peers` unpacks them)"

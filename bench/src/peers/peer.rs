@@ -14,18 +14,18 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A running server with a folder of its own.
+/// A running server with a temporary folder.
 pub struct Peer {
     /// Where it listens.
     pub address: SocketAddr,
-    /// For another protocol, where it is told to listen there too.
+    /// Its address for another protocol, if it has one.
     pub second: SocketAddr,
     process: Process,
-    // Goes after the process.
+    // Declared after the process, so that it is removed later.
     folder: TempDir,
 }
 
-/// The template with its `${NAME}` replaced.
+/// Fills in the template: replaces each `${NAME}`.
 pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     values
         .iter()
@@ -34,7 +34,8 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
         })
 }
 
-/// Has a program that root starts be `nobody`, whose the folder then is: some refuse to be root's.
+/// Makes a program that root starts run as `nobody`, and gives that user the folder, because some programs refuse to
+/// run as root.
 pub fn unprivileged(command: &mut Command, folder: &Path) {
     const NOBODY: u32 = 65534;
     if std::fs::metadata(folder).unwrap().uid() != 0 {
@@ -47,7 +48,8 @@ pub fn unprivileged(command: &mut Command, folder: &Path) {
     command.uid(NOBODY).gid(NOBODY);
 }
 
-/// Why a program has not started. What root starts as `nobody` must be where everybody may go.
+/// The reason why a program has not started. A program that root starts as `nobody` must be in folders that all users
+/// may enter.
 fn explained(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -58,7 +60,8 @@ fn explained(error: &io::Error) -> String {
 }
 
 impl Peer {
-    /// Starts what `command` gives for a folder and two addresses, and waits until it answers at the first.
+    /// Starts the command that `command` returns for a folder and two addresses, and waits until it answers at the
+    /// first.
     ///
     /// # Panics
     /// When it does not come up.
@@ -87,7 +90,7 @@ impl Peer {
         panic!("five times a port was taken");
     }
 
-    /// Until it answers; false when it has ended before.
+    /// Waits until it answers; false if it has ended before.
     async fn came_up(&mut self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         while self.process.exited().is_none() {

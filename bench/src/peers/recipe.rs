@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a peer is started from files alone.
+//! How a peer is started from files only.
 
 use crate::peers::packages::{missing, program, root};
 use crate::peers::peer::{Peer, fill, unprivileged};
@@ -12,20 +12,20 @@ pub type File = (&'static str, &'static str);
 
 /// How a peer is started.
 pub struct Recipe {
-    /// Debian's release that it is of.
+    /// Debian's release of its package.
     pub release: &'static str,
     /// Its program, in the packages.
     pub program: &'static str,
-    /// What makes it say its version.
+    /// The option that prints its version.
     pub version: &'static str,
     /// The files of its configuration with their names.
     pub files: &'static [File],
-    /// Of its command line.
+    /// Arguments of its command line.
     pub arguments: &'static [&'static str],
 }
 
 impl Recipe {
-    /// Starts it before `origin`; nothing where the packages do not have it.
+    /// Starts the peer in front of `origin`; `None` if the packages do not have it.
     pub async fn start(&self, origin: SocketAddr) -> Option<Peer> {
         let Some(program) = program(self.program) else {
             missing(self.program);
@@ -56,7 +56,7 @@ impl Recipe {
         Some(Peer::start(self.program, command).await)
     }
 
-    /// What makes it say its version.
+    /// The command that prints its version.
     pub fn version(&self) -> Command {
         let mut command = Command::new(program(self.program).unwrap_or_default());
         command.arg(self.version);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic Server, as it coalesces by itself, see `peers/trafficserver`.
+//! Traffic Server, as it coalesces with few settings, see `peers/trafficserver`.
 
 use crate::peers::conforming;
 use crate::peers::recipe::Recipe;
 
-/// In files it differs from the one that the conformance suite asks.
+/// Its files differ from those for the conformance suite.
 pub const COALESCING: Recipe = Recipe {
     files: &[
         (

@@ -9,7 +9,7 @@ use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../../peers/varnish.vcl");
 
-/// Starts it before `origin`; nothing where the packages do not have it.
+/// Starts Varnish in front of `origin`; `None` if the packages do not have it.
 pub async fn start(origin: SocketAddr) -> Option<Peer> {
     let programs = program("varnishd").zip(program("varnishstat"));
     let Some((program, _)) = programs else {
@@ -24,7 +24,7 @@ pub async fn start(origin: SocketAddr) -> Option<Peer> {
         let vcl = folder.join("varnish.vcl");
         std::fs::write(&vcl, fill(TEMPLATE, &values)).unwrap();
         let mut command = Command::new(&program);
-        // Without a jail it stays our own user's process, so that it ends with the bench whatever happens.
+        // Without a jail the process runs as the current user, so that it ends with the bench in any case.
         command
             .args(["-F", "-j", "none", "-n"])
             .arg(folder.join("work"));
@@ -36,7 +36,7 @@ pub async fn start(origin: SocketAddr) -> Option<Peer> {
     Some(Peer::start("varnish", command).await)
 }
 
-/// How many requests have ever been put to sleep since another one fetches what they want.
+/// Number of requests that have been put to sleep so far because another request fetches their object.
 pub fn slept_ever(varnish: &Peer) -> usize {
     let output = Command::new(program("varnishstat").unwrap())
         .arg("-n")

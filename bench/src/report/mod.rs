@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where results go: to the terminal, into the ignored folder, and from there onto the pages.
+//! Reports of results: on the terminal, in the ignored folder, and from there on the pages.
 
 mod page;
 mod picture;
@@ -15,25 +15,25 @@ use sluice_tests::machine::tool::repository;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a story has found.
+/// The results of a story.
 #[derive(Default)]
 pub struct Report {
-    /// What was measured, in a line.
+    /// Title in one line.
     pub title: String,
-    /// How, and on what machine.
+    /// Method and machine.
     pub about: String,
-    /// The one with the results is the last.
+    /// The last table has the results.
     pub tables: Vec<Table>,
-    /// What follows from them, a sentence each.
+    /// Conclusions, a sentence each.
     pub findings: Conclusions,
-    /// Drawn, as SVG, each by the name of its file.
+    /// Pictures as SVG, each with the name of its file.
     pub pictures: Vec<(String, String)>,
-    /// Each measured time, by the name of its run.
+    /// All measured times, by the name of the run.
     pub distributions: Vec<(String, Distribution)>,
 }
 
 impl Report {
-    /// Prints it, and keeps it in `.sluice/bench` with its pictures and distributions beside it.
+    /// Prints the report, and writes it into `.sluice/bench` with its pictures and distributions beside it.
     ///
     /// # Panics
     /// When the folder cannot be written.
@@ -73,8 +73,8 @@ fn folder() -> PathBuf {
     repository().join(".sluice/bench")
 }
 
-/// Writes `report.html` and `report.md` from the newest results of each of these stories that are of one commit, and says
-/// where.
+/// Writes `report.html` and `report.md` from the newest results of each of these stories that belong to one commit,
+/// and prints their paths.
 ///
 /// # Panics
 /// When there are none, or a file cannot be written.
@@ -104,7 +104,7 @@ fn newest(folder: &Path, story: &str) -> Option<Value> {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json"))
     });
-    // The names end in the time.
+    // The names end with the time.
     let text = std::fs::read_to_string(of_story.max()?).ok()?;
     serde_json::from_str(&text).ok()
 }

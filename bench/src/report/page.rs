@@ -12,12 +12,12 @@ const SECTION: &str = include_str!("../../section.md.j2");
 /// Results of one commit.
 pub struct Page {
     results: Vec<Value>,
-    /// Those of other commits, which are named and not shown.
+    /// The results of other commits, which are named and not shown.
     left_out: Vec<Value>,
 }
 
 impl Page {
-    /// Of the commit of the newest of these results.
+    /// Makes a page of the newest of these results and the others of its commit.
     pub fn of(results: Vec<Value>) -> Self {
         let newest = results.iter().max_by_key(|result| result["ended"].as_u64());
         let commit = newest.map(|result| result["commit"].clone());
@@ -27,12 +27,12 @@ impl Page {
         Self { results, left_out }
     }
 
-    /// With the pictures.
+    /// The page with the pictures.
     pub fn html(&self) -> String {
         rendered("report.html", self.context())
     }
 
-    /// What each story has printed, below the command that made it.
+    /// The printed results of each story, below the command that made them.
     pub fn markdown(&self) -> String {
         let head = rendered("head.md", self.context());
         let sections: Vec<_> = self.results.iter().map(section).collect();
@@ -53,7 +53,7 @@ impl Page {
     }
 }
 
-/// What one story has found, without its pictures.
+/// Results of one story, without its pictures.
 pub fn section(result: &Value) -> String {
     rendered("section.md", context! { result })
 }
@@ -73,7 +73,7 @@ fn rendered(template: &str, context: minijinja::Value) -> String {
     template.render(context).expect("results")
 }
 
-/// A table in Markdown that is read as it is, too: numbers are to the right.
+/// A table in Markdown that is readable as text, too: numbers are aligned to the right.
 fn table(columns: Vec<String>, rows: Vec<Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table

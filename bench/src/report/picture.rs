@@ -9,9 +9,9 @@ use plotters::prelude::*;
 use std::ops::Range;
 
 const SIZE: (u32, u32) = (1000, 460);
-/// More lines than these are not told apart; the rest is in the table.
+/// Largest number of lines that a reader can distinguish; the others are only in the table.
 const MOST: usize = 6;
-/// From one name to the next, in pixels.
+/// Distance between two names, in pixels.
 const LINE_HEIGHT: i32 = 21;
 const TITLE: (&str, u32) = ("sans-serif", 24);
 const TEXT: (&str, u32) = ("sans-serif", 19);
@@ -20,7 +20,8 @@ const NAMES: u32 = 260;
 
 const SLUICE: RGBColor = RGBColor(0, 90, 200);
 const OTHER: RGBColor = RGBColor(110, 110, 110);
-/// Servers by how their names begin. Told apart by most eyes: Okabe and Ito's palette, and an olive of Tol's.
+/// Servers by the beginnings of their names. Most readers can distinguish the colours: Okabe and Ito's palette, and
+/// an olive of Tol's.
 const COLOURS: [(&str, RGBColor); 7] = [
     ("Sluice", SLUICE),
     ("nginx", RGBColor(213, 94, 0)),
@@ -36,38 +37,38 @@ fn colour(name: &str) -> RGBColor {
     found.map_or(OTHER, |(_, colour)| *colour)
 }
 
-/// How values lie on an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
     /// From 0 on.
     Linear,
-    /// From the least on, each ten times as long as the one before.
+    /// From the smallest value on, each tick ten times the one before.
     Log,
-    /// Parts of all requests, each nine as long as the one before.
+    /// Parts of all requests, with one nine more at each tick.
     Nines,
 }
 
-/// A line, whose name stands at its end.
+/// A line with its name at its end.
 pub struct Line {
-    /// Begins with the server's, which has a colour.
+    /// Name of the line. It begins with the server's name, which has a colour.
     pub name: String,
-    /// Its corners.
+    /// Points of the line.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What grows with what.
+/// A picture of lines.
 pub struct Picture {
-    /// What is shown.
+    /// Title of the picture.
     pub title: String,
-    /// What grows to the right.
+    /// Quantity on the horizontal axis.
     pub x: (&'static str, Axis),
-    /// What grows upwards, its unit.
+    /// Quantity on the vertical axis, with its unit.
     pub y: (&'static str, Axis),
-    /// The first six are drawn.
+    /// The lines; the first six are drawn.
     pub lines: Vec<Line>,
 }
 
-/// How long requests take: for each of these, which part of them takes no longer.
+/// Times of requests by percentile, for each of these distributions.
 pub fn by_percentile<'a>(
     title: impl Into<String>,
     distributions: impl IntoIterator<Item = (String, Vec<&'a Distribution>)>,
@@ -85,7 +86,7 @@ pub fn by_percentile<'a>(
     .draw()
 }
 
-/// Values of an axis, and those among them that are named.
+/// Values of an axis, and the values that have a label.
 #[derive(Clone)]
 struct Scale {
     axis: Axis,
@@ -158,13 +159,13 @@ impl ValueFormatter<f64> for Scale {
 }
 
 impl Picture {
-    /// Draws it.
+    /// Draws the picture.
     ///
     /// # Panics
     /// Not with finite points.
     pub fn draw(mut self) -> String {
         self.lines.truncate(MOST);
-        // What is drawn last is on top.
+        // Later lines are drawn above earlier ones.
         self.lines.sort_by_key(|line| colour(&line.name) == SLUICE);
         let points = || self.lines.iter().flat_map(|line| line.points.iter());
         let x = Scale::of(self.x.1, points().map(|point| point.0));
@@ -210,7 +211,7 @@ impl Picture {
         svg
     }
 
-    /// Sluice's is the thick one; of several lines of one server the later ones are paler.
+    /// Sluice's line is the thick one; of several lines of one server the later ones are paler.
     fn style(&self, number: usize) -> ShapeStyle {
         let own = colour(&self.lines[number].name);
         let before = self.lines[..number]
@@ -227,7 +228,7 @@ fn title(root: &DrawingArea<SVGBackend<'_>, Shift>, title: &str) {
     root.draw(&Text::new(title, (14, 14), style)).unwrap();
 }
 
-/// Puts a name at each end, below the one above it where they are too near to each other.
+/// Puts a name at each end, below the name above it if they would overlap.
 fn name(root: &DrawingArea<SVGBackend<'_>, Shift>, mut ends: Vec<((i32, i32), String, RGBColor)>) {
     ends.sort_by_key(|((_, y), ..)| *y);
     let right = ends.iter().map(|((x, _), ..)| *x).max().unwrap_or(0) + 10;

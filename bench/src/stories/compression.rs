@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a compressed hit costs Envoy in CPU time: compressed once, on its way into the cache, or by a filter of the
-//! listener for each request.
+//! CPU time of a compressed hit in Envoy: compressed once, on its way into the cache, or by a filter of the listener
+//! for each request.
 
 use crate::figures::format::whole;
 use crate::figures::{Conclusions, Rounds, Table};
@@ -22,13 +22,13 @@ use std::net::SocketAddr;
 use tokio::task::JoinSet;
 
 const PATH: &str = "/feed.json";
-/// Kept-alive connections, each of which asks for one response after the other.
+/// Kept-alive connections, each with one request at a time.
 const CONNECTIONS: usize = 8;
 const COMPRESSING: &str = "origin: {kind: http}\ncompression: {enabled: true}\n";
-/// `Accept-Encoding`, which is also the coding that comes.
+/// Values of `Accept-Encoding`, which are also the codings of the responses.
 const CODINGS: [&str; 4] = ["br", "zstd", "gzip", "identity"];
 
-/// One Envoy that is measured.
+/// An Envoy under test.
 struct Server {
     name: &'static str,
     address: SocketAddr,
@@ -39,7 +39,7 @@ struct Server {
 struct Row {
     server: &'static str,
     coding: &'static str,
-    /// Of a response's body.
+    /// Size of a response's body.
     bytes: usize,
     /// Microseconds of CPU time for each request.
     rounds: Rounds<f64>,
@@ -100,7 +100,7 @@ pub async fn run(quick: bool) -> Report {
     )
 }
 
-/// Puts compressors like those of the hop before the cache, where they see each response.
+/// Puts compressors like those of the hop in front of the cache, where they see each response.
 fn add_compressors(filters: &mut Vec<Value>) {
     const EXTENSIONS: &str = "type.googleapis.com/envoy.extensions";
     let at = filters.iter().position(|filter| filter["name"] == "cache");
@@ -142,7 +142,7 @@ fn ask(coding: &str) -> Vec<u8> {
     request("GET", PATH, &[("accept-encoding", coding)])
 }
 
-/// Whether it is a hit of that coding.
+/// Whether the response is a hit of that coding.
 fn is_right(response: &Response, coding: &str) -> bool {
     let found = response
         .headers
@@ -151,7 +151,7 @@ fn is_right(response: &Response, coding: &str) -> bool {
     response.status == 200 && found == coding && response.headers.get("age").is_some()
 }
 
-/// Until it is in the cache; how long its body is.
+/// Waits until the object is in the cache; returns the length of its body.
 async fn warm(server: &Server, coding: &str) -> usize {
     let mut bytes = 0;
     eventually(

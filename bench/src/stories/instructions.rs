@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The instructions of a worker for a hit, or with `MISSES=1` for a miss, of one change of the edge at a time, as
-//! valgrind's callgrind counts them on Envoy.
+//! Instructions of a worker for a hit, or with `MISSES=1` for a miss, for one change of the edge at a time, as
+//! valgrind's callgrind counts them in Envoy.
 //!
-//! One connection asks, one request after the other, and a run differs from the next by a thousandth, whatever else the
-//! machine does. The kernel's part is not in it. `PROFILES=FOLDER` keeps callgrind's files, for `callgrind_annotate`.
+//! One connection sends one request after the other. Runs differ by a thousandth, whatever else the machine does. The
+//! count excludes the kernel. `PROFILES=FOLDER` keeps callgrind's files, for `callgrind_annotate`.
 
 use crate::contenders::variants::{self, BYTES, Variant};
 use crate::figures::Table;
@@ -16,7 +16,7 @@ use sluice_tests::client::{Client, request};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Until V8 has compiled what is hot, for good.
+/// Number of requests after which V8 has compiled the hot code completely.
 const WARM: usize = 1_500;
 const COUNTED: u32 = 200;
 const QUICK: (usize, u32) = (150, 20);
@@ -28,7 +28,7 @@ const CALLGRIND: [&str; 5] = [
     // V8 writes code.
     "--smc-check=all-non-file",
 ];
-/// Else memory is copied by an instruction that counts once a byte.
+/// Without these settings memory is copied by an instruction that counts once for each byte.
 const COPIES: &str =
     "glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000";
 
@@ -55,7 +55,7 @@ pub async fn run(quick: bool) -> Option<Report> {
     Some(report(&counts, before))
 }
 
-/// The thousands of instructions of the worker's thread for an answer.
+/// Thousands of instructions of the worker's thread for a response.
 async fn count(variant: &Variant, origin: &Responder, (warm, counted): (usize, u32)) -> f64 {
     let valgrind = |folder: &Path| {
         let mut valgrind = Command::new("valgrind");
@@ -92,7 +92,7 @@ async fn count(variant: &Variant, origin: &Responder, (warm, counted): (usize, u
     totals.fold(0.0, f64::max) / f64::from(counted) / 1e3
 }
 
-/// Tells callgrind.
+/// Sends an order to callgrind.
 fn control(envoy: &Peer, order: &str) {
     let mut command = Command::new("callgrind_control");
     command.arg(order).arg(envoy.pid().to_string());
@@ -100,7 +100,7 @@ fn control(envoy: &Peer, order: &str) {
     assert!(status.unwrap().success(), "callgrind_control {order}");
 }
 
-/// What was dumped first, a file for each thread.
+/// The profiles that were written first, a file for each thread.
 fn profiles(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let named = |entry: &std::fs::DirEntry| {
@@ -112,7 +112,7 @@ fn profiles(folder: &Path) -> Vec<PathBuf> {
     entries.filter(named).map(|entry| entry.path()).collect()
 }
 
-/// Where `PROFILES` says, if it says so.
+/// Copies the profiles to `PROFILES`, if it is set.
 fn keep(profiles: &[PathBuf], name: &str) {
     let Some(folder) = std::env::var_os("PROFILES").filter(|folder| !folder.is_empty()) else {
         return;

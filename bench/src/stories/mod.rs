@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be measured, a file or a folder each.
+//! The stories: measurements, a file or a folder each.
 
 mod compression;
 mod disk;
@@ -20,40 +20,40 @@ mod workers;
 use indicatif::HumanDuration;
 use std::time::Duration;
 
-/// Something that can be measured.
+/// A story: a measurement.
 #[derive(Clone, Copy, Debug)]
 pub enum Story {
-    /// What a hit costs that is compressed.
+    /// CPU time of a compressed hit.
     Compression,
-    /// What Envoy's caches on a disk do with threads, with too little room and at a start.
+    /// Envoy's caches on a disk by number of threads, with too little room, and at a start.
     Disk,
-    /// What a hit costs by how much there is of everything.
+    /// CPU time of a hit by the number of objects, of keys in flight and of rules.
     Growth,
-    /// What an object costs that is there.
+    /// Cost of a stored object.
     Hits,
-    /// The instructions of a hit, of one change of the edge at a time.
+    /// Instructions of a hit, for one change of the edge at a time.
     Instructions,
-    /// What a scrape of the metrics does to hits.
+    /// Effect of a scrape of the metrics on hits.
     Scrape,
-    /// What fleets of caches hit, computed and simulated.
+    /// Hit ratios of fleets of caches, computed and simulated.
     Sizing,
-    /// What each step of caching makes of a slow origin.
+    /// Effect of each step of caching on a slow origin.
     Slow,
-    /// What many clients at one key get, and the origin.
+    /// Many clients of one key, and the requests to the origin.
     Stampede,
     /// How long hits take over TLS 1.3 at constant rates.
     Tls,
-    /// The CPU time of a hit, of one change of the edge at a time.
+    /// CPU time of a hit, for one change of the edge at a time.
     Variants,
-    /// How soon the followers of one fill go on.
+    /// How soon the followers of one fill continue.
     Wake,
     /// How long requests take at a constant rate from a cold cache.
     Wall,
-    /// Which worker works, by how workers come to connections.
+    /// Spread of work over the workers, by the ways in which they get connections.
     Workers,
 }
 
-/// Each with its name, and the seconds that it takes on two cores: quick, and in full.
+/// The stories with their names, and their length in seconds on two cores: quick, and in full.
 const STORIES: [(&str, Story, [u64; 2]); 14] = [
     ("wall", Story::Wall, [30, 1_260]),
     ("stampede", Story::Stampede, [34, 505]),
@@ -83,7 +83,7 @@ pub fn find(wanted: &str) -> Option<Story> {
     found.map(|(_, story, _)| *story)
 }
 
-/// How long these stories take, each and in all; names that are none are left out.
+/// Length of these stories, each and in all; unknown names are left out.
 pub fn plan(wanted: &[String], quick: bool) -> String {
     let known = STORIES
         .iter()
@@ -99,7 +99,7 @@ pub fn plan(wanted: &[String], quick: bool) -> String {
 }
 
 impl Story {
-    /// Measures it and keeps what was found; `quick`, by a plan that shows that it works.
+    /// Runs the story and writes its report. `quick` selects a short plan which shows that it works.
     pub async fn run(self, quick: bool) {
         let report = match self {
             Self::Compression => Some(compression::run(quick).await),

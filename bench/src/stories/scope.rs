@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much of a story is measured, where the environment says so.
+//! The scale of a story, from the environment.
 
-/// The number of rounds: what `ROUNDS` says, else `default`. Ends the program where it is no number above 0.
+/// The number of rounds: `ROUNDS`, else `default`. Ends the program if `ROUNDS` is not a number above 0.
 pub fn rounds(default: u32) -> u32 {
     or_exit(parse_rounds(&variable("ROUNDS"), default))
 }
 
-/// Those of `known`, requests a second, that `RATES` names, or all of them. Ends the program where there is no such rate.
+/// The rates of `known`, in requests a second, that `RATES` names, or all of them. Ends the program if a rate is
+/// unknown.
 pub fn rates(known: &[u32]) -> Vec<u32> {
     or_exit(parse_rates(&variable("RATES"), known))
 }

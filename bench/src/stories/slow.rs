@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Staying alive on a slow origin: what each step of caching makes of an application that renders eight pages a second.
+//! Staying alive on a slow origin: the effect of each step of caching on an application that renders eight pages a
+//! second.
 
 use crate::contenders::{Contender, Kind, WORKERS};
 use crate::figures::format::{count, ms, whole};
@@ -17,10 +18,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
 
-/// Clients on kept-alive connections, each of which asks again when it has its answer.
+/// Clients on kept-alive connections, each with one request at a time.
 const CLIENTS: usize = 16;
 
-/// What a step says to the server.
+/// Configuration of a step.
 #[derive(Clone, Copy, Debug)]
 enum Settings {
     /// Lines of a location.
@@ -29,11 +30,11 @@ enum Settings {
     Sluice(&'static str),
 }
 
-/// A step of the ladder of one server; each has what those before it have.
+/// A step of one server's ladder; each includes the steps before it.
 #[derive(Clone, Copy, Debug)]
 struct Rung {
     name: &'static str,
-    /// What is asked for: from the step with validators on, the page that has one.
+    /// Path of the requests: from the step with validators on, the page that has one.
     path: &'static str,
     settings: Settings,
 }
@@ -41,7 +42,7 @@ struct Rung {
 const NO_CACHE: &str = "no cache";
 const STORED: &str = "stored for 1 s";
 const STALE: &str = "+ stale while revalidating";
-/// The steps that are drawn, and those of a quick run.
+/// The steps in the pictures, and the steps of a quick run.
 const DRAWN: [&str; 3] = [NO_CACHE, STORED, STALE];
 
 macro_rules! rung {
@@ -77,7 +78,7 @@ const RUNGS: [Rung; 11] = [
         Nginx,
         "nginx-compressed-once.conf"
     ),
-    // Sluice revalidates what has a validator without being told to.
+    // Sluice revalidates responses with a validator without a setting.
     rung!(
         "+ revalidated",
         VALIDATED,
@@ -94,13 +95,13 @@ const RUNGS: [Rung; 11] = [
     rung!(STALE, VALIDATED, Nginx, "nginx-stale-while-revalidate.conf"),
 ];
 
-/// What one round has shown of one step.
+/// Results of one round of one step.
 struct Run {
     per_second: f64,
     times: Distribution,
-    /// Of an answer, compressed or not.
+    /// Size of a response, compressed or not.
     bytes: usize,
-    /// Pages that the application has rendered, and how often it has said that nothing has changed.
+    /// Number of pages that the application rendered, and of its responses with status 304.
     origin: (usize, usize),
     taken: Taken,
 }
@@ -112,7 +113,7 @@ struct Row {
 
 pub async fn run(quick: bool) -> Report {
     let (rounds, span) = if quick {
-        // What nginx stores for a second lasts up to two.
+        // A response that nginx stores for a second lasts up to two.
         (1, Duration::from_millis(2_200))
     } else {
         (3, Duration::from_secs(6))
@@ -162,7 +163,7 @@ async fn measure(
     span: Duration,
 ) -> (Run, f64) {
     let ask = request("GET", rung.path, &[("accept-encoding", "gzip")]);
-    // The first answer of all, and the connections, are not part of it.
+    // The first response and the connections are not counted.
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
         clients.push(Client::connect(server.address).await);
@@ -260,7 +261,7 @@ fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
         title: "Staying alive on a slow origin".to_owned(),
         about: format!(
             "a page of {} bytes that takes {} ms of CPU time, one at a time\n\
-             {CLIENTS} clients, each of which asks again when it has its answer (closed loop), for {} s, {rounds} rounds, in \
+             {CLIENTS} clients that ask again when they have a response (closed loop), for {} s, {rounds} rounds, in \
              turn, {WORKERS} workers; {}",
             feed::SIZE,
             RENDERING.as_millis(),
@@ -288,9 +289,9 @@ fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
 }
 
 const TIME_REASON: &str = "A hit of nginx takes less CPU time, and the application, the server and the clients share the cores.";
-const CPU_REASON: &str = "Envoy takes a stored body in pieces through its filters, of which one is in Wasm; nginx sends the stored file.";
+const CPU_REASON: &str = "Envoy takes a stored body in pieces through its filters, one of them in Wasm; nginx sends the stored file.";
 
-/// Each step of Sluice beside the same of nginx, and the whole ladder.
+/// Compares each step of Sluice with the same step of nginx, and the ends of the ladder.
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     let ours = || rows.iter().filter(|row| row.server() == "Sluice");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The CPU time of a hit, or with `MISSES=1` of a miss, of one change of the edge at a time.
+//! CPU time of a hit, or with `MISSES=1` of a miss, for one change of the edge at a time.
 //!
-//! All variants run at the same time and take turns for a second each; the ratios are to the first one, round by round.
-//! That holds on a machine that is not idle, where the microseconds by themselves do not.
+//! All variants run at the same time and take turns for a second each. The ratios are to the first one, round by
+//! round. They hold on a machine that is not idle, unlike the microseconds.
 
 use crate::contenders::WORKERS;
 use crate::contenders::variants::{self, BYTES};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 const CONNECTIONS: u32 = 8;
-/// Requests of a turn on each connection, each for an object that nobody has asked for.
+/// Requests of a turn on each connection, each for an object that was not requested before.
 const MISSES: u32 = 60;
 
 /// A running variant.
@@ -26,7 +26,7 @@ struct Running {
     name: String,
     peer: Peer,
     missed: u32,
-    /// Microseconds of CPU time for each answer.
+    /// CPU time for each response, in microseconds.
     costs: Rounds<f64>,
 }
 
@@ -63,7 +63,7 @@ pub async fn run(quick: bool) -> Option<Report> {
 }
 
 impl Running {
-    /// Asks; the microseconds of CPU time of an answer.
+    /// Sends requests, and returns the CPU time of a response, in microseconds.
     async fn measure(&mut self) -> f64 {
         let taken = || usage::cpu_time(&[self.peer.pid()]);
         let before = taken();
@@ -87,7 +87,7 @@ impl Running {
     }
 }
 
-/// Asks on each connection for these objects, which no other connection asks for; how many answers there were.
+/// Requests these objects on each connection, which no other connection requests; returns the number of responses.
 async fn miss(ask: Ask<'static>, numbers: std::ops::Range<u32>) -> u64 {
     let mut asking = JoinSet::new();
     for connection in 0..CONNECTIONS {

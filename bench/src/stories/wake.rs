@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How soon the followers of one fill have their first byte, once the origin has let go of its answer.
+//! Time until the followers of one fill have their first byte, after the origin has released its response.
 
 use crate::contenders::{Before, Contender, Kind, start_all};
 use crate::figures::format::{count, ms, whole};
@@ -23,9 +23,9 @@ const WARM: &str = "/warm";
 /// Followers arrive evenly over nginx's interval: all at once they would share one phase of its timer, and its
 /// figure would be luck.
 const ARRIVAL: Duration = Duration::from_millis(500);
-/// From the last one known to wait to the release, so that nothing else is under way then.
+/// Time from the last follower known to wait to the release, so that no other work is under way then.
 const SETTLE: Duration = Duration::from_millis(50);
-/// What Sluice promises on an idle machine, in milliseconds.
+/// Limits that Sluice promises on an idle machine, in milliseconds.
 const MEDIAN_LIMIT: f64 = 5.0;
 const MAX_LIMIT: f64 = 20.0;
 
@@ -129,7 +129,7 @@ async fn get(address: SocketAddr, target: String) {
 /// Requests under way, with the connections that they are on.
 struct Asked(JoinSet<(Client, Response)>);
 
-/// Each client asks, evenly spread over `span`.
+/// Sends a request from each client, evenly spread over `span`.
 fn ask(clients: Vec<Client>, target: &str, span: Duration) -> Asked {
     let bytes = request("GET", target, &[]);
     let pause = span / u32::try_from(clients.len()).unwrap();
@@ -189,7 +189,7 @@ impl Row {
         cells
     }
 
-    /// Whether Sluice's promise was kept, round by round.
+    /// Whether Sluice kept the promise, round by round.
     fn promise(&self) -> String {
         let kept = |figure: fn(&Run) -> f64, limit: f64| {
             self.runs.iter().filter(|run| figure(run) <= limit).count()
@@ -219,7 +219,7 @@ fn report(rows: &[Row], rounds: usize, before: f64) -> Report {
     });
     let picture = |crowd: usize| {
         let of_crowd = rows.iter().filter(|row| row.crowd == crowd);
-        let title = format!("From the origin's answer to that of a follower, one of {crowd}");
+        let title = format!("From the origin's response to that of a follower, one of {crowd}");
         let bar = |row: &Row| (row.kind.to_string(), row.wake().percentile(50.0));
         (crowd.to_string(), bars(title, "ms", of_crowd.map(bar)))
     };

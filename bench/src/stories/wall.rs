@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The 500 ms wall: random access to objects of a bucket from a cold cache, at constant arrival rates. Now and then two
-//! clients ask for one cold object at the same time, and who polls for the other's response waits half a second.
+//! The 500 ms wall: random access to objects of a bucket from a cold cache, at constant arrival rates. Sometimes two
+//! clients ask for one cold object at the same time. If the server polls for the first one's response, the second one
+//! waits half a second.
 
 use crate::contenders::{Before, Contender, Kind, WORKERS};
 use crate::figures::format::{count, ms, remark, whole};
@@ -17,18 +18,18 @@ use sluice_tests::bucket::{Bucket, minio};
 use std::time::Duration;
 
 const SIZE: usize = 10_000;
-/// How long a request is on its way to the bucket: S3 takes 100 to 200 ms for a small object, as its documentation says.
-/// A bucket on the same machine answers in one, and hardly ever do two clients ask for an object within that.
+/// Delay of a request to the bucket: S3 takes 100 to 200 ms for a small object, according to its documentation. A
+/// bucket on the same machine answers in one, and two clients hardly ever ask for an object within that.
 const DISTANCE: Duration = Duration::from_millis(100);
 const NGINX: Kind = Kind::Nginx(Caching::Lock);
 const GATEWAY: Kind = Kind::Nginx(Caching::Gateway);
 /// Requests a second.
 const RATES: [u32; 4] = [100, ALL_AT, 1_000, 2_000];
-/// The rate at which all are measured.
+/// The rate at which all contenders are measured.
 const ALL_AT: u32 = 500;
-/// Whose times are drawn.
+/// The contenders in the pictures of times.
 const DRAWN: [Kind; 4] = [Kind::Origin, NGINX, Kind::Varnish, Kind::Sluice];
-/// Who is measured at one rate only; the first three are not part of a quick run.
+/// The contenders that are measured at one rate only; the first three are not part of a quick run.
 const OTHERS: [Kind; 8] = [
     Kind::Nginx(Caching::NoLock),
     Kind::Nginx(Caching::LockTimeout),
@@ -40,17 +41,17 @@ const OTHERS: [Kind; 8] = [
     Kind::Bare,
 ];
 
-const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
-     each, and a miss passes a second listener and is signed.";
+const CPU_REASON: &str = "Envoy alone takes more for a request than they do (row `bare Envoy`). \
+     Sluice adds a Wasm filter to each request, and a second listener and a signature to a miss.";
 const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
      with the filter in it.";
 
-/// How much is measured.
+/// Scale of the measurement.
 struct Scale {
     objects: u32,
     seconds: u32,
     rounds: u32,
-    /// Who is measured at each rate.
+    /// The contenders at each rate.
     rates: Vec<(u32, Vec<Kind>)>,
 }
 
@@ -86,9 +87,9 @@ impl Scale {
 /// One run of one contender.
 struct Run {
     outcome: Outcome,
-    /// Requests that the bucket got, and the most for one object.
+    /// Number of requests that the bucket received, and the most for one object.
     fetches: (usize, usize),
-    /// What the server took; nothing where it died, and of the bucket itself.
+    /// CPU time and memory of the server; `None` if it died, and for the bucket itself.
     taken: Option<Taken>,
     died: bool,
 }
@@ -117,7 +118,7 @@ pub async fn run(quick: bool) -> Report {
         for round in 1..=scale.rounds {
             for row in &mut of_rate {
                 progress.step(format_args!("{}, {rate} a second, round {round}", row.kind));
-                // Each starts anew: cold, and with its own peak of memory.
+                // Each contender is started again: with a cold cache, and with its own peak of memory.
                 let proxy = Proxy::distant(bucket.server().address(), DISTANCE);
                 if let Some(server) = row.kind.start(Before::Bucket(&bucket, &proxy)).await {
                     let load = Load {
@@ -136,7 +137,7 @@ pub async fn run(quick: bool) -> Report {
     report(&scale, &rows, before)
 }
 
-/// A bucket that everyone may read.
+/// Fills a public bucket.
 async fn fill(objects: u32) -> Bucket {
     let bucket = minio::shared().await.bucket().await;
     bucket.publish().await;
@@ -150,7 +151,7 @@ async fn fill(objects: u32) -> Bucket {
 }
 
 async fn measure(server: &Contender, bucket: &Bucket, proxy: &Proxy, load: Load) -> (Run, f64) {
-    // Sluice stands for the bucket, the others for the host that has it.
+    // Sluice serves the bucket; the others forward to the host that has it.
     let below = if server.kind.is_sluice() {
         String::new()
     } else {
@@ -168,7 +169,7 @@ async fn measure(server: &Contender, bucket: &Bucket, proxy: &Proxy, load: Load)
     (run, bystander.foreign())
 }
 
-/// The requests that the bucket has had, and the most for one object.
+/// Number of requests that the bucket received, and the most for one object.
 fn fetches(proxy: &Proxy) -> (usize, usize) {
     let requests = proxy.requests().all().into_iter();
     let targets = requests.map(|request| request.target);
@@ -261,7 +262,7 @@ fn report(scale: &Scale, rows: &[Row], before: f64) -> Report {
     }
 }
 
-/// For each rate the times, and what is taken at the rate at which all are measured.
+/// Times for each rate, and CPU time and memory at the rate at which all are measured.
 fn pictures(scale: &Scale, rows: &[Row]) -> Vec<(String, String)> {
     let mut pictures = Vec::new();
     for (rate, _) in &scale.rates {
@@ -318,7 +319,7 @@ fn name_of_line(row: &Row) -> String {
     }
 }
 
-/// What is said of ours and each peer, and what cannot be.
+/// Compares Sluice with each peer.
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     for ours in rows.iter().filter(|row| row.kind.is_sluice()) {
@@ -347,7 +348,8 @@ fn findings(rows: &[Row]) -> Conclusions {
     findings
 }
 
-/// What ours takes of the machine as it comes, beside the peers at the rate at which all are.
+/// Compares the CPU time and memory of Sluice with default settings with those of the peers, at the rate at which all
+/// are measured.
 fn usage_findings(findings: &mut Conclusions, rows: &[Row]) {
     let Some(all) = rows.iter().find(|row| row.kind == Kind::Haproxy) else {
         return;

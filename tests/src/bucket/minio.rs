@@ -17,14 +17,14 @@ pub fn binary() -> PathBuf {
     built("MinIO", "SLUICE_MINIO", ".sluice/bin/minio", "test")
 }
 
-/// The MinIO that all tests of this process share; each has buckets of its own in it.
+/// The MinIO that all tests of this process share; each test creates its own buckets in it.
 pub async fn shared() -> &'static S3Server {
     static SHARED: OnceCell<S3Server> = OnceCell::const_new();
     SHARED.get_or_init(async || start(&[]).await).await
 }
 
-/// One that tells an edge, whose listener for purges and token these are, what changes in the buckets that
-/// [`Bucket::notify`](super::Bucket::notify). It ends with the process.
+/// A MinIO that sends the events of buckets with [`Bucket::notify`](super::Bucket::notify) to the edge with this
+/// listener for purges and this token. It ends with the process.
 pub async fn notifying(purges: SocketAddr, token: &str) -> &'static S3Server {
     let endpoint = format!("http://{purges}/s3");
     let webhook = [
@@ -35,12 +35,12 @@ pub async fn notifying(purges: SocketAddr, token: &str) -> &'static S3Server {
     own(&webhook).await
 }
 
-/// One with further settings, for one test. It ends with the process.
+/// A MinIO with further settings, for one test. It ends with the process.
 pub async fn own(settings: &[(&str, &str)]) -> &'static S3Server {
     Box::leak(Box::new(start(settings).await))
 }
 
-/// Starts one with further settings.
+/// Starts a MinIO with further settings.
 ///
 /// # Panics
 /// When it does not come up.

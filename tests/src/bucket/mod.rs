@@ -34,7 +34,7 @@ impl Bucket {
         minio::shared().await.bucket().await
     }
 
-    /// Has MinIO tell the edge of everything that changes in it, see [`minio::notifying`].
+    /// Makes MinIO send events of all changes in the bucket to the edge, see [`minio::notifying`].
     ///
     /// # Panics
     /// When the server refuses.
@@ -48,7 +48,7 @@ impl Bucket {
              <Event>s3:ObjectCreated:*</Event><Event>s3:ObjectRemoved:*</Event>\
              <Queue>arn:minio:sqs::EDGE:webhook</Queue>\
              </QueueConfiguration></NotificationConfiguration>";
-        // MinIO is healthy before it knows whom it can notify.
+        // MinIO reports that it is healthy before it has loaded its targets for events.
         eventually("MinIO takes the edge as a target", async || {
             let body = configuration.as_bytes();
             let response = self.server.call("PUT", url.as_str(), &[], body).await;
@@ -88,37 +88,37 @@ impl Bucket {
         assert!(matches!(response.status, 200 | 204), "{response}");
     }
 
-    /// Its name.
+    /// Name of the bucket.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The server that it is in.
+    /// The server of the bucket.
     #[must_use]
     pub const fn server(&self) -> &'static S3Server {
         self.server
     }
 
-    /// The endpoint that counts: `http://HOST:PORT` of the proxy.
+    /// The endpoint of the proxy that counts requests: `http://HOST:PORT`.
     #[must_use]
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.proxy.address())
     }
 
-    /// The proxy, to hold requests.
+    /// The proxy, with which a test holds requests.
     #[must_use]
     pub const fn proxy(&self) -> &Proxy {
         &self.proxy
     }
 
-    /// The requests that came through the proxy.
+    /// The requests that passed the proxy.
     #[must_use]
     pub fn requests(&self) -> &Requests {
         self.proxy.requests()
     }
 
-    /// How many requests came for the object `key`, as S3 encodes it.
+    /// Number of requests for the object `key`, as S3 encodes it.
     #[must_use]
     pub fn count(&self, key: &str) -> usize {
         self.requests().count(&self.target(key))
@@ -138,7 +138,7 @@ impl Bucket {
         let signer = self.server.signer(&self.name);
         let credentials = self.server.credentials();
         let mut action = signer.put_object(Some(&credentials), key);
-        // S3 takes its own headers only where they are signed.
+        // S3 accepts its own headers only if they are signed.
         for (name, value) in headers
             .iter()
             .filter(|(name, _)| name.starts_with("x-amz-"))
@@ -203,7 +203,7 @@ impl Bucket {
             .await;
     }
 
-    /// Asks the server itself for an object, with the owner's signature.
+    /// Sends a GET for an object to the server itself, with the owner's signature.
     pub async fn get(&self, key: &str) -> Response {
         let signer = self.server.signer(&self.name);
         let credentials = self.server.credentials();
@@ -227,7 +227,7 @@ impl Bucket {
         assert_eq!(response.status, 204, "{key}: {response}");
     }
 
-    /// Waits until `count` requests have come for the object.
+    /// Waits until `count` requests for the object have arrived.
     pub async fn wait_for_requests(&self, key: &str, count: usize) {
         eventually(&format!("{count} requests for {key}"), async || {
             self.count(key) >= count

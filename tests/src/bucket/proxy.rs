@@ -27,19 +27,20 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy before `target`.
+    /// Starts a proxy in front of `target`.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn start(target: SocketAddr) -> Self {
         Self::distant(target, Duration::ZERO)
     }
 
-    /// A proxy before `target` on which each request is so long on its way; those of a connection one after the other.
+    /// Starts a proxy in front of `target` that delays each request by `delay`. Requests of one connection are
+    /// delayed one after the other.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn distant(target: SocketAddr, delay: Duration) -> Self {
         let shared = Arc::new(Shared::default());
@@ -57,7 +58,7 @@ impl Proxy {
         self.server.address()
     }
 
-    /// What came through.
+    /// The requests that passed the proxy.
     #[must_use]
     pub fn requests(&self) -> &Requests {
         &self.shared.requests
@@ -98,7 +99,7 @@ async fn relay(
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
-            // Fields go on as they were spelled.
+            // Fields are forwarded in their original spelling.
             let mut text = format!("{}\r\n", head.start);
             for (name, value) in &head.headers.0 {
                 text.push_str(&format!("{name}: {value}\r\n"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Credentials that open one bucket, or a part of what there is in it.
+//! Credentials that grant access to one bucket, or to a part of its objects.
 
 use super::{Bucket, REGION};
 use crate::client::{Client, request};
@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 use ring::hmac::{self, HMAC_SHA256};
 use serde_json::{Value, json};
 
-/// What a client needs to sign requests.
+/// The credentials with which a client signs requests.
 #[derive(Clone, Debug)]
 pub struct Role {
     /// The ID of the access key.
@@ -83,7 +83,7 @@ fn get_objects(bucket: &Bucket) -> Value {
     json!({"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": [objects]})
 }
 
-/// The signature of a form that is posted to STS (AWS Signature Version 4).
+/// Signature of a form that is posted to STS (AWS Signature Version 4).
 fn authorization(access_key: &str, secret_key: &str, host: &str, date: &str, body: &str) -> String {
     let signed = "host;x-amz-date";
     let asked = format!(

@@ -21,9 +21,10 @@ const FOLDER: &str = "sluice-s3-";
 pub(super) struct Launch<'a> {
     /// The server's name in messages.
     pub name: &'a str,
-    /// The path that answers 200 when it is up.
+    /// The path that answers with status 200 when the server is up.
     pub health: &'a str,
-    /// The command, without an environment but `HOME`: for the server's folder, its address and its owner's keys.
+    /// Makes the command, from the server's folder, its address and its owner's keys. Its environment has only
+    /// `HOME`.
     pub command: &'a dyn Fn(&Path, SocketAddr, &Keys) -> Command,
 }
 
@@ -41,13 +42,13 @@ pub struct S3Server {
     pub access_key: String,
     /// The secret key of its owner.
     pub secret_key: String,
-    // Ends before its folder goes.
+    // Declared before the folder, so that the process ends first.
     process: Process,
     _folder: TempDir,
 }
 
 impl S3Server {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
     /// When it does not come up.
@@ -95,7 +96,7 @@ impl S3Server {
         self.address
     }
 
-    /// What it has logged.
+    /// Log of the server so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
@@ -130,7 +131,7 @@ impl S3Server {
         Client::connect(self.address).await.exchange(bytes).await
     }
 
-    /// A new private bucket with a proxy before it.
+    /// Creates a private bucket with a proxy in front of it.
     ///
     /// # Panics
     /// When the server refuses.
@@ -142,7 +143,7 @@ impl S3Server {
         let url = signer
             .create_bucket(&credentials)
             .sign(Duration::from_secs(600));
-        // MinIO says that it lives before it takes requests.
+        // MinIO reports that it is alive before it accepts requests.
         eventually(&format!("bucket {name}"), async || {
             self.call("PUT", url.as_str(), &[], b"").await.status == 200
         })
@@ -155,7 +156,7 @@ impl S3Server {
     }
 }
 
-/// Removes what test processes that are gone have left: a shared server is never dropped.
+/// Removes the leftovers of test processes that have ended, because a shared server is never dropped.
 fn sweep() {
     for entry in std::fs::read_dir(std::env::temp_dir())
         .into_iter()

@@ -10,12 +10,12 @@ use super::{Bucket, REGION, minio, versitygw};
 pub enum Software {
     /// MinIO.
     Minio,
-    /// VersityGW before a folder.
+    /// VersityGW in front of a folder.
     VersityGw,
 }
 
 impl Software {
-    /// A new private bucket in a server that all tests share.
+    /// Creates a private bucket in a server that all tests share.
     pub async fn bucket(self) -> Bucket {
         let server = match self {
             Self::Minio => minio::shared().await,
@@ -24,7 +24,7 @@ impl Software {
         server.bucket().await
     }
 
-    /// A server that reads a bucket's name in the host, before this domain.
+    /// A server that reads a bucket's name from the host, as a label of this domain.
     pub async fn by_host(self, domain: &str) -> &'static S3Server {
         match self {
             Self::Minio => minio::own(&[("MINIO_DOMAIN", domain)]).await,
@@ -32,7 +32,7 @@ impl Software {
         }
     }
 
-    /// A server that takes signatures for [`REGION`] only.
+    /// A server that accepts signatures for [`REGION`] only.
     pub async fn of_one_region(self) -> &'static S3Server {
         match self {
             Self::Minio => minio::own(&[("MINIO_SITE_REGION", REGION)]).await,

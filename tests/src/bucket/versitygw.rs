@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! VersityGW: S3 over a folder, and another reading of the protocol than MinIO's.
+//! VersityGW: S3 over a folder. It reads the protocol differently than MinIO.
 
 use super::Bucket;
 use super::role::Role;
@@ -23,18 +23,18 @@ pub fn binary() -> PathBuf {
     )
 }
 
-/// The VersityGW that all tests of this process share; each has buckets of its own in it.
+/// The VersityGW that all tests of this process share; each test creates its own buckets in it.
 pub async fn shared() -> &'static S3Server {
     static SHARED: OnceCell<S3Server> = OnceCell::const_new();
     SHARED.get_or_init(async || start(&[]).await).await
 }
 
-/// One with further settings, for one test. It ends with the process.
+/// A VersityGW with further settings, for one test. It ends with the process.
 pub async fn own(settings: &[(&str, &str)]) -> &'static S3Server {
     Box::leak(Box::new(start(settings).await))
 }
 
-/// Starts one with further settings.
+/// Starts a VersityGW with further settings.
 ///
 /// # Panics
 /// When it does not come up.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What follows from chance: numbers of a seed, and how popular objects are.
+//! Randomness: numbers that follow from a seed, and the popularity of objects.
 
 pub mod popularity;
 pub mod rng;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How often objects are asked for, and what a bounded cache then hits.
+//! How often objects are requested, and the hit ratio of a bounded cache for such requests.
 
 use crate::chance::rng::Rng;
 
@@ -8,21 +8,22 @@ use crate::chance::rng::Rng;
 /// Distributions", 1999).
 #[derive(Clone, Debug)]
 pub struct Zipf {
-    /// What this rank and all before it get together.
+    /// The share of this rank and of all ranks before it together.
     cumulative: Vec<f64>,
 }
 
-/// What a full cache gives up.
+/// Which object a full cache evicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// What came first: Envoy's stores on file systems that keep no time of each access (`relatime`, `noatime`).
+    /// The oldest one: Envoy's stores on file systems that keep no time of each access (`relatime`, `noatime`).
     FirstIn,
-    /// What nobody has asked for the longest: the same stores on `strictatime`.
+    /// The least recently used one: the same stores on `strictatime`.
     LeastRecentlyUsed,
 }
 
 impl Eviction {
-    /// The probability that an object is there which is asked for `x` times, on average, while another one stays.
+    /// The probability that an object is in the cache that is requested `x` times, on average, while another one
+    /// stays.
     fn occupancy(self, x: f64) -> f64 {
         match self {
             Self::FirstIn => x / (1.0 + x),
@@ -32,7 +33,7 @@ impl Eviction {
 }
 
 impl Zipf {
-    /// The law for a number of objects, at least one.
+    /// Creates the law for a number of objects, at least one.
     #[must_use]
     pub fn new(objects: usize, exponent: f64) -> Self {
         let mut total = 0.0;
@@ -48,13 +49,13 @@ impl Zipf {
         Self { cumulative }
     }
 
-    /// How many objects there are.
+    /// Number of objects.
     #[must_use]
     pub const fn objects(&self) -> usize {
         self.cumulative.len()
     }
 
-    /// The share of the requests that the object of this rank gets, counted from 0.
+    /// Share of the requests for the object of this rank, counted from 0.
     #[must_use]
     pub fn share(&self, rank: usize) -> f64 {
         let before = rank
@@ -63,20 +64,20 @@ impl Zipf {
         self.cumulative[rank] - before
     }
 
-    /// The rank of the object that the next request is for, counted from 0.
+    /// Rank of the object of the next request, counted from 0.
     pub fn draw(&self, rng: &mut Rng) -> usize {
         let point = rng.next() as f64 / u64::MAX as f64;
         let rank = self.cumulative.partition_point(|&share| share < point);
         rank.min(self.objects() - 1)
     }
 
-    /// The share of requests that a cache answers which has room for so many objects, all of one size, and never
-    /// finds one expired.
+    /// Share of requests that a cache answers. The cache has room for `room` objects, all of one size, and its
+    /// objects never expire.
     ///
-    /// One number says how long objects stay: with it, the objects that are expected to be there fill the room exactly. For
-    /// the least recently used this is Che's approximation (Che, Tung, Wang: "Hierarchical Web Caching Systems", 2002); for
-    /// first in, first out the same with another occupancy (Fagin, Price 1978; Martina, Garetto, Leonardi: "A unified
-    /// approach to the performance analysis of caching systems", 2014).
+    /// One number says how long objects stay: the number for which the objects that are expected in the cache fill
+    /// the room exactly. For the least recently used this is Che's approximation (Che, Tung, Wang: "Hierarchical Web
+    /// Caching Systems", 2002); for first in, first out the same with another occupancy (Fagin, Price 1978; Martina,
+    /// Garetto, Leonardi: "A unified approach to the performance analysis of caching systems", 2014).
     #[must_use]
     pub fn hit_ratio(&self, room: usize, eviction: Eviction) -> f64 {
         if room >= self.objects() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A small seeded generator (splitmix64), so that a failing storm can be run again as it was.
+//! A small seeded generator (splitmix64), so that a failing storm can be repeated exactly.
 
-/// Numbers that depend on nothing but the seed.
+/// Generator whose numbers depend only on the seed.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 

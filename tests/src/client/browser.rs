@@ -11,7 +11,7 @@ use tempfile::TempDir;
 pub struct Browser(OsString);
 
 impl Browser {
-    /// The one there is; where there is none, says that the test is left out.
+    /// Finds the browser. If there is none, prints that the test is left out.
     #[must_use]
     pub fn find() -> Option<Self> {
         let named = std::env::var_os("SLUICE_CHROMIUM").map(Self);
@@ -21,14 +21,14 @@ impl Browser {
         named
     }
 
-    /// The document that it has made of a page, once all of that is loaded and its scripts have run.
+    /// The document after the page has loaded and its scripts have run.
     ///
     /// # Panics
     /// When the browser fails.
     pub async fn document(&self, url: &str) -> String {
         let folder = TempDir::with_prefix("sluice-browser-").unwrap();
         let mut command = Command::new("sh");
-        // Only the page goes to the log.
+        // Only the document is logged.
         command
             .args(["-c", "exec \"$@\" 2>/dev/null", "sh"])
             .arg(&self.0);

@@ -13,7 +13,7 @@ pub struct Crowd(Vec<Client>);
 /// A crowd whose requests are under way.
 pub struct Flight(JoinSet<(Result<Response, Failure>, Client)>);
 
-/// What a crowd got.
+/// The results of a crowd.
 #[derive(Debug)]
 pub struct Outcomes(pub Vec<Result<Response, Failure>>);
 
@@ -31,14 +31,14 @@ impl Crowd {
         Self(clients)
     }
 
-    /// All ask for the same.
+    /// Sends a request for the same target on all connections.
     #[must_use]
     pub fn fire(self, target: &str) -> Flight {
         let bytes = request("GET", target, &[]);
         self.fire_each(move |_| bytes.clone())
     }
 
-    /// The n-th client sends the bytes that `make(n)` gives.
+    /// Sends, as the n-th client, the bytes that `make(n)` returns.
     #[must_use]
     pub fn fire_each(self, make: impl Fn(usize) -> Vec<u8>) -> Flight {
         let mut flight = JoinSet::new();
@@ -51,8 +51,8 @@ impl Crowd {
 }
 
 impl Flight {
-    /// Waits for all responses. As in browsers, no client closes its connection before all have theirs: a leader that has
-    /// its 304 or its range and closes the connection would end the fill.
+    /// Waits for all responses. No client closes its connection before all clients have their responses, as in
+    /// browsers. A leader that closes the connection after its 304 or its range would end the fill.
     ///
     /// # Panics
     /// When a client's task panicked.
@@ -62,7 +62,7 @@ impl Flight {
     }
 }
 
-/// Opens `count` connections, fires all at once, and gathers what comes.
+/// Opens `count` connections, sends all requests at once, and collects the results.
 pub async fn stampede(address: SocketAddr, count: usize, target: &str) -> Outcomes {
     Crowd::connect(address, count)
         .await
@@ -72,7 +72,7 @@ pub async fn stampede(address: SocketAddr, count: usize, target: &str) -> Outcom
 }
 
 impl Outcomes {
-    /// How many got which status, failures by their text.
+    /// Number of clients by status; failures by their text.
     #[must_use]
     pub fn tally(&self) -> BTreeMap<String, usize> {
         let mut tally = BTreeMap::new();
@@ -86,15 +86,15 @@ impl Outcomes {
         tally
     }
 
-    /// The responses there are.
+    /// The responses that were received.
     pub fn responses(&self) -> impl Iterator<Item = &Response> {
         self.0.iter().filter_map(|outcome| outcome.as_ref().ok())
     }
 
-    /// Asserts that everyone got this status, and gives the responses.
+    /// Asserts that every client received this status, and returns the responses.
     ///
     /// # Panics
-    /// When somebody got another one, or none.
+    /// When a client received another status, or no response.
     pub fn all(&self, status: u16) -> Vec<&Response> {
         let all: Vec<_> = self
             .responses()
@@ -109,10 +109,10 @@ impl Outcomes {
         all
     }
 
-    /// Asserts that everyone got the same whole 200 for `path` (as the origin saw it).
+    /// Asserts that every client received the same whole 200 for `path` (the path at the origin).
     ///
     /// # Panics
-    /// When somebody did not.
+    /// When a client did not.
     pub fn same_object(&self, path: &str) {
         let stamps: std::collections::BTreeSet<_> = self
             .all(200)
@@ -126,7 +126,7 @@ impl Outcomes {
         );
     }
 
-    /// How many responses say in `Cache-Status` that they are collapsed.
+    /// Number of responses whose `Cache-Status` says that they are collapsed.
     #[must_use]
     pub fn collapsed(&self) -> usize {
         self.responses()
@@ -137,7 +137,7 @@ impl Outcomes {
     /// The q-quantile (0 to 1) of the times to the first byte.
     ///
     /// # Panics
-    /// When nobody got a response.
+    /// When no client received a response.
     #[must_use]
     pub fn first_byte(&self, quantile: f64) -> Duration {
         let mut times: Vec<_> = self

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTP/2 frames as bytes, for clients that send what no library does (RFC 9113, RFC 7541).
+//! HTTP/2 frames as bytes, for clients that send frames which no library sends (RFC 9113, RFC 7541).
 
 use crate::PATIENCE;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub mod kind {
 pub const END_STREAM: u8 = 1;
 /// `END_HEADERS`
 pub const END_HEADERS: u8 = 4;
-/// A header that repeats the newest one of the dynamic table, in one byte.
+/// A field that repeats the newest one of the dynamic table, in one byte.
 pub const NEWEST: u8 = 0xbe;
 
 /// A connection on which frames are sent as given.
@@ -34,18 +34,18 @@ pub struct Frames {
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its type.
+    /// Type of the frame.
     pub kind: u8,
-    /// Its flags.
+    /// Flags of the frame.
     pub flags: u8,
-    /// Its stream.
+    /// Stream of the frame.
     pub stream: u32,
-    /// What is in it.
+    /// Payload of the frame.
     pub payload: Vec<u8>,
 }
 
 impl Frame {
-    /// A frame.
+    /// Makes a frame.
     #[must_use]
     pub fn new(kind: u8, flags: u8, stream: u32, payload: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Frame {
     }
 }
 
-/// A string without Huffman's code.
+/// A string without Huffman coding.
 fn string(text: &str) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::new(), text.len());
     if rest < 127 {
@@ -81,13 +81,13 @@ fn string(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A header that the table does not get.
+/// A field that is not added to the dynamic table.
 #[must_use]
 pub fn literal(name: &str, value: &str) -> Vec<u8> {
     [vec![0], string(name), string(value)].concat()
 }
 
-/// A header that is the newest of the dynamic table then.
+/// A field that becomes the newest one of the dynamic table.
 #[must_use]
 pub fn indexed(name: &str, value: &str) -> Vec<u8> {
     [vec![0x40], string(name), string(value)].concat()
@@ -109,7 +109,7 @@ impl Frames {
     /// Connects, with these settings.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn connect(address: SocketAddr, settings: &[u8]) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let mut frames = Self { stream, sent: 0 };
@@ -138,7 +138,7 @@ impl Frames {
     /// The next frame; `None` when the connection has ended.
     ///
     /// # Panics
-    /// When nothing comes for long.
+    /// When no frame arrives for long.
     pub async fn next(&mut self) -> Option<Frame> {
         let read = async {
             let mut head = [0; 9];
@@ -152,7 +152,7 @@ impl Frames {
         tokio::time::timeout(PATIENCE, read).await.expect("a frame")
     }
 
-    /// All frames until one fits, with that.
+    /// Reads frames until one fits, and returns all of them.
     pub async fn until(&mut self, fits: impl Fn(&Frame) -> bool) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {

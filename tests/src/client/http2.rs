@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An HTTP/2 client (prior knowledge) that can reset a stream where it likes.
+//! An HTTP/2 client (prior knowledge) that can reset a stream at any point.
 
 use crate::PATIENCE;
 use crate::http::message::{Headers, latin_1};
@@ -39,14 +39,14 @@ impl Http2 {
     /// Connects.
     ///
     /// # Errors
-    /// When nobody listens, or the server does not speak HTTP/2.
+    /// When no server listens, or the server does not speak HTTP/2.
     pub async fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Self::over(stream).await
     }
 
-    /// Speaks HTTP/2 over a stream.
+    /// Starts HTTP/2 on a stream.
     ///
     /// # Errors
     /// When the server does not.
@@ -69,7 +69,7 @@ impl Http2 {
     /// When the connection is gone.
     ///
     /// # Panics
-    /// When the request is none.
+    /// When the request is not valid.
     pub async fn start(
         &self,
         method: &str,
@@ -85,7 +85,7 @@ impl Http2 {
     /// When the connection is gone.
     ///
     /// # Panics
-    /// When the request is none.
+    /// When the request is not valid.
     pub async fn begin(
         &self,
         method: &str,
@@ -93,7 +93,7 @@ impl Http2 {
         headers: &[(&str, &str)],
         ends: bool,
     ) -> Result<Stream, h2::Error> {
-        // Absolute, a target has a scheme of its own.
+        // If the target is absolute, it has its own scheme.
         let uri = match target.starts_with('/') {
             true => format!("http://edge.test{target}"),
             false => target.to_owned(),
@@ -111,24 +111,24 @@ impl Http2 {
         })
     }
 
-    /// GET, read to its end.
+    /// Sends a GET, and reads the response to its end.
     ///
     /// # Errors
     /// When the stream or the connection is reset.
     ///
     /// # Panics
-    /// When nothing comes.
+    /// When no response arrives.
     pub async fn get(&self, target: &str) -> Result<(u16, Headers, Vec<u8>), h2::Error> {
         self.send("GET", target, &[]).await
     }
 
-    /// Any request without a body, its response read to its end.
+    /// Sends a request without a body, and reads the response to its end.
     ///
     /// # Errors
     /// When the stream or the connection is reset.
     ///
     /// # Panics
-    /// When nothing comes.
+    /// When no response arrives.
     pub async fn send(
         &self,
         method: &str,
@@ -145,7 +145,7 @@ impl Http2 {
             .unwrap_or_else(|_| panic!("{target}: no response"))
     }
 
-    /// Drops the connection without a goodbye.
+    /// Drops the connection without a GOAWAY frame.
     pub fn abort(self) {
         self.driver.abort();
     }
@@ -178,7 +178,7 @@ impl Stream {
         Ok((status, headers))
     }
 
-    /// Reads at least `least` bytes of body, or to its end.
+    /// Reads at least `least` bytes of body, or the body to its end.
     ///
     /// # Errors
     /// When the stream is reset.
@@ -197,7 +197,7 @@ impl Stream {
         Ok(read)
     }
 
-    /// Sends a part of the request's body, which ends with it if `ends`.
+    /// Sends a part of the request's body; the body ends with it if `ends`.
     ///
     /// # Errors
     /// When the stream is reset.
@@ -220,7 +220,7 @@ impl Stream {
         self.send.send_trailers(line)
     }
 
-    /// RST_STREAM.
+    /// Sends RST_STREAM.
     pub fn reset(mut self, reason: Reason) {
         self.send.send_reset(reason);
     }

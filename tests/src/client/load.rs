@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients that send requests at a constant rate, on connections that they keep, however slow the responses are.
+//! Clients that send requests at a constant rate on connections that they keep, even if responses are slow.
 //!
-//! A request's time counts from when it was due, not from when a connection was free for it, so a server that stands
-//! still for a second is seen by everyone who would have come in that second (no coordinated omission).
+//! A request's time counts from when it was due, not from when a connection was free for it. So a server that stands
+//! still for a second delays all requests that were due in that second (no coordinated omission).
 
 use crate::client::{Client, Response, request};
 use crate::http::body;
@@ -14,15 +14,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// How many connections at most; more requests than these can be under way only late.
+/// Largest number of connections; further requests are sent late.
 const CONNECTIONS: usize = 64;
 
-/// What is asked for.
+/// The requests of a load.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Requests per second.
     pub rate: u32,
-    /// Where to; each connection has one of them, in turn.
+    /// The servers; each connection uses one of them, in turn.
     pub addresses: Vec<SocketAddr>,
     /// The targets of stamped bodies, in turn.
     pub targets: Vec<String>,
@@ -43,27 +43,27 @@ struct Shared {
     samples: Mutex<Vec<Sample>>,
 }
 
-/// Load that goes on until it is stopped.
+/// Load that continues until it is stopped.
 pub struct Load {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What clients saw in a time.
+/// Results of a load from some time on.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// How many requests were due.
+    /// Number of requests that were due.
     pub requests: usize,
-    /// What was wrong with those that failed.
+    /// Description of each failed request.
     pub failures: Vec<String>,
     times: Vec<Duration>,
 }
 
 impl Load {
-    /// Begins, on a thread of its own.
+    /// Starts the load on a new thread.
     ///
     /// # Panics
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     #[must_use]
     pub fn start(plan: Plan) -> Self {
         let shared = Arc::new(Shared::default());
@@ -82,10 +82,10 @@ impl Load {
         }
     }
 
-    /// What was due since `since`, and has been answered.
+    /// Results of the requests that have been due since `since` and have been answered.
     ///
     /// # Panics
-    /// Not unless a client's task has.
+    /// When a client's task has panicked.
     #[must_use]
     pub fn since(&self, since: Instant) -> Seen {
         let samples = self.shared.samples.lock().unwrap();
@@ -109,10 +109,10 @@ impl Load {
         .await;
     }
 
-    /// Ends it, when what is under way has been answered.
+    /// Ends the load when the requests under way have been answered.
     ///
     /// # Panics
-    /// When a client's task has.
+    /// When a client's task has panicked.
     pub fn stop(mut self) {
         self.end();
     }
@@ -189,7 +189,7 @@ async fn ask(address: SocketAddr, start: Instant, plan: Arc<Plan>, shared: Arc<S
     }
 }
 
-/// Asks once, on the connection that there is, or on a new one where the server has said that it closes the last.
+/// Sends a request on the open connection, or on a new one if the server has said that it closes the last.
 async fn exchange(
     client: &mut Option<Client>,
     address: SocketAddr,

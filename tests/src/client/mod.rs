@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An HTTP/1.1 client that sends bytes exactly as given, reads as far as asked, and leaves when told.
+//! An HTTP/1.1 client that sends bytes exactly as given, reads as far as the test wants, and disconnects where the
+//! test wants.
 
 pub mod browser;
 pub mod crowd;
@@ -34,7 +35,7 @@ impl Client {
     /// Connects.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn try_connect(address: SocketAddr) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address)
             .await
@@ -46,17 +47,17 @@ impl Client {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn connect(address: SocketAddr) -> Self {
         Self::try_connect(address)
             .await
             .unwrap_or_else(|failure| panic!("{address}: {failure}"))
     }
 
-    /// A connection whose receive buffer is small, for a reader that is slow.
+    /// Opens a connection with a small receive buffer, for a slow reader.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn try_connect_narrow(address: SocketAddr) -> Result<Self, Failure> {
         let socket = tokio::net::TcpSocket::new_v4().map_err(Failure::Refused)?;
         socket
@@ -66,10 +67,10 @@ impl Client {
         Ok(Self::on(stream))
     }
 
-    /// A connection whose receive buffer is small, for a reader that is slow.
+    /// Opens a connection with a small receive buffer, for a slow reader.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn connect_narrow(address: SocketAddr) -> Self {
         Self::try_connect_narrow(address)
             .await
@@ -82,7 +83,7 @@ impl Client {
         let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
     }
 
-    /// Ends the connection in order, with FIN, read or not.
+    /// Ends the connection in order, with FIN, whether the response was read or not.
     pub async fn finish(self) {
         let mut stream = self.wire.into_inner();
         let _ = stream.shutdown().await;
@@ -90,7 +91,7 @@ impl Client {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    /// A client on this connection.
+    /// Creates a client on this connection.
     pub fn on(stream: S) -> Self {
         Self {
             wire: Wire::new(stream),
@@ -99,7 +100,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Sends bytes exactly as given. The first word is taken for the method of the response that comes.
+    /// Sends bytes exactly as given. The first word counts as the method of the request, for the framing of its
+    /// response.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -116,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             .map_err(Failure::Broken)
     }
 
-    /// Sends more bytes of a request that has been begun.
+    /// Sends more bytes of a request that was started before.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -166,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         ))
     }
 
-    /// Up to `limit` bytes of what comes next, as they are on the wire; empty at the end.
+    /// Reads up to `limit` bytes as they are on the wire; empty at the end.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -178,7 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     /// Reads one whole response.
     ///
     /// # Errors
-    /// See [`Failure`]; nothing may come for [`PATIENCE`] only.
+    /// See [`Failure`]. It waits at most [`PATIENCE`] without a byte.
     pub async fn response(&mut self) -> Result<Response, Failure> {
         let (head, response) = self.head().await?;
         self.rest(&head, response).await
@@ -197,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Reads the body that follows a head into `body`, which holds what came even where the rest does not.
+    /// Reads the body that follows a head into `body`, which has the received part even if the rest is not received.
     ///
     /// # Errors
     /// When the connection ends within it.
@@ -206,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.wire.body(framing, body).await
     }
 
-    /// Sends and reads the whole response.
+    /// Sends a request, and reads the whole response.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -215,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.response().await
     }
 
-    /// Sends and reads the whole response.
+    /// Sends a request, and reads the whole response.
     ///
     /// # Panics
     /// When there is none.
@@ -227,18 +229,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             .unwrap_or_else(|failure| panic!("{shown:?}: {failure}"))
     }
 
-    /// GET on this connection.
+    /// Sends a GET on this connection.
     ///
     /// # Panics
-    /// When there is no response.
+    /// When no response arrives.
     pub async fn get(&mut self, target: &str) -> Response {
         self.exchange(request("GET", target, &[])).await
     }
 
-    /// GETs on this connection, thus of one worker, until the answer comes out of that worker's memory.
+    /// Sends GETs on this connection, and so to one worker, until the response is served from that worker's memory.
     ///
     /// # Panics
-    /// When it never does.
+    /// When it never is.
     pub async fn heat(&mut self, target: &str, headers: &[(&str, &str)]) -> Response {
         for _ in 0..1_000 {
             let response = self.exchange(request("GET", target, headers)).await;
@@ -252,7 +254,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 }
 
-/// Whether a server answers GET of `target` with 200, for servers that may not listen yet.
+/// Whether a server answers a GET of `target` with status 200, for servers that may not listen yet.
 pub async fn is_healthy(address: SocketAddr, target: &str) -> bool {
     let Ok(mut client) = Client::try_connect(address).await else {
         return false;
@@ -261,8 +263,8 @@ pub async fn is_healthy(address: SocketAddr, target: &str) -> bool {
     answer.is_ok_and(|answer| answer.status == 200)
 }
 
-/// GETs of `target` until the store has it; the first answer that comes out of it. Until then requests wait for each
-/// other, and share what comes.
+/// Sends GETs of `target` until the store has it, and returns the first hit. Until then requests wait for each other
+/// and share the response.
 ///
 /// # Panics
 /// When it is never a hit.
@@ -282,7 +284,7 @@ pub fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> 
     request_text(method, target, headers).into_bytes()
 }
 
-/// The same as text.
+/// A request without a body, as text.
 pub fn request_text(method: &str, target: &str, headers: &[(&str, &str)]) -> String {
     let mut text = format!("{method} {target} HTTP/1.1\r\n");
     if !headers
@@ -298,18 +300,18 @@ pub fn request_text(method: &str, target: &str, headers: &[(&str, &str)]) -> Str
     text
 }
 
-/// GET on a connection of its own.
+/// Sends a GET on a new connection.
 ///
 /// # Panics
-/// When there is no response.
+/// When no response arrives.
 pub async fn get(address: SocketAddr, target: &str) -> Response {
     Client::connect(address).await.get(target).await
 }
 
-/// Any request on a connection of its own.
+/// Sends a request on a new connection.
 ///
 /// # Panics
-/// When there is no response.
+/// When no response arrives.
 pub async fn send(
     address: SocketAddr,
     method: &str,

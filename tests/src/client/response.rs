@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A response as a client has read it, or why there is none.
+//! A response as a client has read it, or the reason for its absence.
 
 use crate::PATIENCE;
 use crate::http::body::{self, Stamp};
@@ -8,18 +8,18 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Why there is no response.
+/// Reason why a response is missing.
 #[derive(Debug)]
 pub enum Failure {
     /// No connection.
     Refused(io::Error),
-    /// The server closed before a head.
+    /// The server closed before it sent a head.
     NoResponse,
-    /// The server closed or reset within a response; what had come of its body.
+    /// The server closed or reset within a response; with the received part of the response.
     Truncated(Box<Response>, io::Error),
     /// Anything else on the socket.
     Broken(io::Error),
-    /// Nothing for [`PATIENCE`].
+    /// No byte for [`PATIENCE`].
     Stuck,
 }
 
@@ -53,9 +53,9 @@ pub struct Response {
     pub headers: Headers,
     /// The body, without its framing.
     pub body: Vec<u8>,
-    /// From sending the request to the head.
+    /// Time from sending the request to the head.
     pub first_byte: Duration,
-    /// When the head had come.
+    /// Time at which the head was received.
     pub at: Instant,
 }
 
@@ -75,7 +75,7 @@ impl Response {
         self.headers.get(name).unwrap_or_default()
     }
 
-    /// The fields in order, but for those that each answer has of its own, or each answer of the origin.
+    /// The fields in order, except the fields that differ in each response, or in each response of the origin.
     #[must_use]
     pub fn stored_fields(&self) -> Vec<(String, String)> {
         const OWN: [&str; 4] = ["age", "cache-status", "date", "x-origin-sequence"];
@@ -100,7 +100,7 @@ impl Response {
             .unwrap_or_default()
     }
 
-    /// Whether Sluice says that it was a hit.
+    /// Whether `Cache-Status` says that it was a hit.
     #[must_use]
     pub fn is_hit(&self) -> bool {
         self.cache_status()
@@ -108,14 +108,14 @@ impl Response {
             .any(|part| part.trim() == "hit")
     }
 
-    /// Whether Sluice says that it had it in a worker's memory.
+    /// Whether `Cache-Status` says that it was served from a worker's memory.
     #[must_use]
     pub fn is_hot(&self) -> bool {
         self.cache_status().ends_with("; detail=hot")
     }
 
-    /// Whether Sluice says that it had it without a request to the origin of its own: a hit, or shared with
-    /// a fill, which the v1 store goes on writing for a moment after its response has ended.
+    /// Whether `Cache-Status` says that Sluice sent no request to the origin for it: a hit, or shared with a fill,
+    /// which the v1 store continues to write for a moment after its response has ended.
     #[must_use]
     pub fn is_reused(&self) -> bool {
         self.is_hit()

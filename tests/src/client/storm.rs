@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Many clients that leave, at every point of a request and in every way.
+//! Many clients that disconnect, at every point of a request and in every way.
 
 use crate::chance::rng::Rng;
 use crate::client::http2::Http2;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// When a client leaves.
+/// Moment at which a client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// In the middle of its request's head.
@@ -22,13 +22,13 @@ pub enum Phase {
     AtOnce,
     /// After a random time that may be anywhere before or in the response.
     AtRandom,
-    /// When the response's head has come.
+    /// When it has received the response's head.
     AfterHead,
-    /// When some of the body has come.
+    /// When it has received some of the body.
     MidBody,
-    /// As the last byte comes.
+    /// When it receives the last byte.
     AtEnd,
-    /// Never: it reads all, and what it reads must be right.
+    /// Never: it reads the whole response, which must be right.
     Stays,
 }
 
@@ -42,7 +42,7 @@ const PHASES: [Phase; 7] = [
     Phase::Stays,
 ];
 
-/// What kind of client it is.
+/// Kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// GET over HTTP/1.1, which leaves with RST.
@@ -55,7 +55,7 @@ pub enum Kind {
     Slow,
     /// GET of a part over HTTP/1.1, which leaves with RST.
     Range,
-    /// GET over HTTP/1.1 whose answer is 304 where there is something, which leaves with RST.
+    /// GET over HTTP/1.1 with a condition that holds for a stored object, which leaves with RST.
     Conditional,
     /// GET over HTTP/2, which leaves with RST_STREAM.
     StreamReset,
@@ -74,38 +74,38 @@ const KINDS: [Kind; 8] = [
     Kind::Http2Drop,
 ];
 
-/// A storm to be raised.
+/// A storm that can be started.
 #[derive(Clone, Debug)]
 pub struct Storm {
-    /// How many clients in all.
+    /// Number of clients.
     pub clients: usize,
-    /// How many at a time.
+    /// Number of clients at a time.
     pub at_once: usize,
-    /// The paths that they ask for, as the origin sees them; bodies must be stamped.
+    /// The paths of the requests, as the origin sees them; bodies must be stamped.
     pub paths: Vec<String>,
-    /// What follows from chance follows from this.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// The longest random time before leaving.
+    /// The longest random time before a client disconnects.
     pub span: Duration,
 }
 
-/// What the clients that stayed saw.
+/// Results of the clients that stayed.
 #[derive(Debug, Default)]
 pub struct Wreckage {
     /// Clients by kind and phase.
     pub left: BTreeMap<(Kind, Phase), usize>,
-    /// Whole, right bodies.
+    /// Number of whole, right bodies.
     pub whole: usize,
     /// Statuses other than 200, by status.
     pub other: BTreeMap<u16, usize>,
-    /// Wrong bytes and the like: must be empty.
+    /// Wrong bytes and similar faults: must be empty.
     pub wrong: Vec<String>,
-    /// Clients that stayed and got no or half a response.
+    /// Failures of clients that stayed and received no response or half of it.
     pub failed: Vec<String>,
 }
 
 impl Storm {
-    /// Raises it, and waits until it is over.
+    /// Starts the storm, and waits until it is over.
     ///
     /// # Panics
     /// When a client's task panics.
@@ -129,7 +129,7 @@ impl Storm {
         std::mem::take(&mut *wreckage.lock().unwrap())
     }
 
-    /// Raises it where the server may die, and says whether somebody still listens.
+    /// Starts the storm against a server that may die, and returns whether it still listens.
     pub async fn survives(&self, address: SocketAddr) -> bool {
         self.rage(address).await;
         Client::try_connect(address).await.is_ok()
@@ -193,7 +193,7 @@ impl Storm {
 
 enum Seen {
     Left,
-    /// A whole 206.
+    /// A whole response with status 206.
     Slice(Slice),
     Part(Vec<u8>),
     Whole(u16, Vec<u8>),
@@ -209,7 +209,7 @@ impl Seen {
     }
 }
 
-/// A 206 of a scripted, stamped body.
+/// A response with status 206 of a scripted, stamped body.
 struct Slice(Response);
 
 impl Slice {
@@ -288,7 +288,7 @@ async fn over_http1(
     Ok(seen)
 }
 
-/// What has come of a body when there are up to `most` bytes of it.
+/// Reads up to `most` bytes of a body.
 async fn part_of_body(client: &mut Client, kind: Kind, most: usize) -> Result<Seen, Failure> {
     let (_, response) = client.head().await?;
     let has_length = response.headers.get("content-length").is_some();
@@ -298,7 +298,8 @@ async fn part_of_body(client: &mut Client, kind: Kind, most: usize) -> Result<Se
     Ok(Seen::Part(client.some(most).await?))
 }
 
-/// The response that comes, unless that to another request on the same connection, which must be good for one, is wrong.
+/// Reads the response, and then the response to a second request on the same connection. Returns the second one if
+/// its body is wrong.
 async fn two_responses(
     client: &mut Client,
     kind: Kind,
@@ -359,7 +360,7 @@ async fn over_http2(
     }
     if kind == Kind::StreamReset {
         stream.reset(Reason::CANCEL);
-        // The connection must be good for another stream.
+        // The connection must be usable for another stream.
         if phase == Phase::Stays {
             let (status, _, content) = connection.get(path).await.map_err(lost)?;
             seen = Seen::Whole(status, content);

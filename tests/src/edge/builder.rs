@@ -35,18 +35,18 @@ pub struct Builder {
     pub(super) allowed: Vec<String>,
 }
 
-/// How the entry point refused to start.
+/// Output of an entry point that refused to start.
 #[derive(Debug)]
 pub struct Refusal {
     /// Its exit code.
     pub code: Option<i32>,
-    /// All that it wrote.
+    /// Standard output and standard error.
     pub output: String,
 }
 
 impl Builder {
-    /// An edge with two workers and a store on disk, on ports and in folders that the harness chooses. It does not ask the
-    /// bucket by itself, so that a test can count requests.
+    /// Builds an edge with two workers and a store on disk, on ports and in folders that the harness chooses. It does
+    /// not ask the bucket at its start, so that a test can count requests.
     pub fn new() -> Self {
         Self {
             environment: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl Builder {
         self.env("CONCURRENCY", workers.to_string())
     }
 
-    /// Keeps responses that say nothing of caching.
+    /// Keeps responses without caching headers.
     pub(super) fn lasting(self) -> Self {
         Self {
             lasting: true,
@@ -88,7 +88,7 @@ impl Builder {
         }
     }
 
-    /// Leaves the policy as it is: an HTTP origin decides what is kept.
+    /// Leaves the policy unchanged: an HTTP origin decides what is stored.
     pub fn origin_decides(self) -> Self {
         Self {
             lasting: false,
@@ -104,24 +104,24 @@ impl Builder {
         }
     }
 
-    /// What runs the filter, in place of what `RUNTIME` says for all tests.
+    /// Sets the runtime of the filter, in place of the value of `RUNTIME` for all tests.
     pub fn runtime(self, runtime: Runtime) -> Self {
         let module = module_of(runtime).display().to_string();
         self.env("RUNTIME", runtime.name())
             .env(runtime.variable(), module)
     }
 
-    /// Another release than the one that is being tested.
+    /// Selects another release than the one under test.
     pub fn release(self, release: Release) -> Self {
         Self { release, ..self }
     }
 
-    /// Another module of the filter.
+    /// Selects another module of the filter.
     pub fn module(self, module: &Path) -> Self {
         self.env(runtime().variable(), module.display().to_string())
     }
 
-    /// A module that a request can trap (`x-trap`).
+    /// Selects a module that a request can trap (`x-trap`).
     pub fn trapping(self) -> Self {
         self.module(&trap_module_of(runtime()))
             .allow_log("[wasm]")
@@ -129,7 +129,7 @@ impl Builder {
             .allow_log("panicked at")
     }
 
-    /// Envoy itself, without the entry point.
+    /// Starts Envoy itself, without the entry point.
     pub fn direct(self, direct: Direct) -> Self {
         Self {
             direct: Some(direct),
@@ -137,7 +137,8 @@ impl Builder {
         }
     }
 
-    /// The entry point of an image, in the image's file system and with its variables; its policy can be no file.
+    /// Starts the entry point of an image, in the image's file system and with its variables. Its policy cannot be a
+    /// file.
     pub fn contained(self, container: Arc<Container>) -> Self {
         Self {
             container: Some(container),
@@ -145,12 +146,12 @@ impl Builder {
         }
     }
 
-    /// It has a listener for the metrics ([`Edge::metrics`]).
+    /// Adds a listener for the metrics ([`Edge::metrics`]).
     pub fn metrics(self) -> Self {
         self.env("METRICS_PORT", free_port().to_string())
     }
 
-    /// No more files than these may be open (`ulimit -n`).
+    /// Bounds the number of open files (`ulimit -n`).
     pub fn open_files(self, most: usize) -> Self {
         Self {
             open_files: Some(most),
@@ -158,7 +159,7 @@ impl Builder {
         }
     }
 
-    /// Its cache is on a file system of its own, of so many bytes ([`Edge::disk`]).
+    /// Puts the cache on a separate file system of this many bytes ([`Edge::disk`]).
     pub fn disk(self, bytes: u64) -> Self {
         Self {
             disk: Some(bytes),
@@ -166,7 +167,7 @@ impl Builder {
         }
     }
 
-    /// Log lines with this text are expected.
+    /// Allows log lines with this text.
     pub fn allow_log(mut self, text: &str) -> Self {
         self.allowed.push(text.to_owned());
         self
@@ -182,7 +183,7 @@ impl Builder {
     pub(super) fn command(&self, folders: &Folders, port: u16) -> Command {
         if let Some(container) = &self.container {
             let mut command = container.command(&folders.own.path().join("volume"), &[]);
-            // Tests do not listen on all addresses.
+            // Tests must not listen on all addresses.
             command
                 .env("BIND", "127.0.0.1")
                 .env("EDGE_PORT", port.to_string())
@@ -233,7 +234,7 @@ impl Builder {
         }
     }
 
-    /// Starts it and waits until a worker answers `/healthz`.
+    /// Starts the edge, and waits until a worker answers `/healthz`.
     ///
     /// # Panics
     /// When it does not come up.
@@ -260,7 +261,7 @@ impl Builder {
         panic!("five times a port was taken");
     }
 
-    /// Starts it where it is expected to refuse.
+    /// Starts an edge that is expected to refuse to start.
     pub async fn refused(self) -> Refusal {
         let folders = Folders::new(self.in_memory());
         let mut process =

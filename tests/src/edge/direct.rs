@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy with the configuration that the entry point renders, started by the test itself, which can change what has no
-//! setting.
+//! Envoy with the configuration that the entry point renders, started by the test itself, so that the test can change
+//! values without a setting.
 
 use serde_json::{Value, json};
 use sluice::cache;
@@ -13,39 +13,39 @@ use std::time::Duration;
 
 const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 
-/// What differs from the entry point's configuration.
+/// Changes of the entry point's configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Direct {
-    /// After how long without a byte a client's request ends.
+    /// Time without a byte after which a client's request ends.
     pub stream_idle: Option<Duration>,
-    /// How long the origin may be silent.
+    /// Time that the origin may be silent.
     pub origin_idle: Option<Duration>,
     /// Whether Envoy reads its listeners from a file that it watches.
     pub listener_file: bool,
-    /// How often the hop tries again to connect to the origin.
+    /// How often the hop retries to connect to the origin.
     pub retries: Option<u32>,
-    /// A port on which everybody reaches the listener for the filter's own requests.
+    /// A port on which any client reaches the listener for the filter's own requests.
     pub background_port: Option<u16>,
-    /// How long former listeners drain.
+    /// Time that former listeners drain.
     pub drain: Option<Duration>,
-    /// How many unused clusters are added, for their statistics.
+    /// Number of unused clusters that are added, for their statistics.
     pub spare_clusters: u32,
-    /// Whether statistics keep what is in their names, instead of having it as labels.
+    /// Whether statistics keep all parts of their names, instead of having some as labels.
     pub untagged: bool,
-    /// Whether workers hand connections on to the one that has fewest.
+    /// Whether workers pass connections to the worker that has fewest.
     pub exact_balance: bool,
-    /// How many threads read and write the cache's files.
+    /// Number of threads that read and write the cache's files.
     pub cache_threads: Option<u32>,
     /// Bound on Envoy's heap, in bytes.
     pub heap_bytes: Option<u64>,
-    /// Whether Envoy's allocator keeps all memory that is free.
+    /// Whether Envoy's allocator keeps all free memory.
     pub keeps_free_memory: bool,
     /// Another level of the log.
     pub log_level: Option<&'static str>,
 }
 
 impl Direct {
-    /// The command that does what `entry_point` would do, with its files in `folder`.
+    /// Makes the command that does the same as `entry_point`, with its files in `folder`.
     ///
     /// # Panics
     /// When the settings are wrong.
@@ -92,7 +92,7 @@ impl Direct {
         command
     }
 
-    /// Makes the changes.
+    /// Changes the configuration.
     fn change(&self, config: &mut Value, folder: &Path) {
         if let Some(retries) = self.retries {
             let routes = &mut manager(config, "origin")["route_config"];
@@ -139,12 +139,12 @@ fn listener<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
         .unwrap_or_else(|| panic!("no listener {name}"))
 }
 
-/// The HTTP connection manager of a listener.
+/// Returns the HTTP connection manager of a listener.
 fn manager<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
     &mut listener(config, name)["filter_chains"][0]["filters"][0]["typed_config"]
 }
 
-/// For all listeners with a socket.
+/// Sets `exact_balance` for all listeners with a socket.
 fn balance_exactly(config: &mut Value) {
     let listeners = config["static_resources"]["listeners"].as_array_mut();
     let listeners = listeners.expect("listeners").iter_mut();
@@ -182,7 +182,7 @@ fn expose_background(config: &mut Value, port: u16) {
     listeners.expect("listeners").push(exposed);
 }
 
-/// Sets each field of this name, however deep; how many there are.
+/// Sets each field of this name, however deep, and returns their number.
 fn set_each(within: &mut Value, name: &str, value: &Value) -> usize {
     match within {
         Value::Object(fields) => {
@@ -207,7 +207,7 @@ fn listener_file(folder: &Path) -> PathBuf {
     folder.join("listeners.json")
 }
 
-/// Puts the file in place at once, as an operator must.
+/// Replaces the file atomically, as an operator must.
 fn write_listeners(folder: &Path, listeners: &Value) {
     let typed = |listener: &Value| {
         let mut listener = listener.clone();
@@ -224,7 +224,7 @@ fn write_listeners(folder: &Path, listeners: &Value) {
 /// Changes the policy in the listeners' file, which Envoy reads again.
 ///
 /// # Panics
-/// When there is no such file.
+/// When the file does not exist.
 pub fn update_policy(folder: &Path, change: &dyn Fn(&mut Value)) {
     let text = std::fs::read_to_string(listener_file(folder)).unwrap();
     let mut document: Value = serde_json::from_str(&text).unwrap();
@@ -232,7 +232,7 @@ pub fn update_policy(folder: &Path, change: &dyn Fn(&mut Value)) {
     write_listeners(folder, &document["resources"]);
 }
 
-/// A policy is where the filter's configuration is: in a `StringValue`, with JSON.
+/// Changes the policies in a configuration of the filter: each is JSON in a `StringValue`.
 fn edit_policies(within: &mut Value, change: &dyn Fn(&mut Value)) -> usize {
     let is_policy = within["@type"] == "type.googleapis.com/google.protobuf.StringValue";
     match within {

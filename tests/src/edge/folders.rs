@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one edge writes to.
+//! The folders that an edge writes to.
 
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// What one edge writes to.
+/// The folders that an edge writes to.
 pub(super) struct Folders {
     /// Its policy, state and log.
     pub own: TempDir,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A policy by which the edge keeps responses that say nothing of caching, so that tests need not say for how long.
+//! A policy with which the edge keeps responses without caching headers, so that tests need not set a time.
 
 use serde_json::{Value, json};
 
-/// The policy of this text, or else that for an HTTP origin, with times to live and without staleness where it does not
-/// say. A text that is no policy stays as it is.
+/// Completes the policy of this text, or the one for an HTTP origin, with times to live and without staleness, where
+/// it does not set them. A text that is not a policy stays unchanged.
 pub fn lasting(policy: Option<&str>) -> String {
     let text = policy.unwrap_or("origin: {kind: http}");
     let Ok(Value::Object(mut document)) = serde_yaml_ng::from_str(text) else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an edge logs.
+//! The log of an edge.
 
-/// Lines that no edge may log, whatever clients and origins do.
+/// Texts of lines that no edge may log, whatever clients and origins do.
 const CRITICAL: [&str; 10] = [
     "panicked at",
     "Caught Segmentation fault",
@@ -15,7 +15,7 @@ const CRITICAL: [&str; 10] = [
     "Uncaught RuntimeError",
 ];
 
-/// The lines that no edge may log, but for those with one of the texts that are `allowed`.
+/// The lines that no edge may log, except those with one of the texts that are `allowed`.
 #[must_use]
 pub fn critical<'a>(log: &'a str, allowed: &[String]) -> Vec<&'a str> {
     let is_critical = |line: &&str| CRITICAL.iter().any(|text| line.contains(text));

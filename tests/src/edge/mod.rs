@@ -33,23 +33,24 @@ use std::time::Duration;
 /// The size of a record of the cache's manifest, in bytes.
 pub const MANIFEST_RECORD: u64 = 32;
 
-/// A running edge. Dropping it ends it, and fails the test when it has died or logged what it must not.
+/// A running edge. If the edge has died or logged a forbidden line, dropping it fails the test. Dropping ends the
+/// edge.
 pub struct Edge {
     port: u16,
     process: Option<Process>,
-    // End after the process.
+    // Declared after the process, so that they are removed later.
     folders: Folders,
     builder: Builder,
 }
 
 impl Edge {
-    /// An edge before a plain HTTP origin. It keeps responses that say nothing of caching for a while, unless the test has
-    /// it otherwise ([`Builder::origin_decides`]).
+    /// Builds an edge in front of an HTTP origin. It keeps responses without caching headers for a while, unless the
+    /// test changes that ([`Builder::origin_decides`]).
     pub fn http(origin: &Origin) -> Builder {
         Builder::new().env("ORIGIN", origin.url()).lasting()
     }
 
-    /// An edge before a private bucket.
+    /// Builds an edge in front of a private bucket.
     pub fn bucket(bucket: &Bucket) -> Builder {
         Builder::new()
             .env("ORIGIN", format!("s3://{}", bucket.name()))
@@ -59,7 +60,8 @@ impl Edge {
             .env("AWS_SECRET_ACCESS_KEY", &bucket.server().secret_key)
     }
 
-    /// An edge before a bucket whose endpoint is a scripted origin: what would reach S3, and how it was signed, is seen.
+    /// Builds an edge in front of a bucket whose endpoint is a scripted origin. The test sees the requests that S3
+    /// would receive, and their signatures.
     pub fn scripted_bucket(origin: &Origin) -> Builder {
         Builder::new()
             .env("ORIGIN", "s3://site")
@@ -73,7 +75,7 @@ impl Edge {
         self.process.as_mut().expect("a running edge")
     }
 
-    /// Until healthy; false when it ended before.
+    /// Waits until the edge is healthy; false if it ended before.
     async fn came_up(&mut self) -> bool {
         let address = self.address();
         let up = async {
@@ -91,13 +93,13 @@ impl Edge {
         up.unwrap_or_else(|_| panic!("the edge does not become healthy:\n{}", self.log()))
     }
 
-    /// The listener's address.
+    /// Address of the listener for clients.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         loopback(self.port)
     }
 
-    /// The Unix socket of the admin interface.
+    /// Unix socket of the admin interface.
     #[must_use]
     pub fn admin(&self) -> PathBuf {
         let contained = self.builder.container.is_some();
@@ -107,7 +109,7 @@ impl Edge {
         state.join(format!("admin-{}.sock", self.port))
     }
 
-    /// The address of the listener for the metrics.
+    /// Address of the listener for the metrics.
     ///
     /// # Panics
     /// When there is none ([`Builder::metrics`]).
@@ -123,28 +125,28 @@ impl Edge {
         self.folders.own.path()
     }
 
-    /// The file system of its own that its cache is on.
+    /// The separate file system of its cache.
     #[must_use]
     pub fn disk(&self) -> Disk {
         Disk::of(self.pid(), &self.folders.cache())
     }
 
-    /// Swaps the policy of an edge whose listeners are in a file.
+    /// Replaces the policy of an edge whose listeners are in a file.
     pub fn update_policy(&self, change: &dyn Fn(&mut Value)) {
         direct::update_policy(self.folder(), change);
     }
 
-    /// GET on a connection of its own.
+    /// Sends a GET on a new connection.
     pub async fn get(&self, target: &str) -> Response {
         client::get(self.address(), target).await
     }
 
-    /// Any request on a connection of its own.
+    /// Sends a request on a new connection.
     pub async fn send(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
         client::send(self.address(), method, target, headers).await
     }
 
-    /// What it has written so far.
+    /// The log so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.as_ref().map(Process::log).unwrap_or_default()
@@ -168,7 +170,7 @@ impl Edge {
             .collect()
     }
 
-    /// The id of the process that was started, of which its Envoy is a child, or which is Envoy itself.
+    /// Process id of the process that was started. It is the parent of Envoy, or Envoy itself.
     ///
     /// # Panics
     /// When it does not run.
@@ -195,14 +197,14 @@ impl Edge {
     /// The resident memory of its Envoy, in KiB.
     ///
     /// # Panics
-    /// When there is no Envoy.
+    /// When Envoy does not run.
     #[must_use]
     pub fn resident_kib(&self) -> u64 {
         process::resident_kib(self.envoy_pid()).expect("a running Envoy")
     }
 
-    /// Waits until the store has written so many bytes of a fill that is under way. While it writes, it takes no other
-    /// response to the key, however soon the fill is aborted.
+    /// Waits until the store has written this many bytes of a fill that is under way. While it writes, it stores no
+    /// other response for the key, even if the fill is aborted soon after.
     pub async fn wait_for_written(&self, bytes: usize) {
         let (envoy, cache) = (self.envoy_pid(), self.folders.cache());
         eventually(
@@ -225,7 +227,7 @@ impl Edge {
         self.process().exited().is_none()
     }
 
-    /// Ends it in order, and starts it again with the same settings and folders, on the same ports.
+    /// Ends the edge in order, and starts it again with the same settings and folders, on the same ports.
     ///
     /// # Panics
     /// When it does not end or does not come up.
@@ -249,8 +251,8 @@ impl Edge {
         .await;
     }
 
-    /// Kills it with its Envoy, without a warning, lets `meanwhile` do what it likes to its cache's folder, and starts it
-    /// again as [`Edge::restart`] does.
+    /// Kills the edge with its Envoy, without a warning, lets `meanwhile` change the folder of its cache, and starts
+    /// it again as [`Edge::restart`] does.
     ///
     /// # Panics
     /// When it does not come up.
@@ -261,7 +263,7 @@ impl Edge {
         self.start_again().await;
     }
 
-    /// Starts it again with the same settings and folders, on the same ports.
+    /// Starts the edge again with the same settings and folders, on the same ports.
     ///
     /// # Panics
     /// When it does not come up.
@@ -275,7 +277,7 @@ impl Edge {
         );
     }
 
-    /// The same, as another release, once it has ended.
+    /// Starts the edge again as another release, after it has ended.
     ///
     /// # Panics
     /// When it does not come up.
@@ -284,7 +286,7 @@ impl Edge {
         self.start_again().await;
     }
 
-    /// Waits until so many files are in the cache's manifest, so that a crash does not cost them.
+    /// Waits until the cache's manifest has this many files, so that a crash does not lose them.
     pub async fn wait_for_manifest(&self, files: u64) {
         let manifest = self.folders.cache().join("manifest");
         eventually("records in the manifest", async || {
@@ -293,7 +295,7 @@ impl Edge {
         .await;
     }
 
-    /// Ends it with SIGTERM and gives its exit code and log.
+    /// Ends the edge with SIGTERM, and returns its exit code and log.
     ///
     /// # Panics
     /// When it does not end.
@@ -310,20 +312,20 @@ impl Edge {
         )
     }
 
-    /// Waits until it has ended, after a signal; gives its exit code and log.
+    /// Waits until the edge has ended, after a signal; returns its exit code and log.
     pub async fn ended(mut self) -> (Option<i32>, String) {
         let mut process = self.process.take().expect("a running edge");
         let status = process.ended().await;
         (status.code(), process.log())
     }
 
-    /// `sluice healthcheck` with this edge's settings.
+    /// The command `sluice healthcheck` with this edge's settings.
     #[must_use]
     pub fn healthcheck_command(&self) -> Command {
         self.entry_point("healthcheck")
     }
 
-    /// `sluice` with this argument and this edge's settings.
+    /// The command `sluice` with this argument and this edge's settings.
     #[must_use]
     pub fn entry_point(&self, argument: &str) -> Command {
         let mut command = self.builder.command(&self.folders, self.port);
@@ -340,7 +342,7 @@ impl Edge {
         self.healthcheck_command().status().unwrap().code()
     }
 
-    /// Asserts that it runs and has logged nothing that it must not.
+    /// Asserts that the edge runs and has logged no forbidden line.
     ///
     /// # Panics
     /// When it has.

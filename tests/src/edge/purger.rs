@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A token that edges may be given.
 pub const TOKEN: &str = "a-token-for-tests-only";
 
-/// How long the edge waits for a worker; for its journal it waits longer.
+/// Time that the edge waits for a worker; it waits longer for its journal.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The listener for purges of one edge.
@@ -21,19 +21,19 @@ pub struct Purger {
 }
 
 impl Purger {
-    /// A listener on a port of its own.
+    /// Creates a listener on a free port.
     #[must_use]
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         Self { port: free_port() }
     }
 
-    /// Makes `edge` one that can be purged here.
+    /// Lets `edge` accept purges on this listener.
     pub fn open(&self, edge: Builder) -> Builder {
         self.listen(edge).env("PURGE_TOKEN", TOKEN)
     }
 
-    /// Makes `edge` one that listens here, if it takes purges at all.
+    /// Lets `edge` listen here, if it accepts purges at all.
     pub fn listen(&self, edge: Builder) -> Builder {
         edge.env("PURGE_PORT", self.port.to_string())
     }
@@ -44,7 +44,7 @@ impl Purger {
         loopback(self.port)
     }
 
-    /// Any request with a body, with `authorization` or without.
+    /// Sends a request with a body, with or without `authorization`.
     pub async fn send(
         &self,
         method: &str,
@@ -60,7 +60,7 @@ impl Purger {
         Client::connect(self.address()).await.exchange(bytes).await
     }
 
-    /// A call with the right token.
+    /// Sends a purge with the right token.
     ///
     /// # Panics
     /// When it is not answered.
@@ -69,7 +69,7 @@ impl Purger {
         called.unwrap_or_else(|failure| panic!("{order}: {failure}"))
     }
 
-    /// The same, where the edge may be down.
+    /// Sends a purge with the right token to an edge that may be down.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -86,13 +86,13 @@ impl Purger {
         client.try_exchange(bytes).await
     }
 
-    /// A message of SNS, or what pretends to be one.
+    /// Sends a message of SNS, or a false one.
     pub async fn deliver(&self, message: &Value) -> Response {
         self.send("POST", "/sns", &[], &message.to_string()).await
     }
 
-    /// A call that must succeed on every worker. Where one, or the journal, has not answered in the time that it has, as
-    /// on a machine or a disk that stands still, the call comes again.
+    /// Sends a purge that must succeed on every worker. If a worker or the journal has not answered in time, as on a
+    /// machine or a disk that stands still, it is sent again.
     ///
     /// # Panics
     /// When it does not succeed.

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 /// A release of the edge: an entry point, a module, and the Envoy that they are built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// The one before, which `tests/tools/former` builds.
+    /// The previous release, which `tests/tools/former` builds.
     Former,
-    /// What is being tested.
+    /// The release under test.
     Current,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an edge counts, as its admin interface says.
+//! The statistics of an edge, from its admin interface.
 
 use super::Edge;
 use crate::PATIENCE;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::net::UnixStream;
 
-/// The pages of the admin interface that tell of the configuration, and so might tell a secret.
+/// The pages of the admin interface that show the configuration, and so might show a secret.
 pub const ADMIN_PAGES: [&str; 6] = [
     "/config_dump?include_eds",
     "/server_info",
@@ -19,22 +19,22 @@ pub const ADMIN_PAGES: [&str; 6] = [
 ];
 
 impl Edge {
-    /// An answer of the admin interface.
+    /// Sends a GET to the admin interface.
     pub async fn admin_get(&self, target: &str) -> Response {
         self.admin_send("GET", target).await
     }
 
-    /// Any request to the admin interface.
+    /// Sends a request to the admin interface.
     ///
     /// # Panics
-    /// When there is no response.
+    /// When no response arrives.
     pub async fn admin_send(&self, method: &str, target: &str) -> Response {
         let stream = UnixStream::connect(self.admin()).await;
         let mut client = Client::on(stream.expect("an admin interface"));
         client.exchange(request(method, target, &[])).await
     }
 
-    /// All stats whose name contains `part`.
+    /// All statistics whose name contains `part`.
     ///
     /// # Panics
     /// When the admin does not answer with JSON.

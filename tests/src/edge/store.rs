@@ -12,7 +12,7 @@ pub enum Version {
     V2,
 }
 
-/// Where it stores.
+/// Medium of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// A bounded store on tmpfs.
@@ -33,7 +33,7 @@ impl fmt::Display for Medium {
 /// A store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// Only what is bare has the choice.
+    /// Version of the cache filter. Only bare Envoy has the choice.
     pub version: Version,
     /// `CACHE`.
     pub medium: Medium,
@@ -60,7 +60,7 @@ impl Store {
         version: Version::V2,
         medium: Medium::Disk,
     };
-    /// What an edge can have.
+    /// The stores that an edge can have.
     pub const ALL: [Self; 2] = [Self::V1_MEMORY, Self::V1_DISK];
 
     /// The version's name.

@@ -29,13 +29,13 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Makes one.
+    /// Makes a certificate.
     #[must_use]
     pub fn new() -> Self {
         Self::named(NAME)
     }
 
-    /// Makes one for a host.
+    /// Makes a certificate for a host.
     ///
     /// # Panics
     /// When it cannot be made.
@@ -51,7 +51,7 @@ impl Certificate {
         certificate
     }
 
-    /// Replaces certificate and key by others for the same host, each file by a rename.
+    /// Replaces certificate and key by new ones for the same host, each file by a rename.
     ///
     /// # Panics
     /// When they cannot be made.
@@ -81,7 +81,8 @@ impl Certificate {
         self.folder.path().join("key.pem")
     }
 
-    /// Adds a listener to Envoy's configuration: as its first one, but on this port, and over TLS as an edge has it.
+    /// Adds a listener to Envoy's configuration: a copy of its first one, but on this port, and with the TLS settings
+    /// of an edge.
     ///
     /// # Panics
     /// When there is none yet.
@@ -105,10 +106,10 @@ impl Certificate {
         listeners.push(listener);
     }
 
-    /// A connection that offers these protocols and versions.
+    /// Opens a connection that offers these protocols and versions.
     ///
     /// # Errors
-    /// When nobody listens, or the handshake fails.
+    /// When no server listens, or the handshake fails.
     ///
     /// # Panics
     /// When the certificate is none.
@@ -141,18 +142,18 @@ impl Default for Certificate {
     }
 }
 
-/// A connection to whoever it is, by a client that has no certificate.
+/// Opens a connection that accepts any certificate.
 ///
 /// # Errors
-/// When nobody listens, or the handshake fails.
+/// When no server listens, or the handshake fails.
 pub async fn connect_trusting(address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
     connect_trusting_for(address, NAME).await
 }
 
-/// The same, by a client that asks for that host (SNI).
+/// Opens a connection that accepts any certificate, and asks for that host (SNI).
 ///
 /// # Errors
-/// When nobody listens, or the handshake fails.
+/// When no server listens, or the handshake fails.
 ///
 /// # Panics
 /// When no host can have that name.
@@ -171,7 +172,7 @@ pub async fn connect_trusting_for(
         .await
 }
 
-/// Takes any certificate for the server's.
+/// Verifier that accepts any certificate.
 #[derive(Debug)]
 struct Trusting;
 

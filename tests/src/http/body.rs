@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bodies that name the object and the response that they belong to, so that a wrong, mixed or cut body is noticed.
+//! Bodies that name the object and the response that they belong to, so that a test notices a wrong, mixed or cut
+//! body.
 //!
-//! A stamp (the answer's sequence number, a hash of the path, the size), then bytes that follow from the stamp.
+//! A body is a stamp (the response's sequence number, a hash of the path, the size) and bytes that follow from the
+//! stamp.
 
 use crate::chance::rng::mix;
 use std::sync::OnceLock;
@@ -9,7 +11,7 @@ use std::sync::OnceLock;
 /// The length of the stamp at a body's start; smaller bodies cannot be made.
 pub const STAMP: usize = 63;
 
-/// What a body says about itself.
+/// Contents of a body's stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
     /// The number of the response, over all paths of the server.
@@ -18,7 +20,7 @@ pub struct Stamp {
     pub size: usize,
 }
 
-/// The body of `size` bytes that answer number `sequence` for `path` has.
+/// Makes the body of `size` bytes of response number `sequence` for `path`.
 ///
 /// # Panics
 /// When `size` leaves no room for the stamp.
@@ -40,10 +42,10 @@ pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
     body
 }
 
-/// Bodies are made of pieces of one noise, each from a place of its own: fast even in a debug build.
+/// Bodies are made of pieces of one noise, each from a different offset: fast even in a debug build.
 pub(crate) const PIECE: usize = 4096;
 
-/// The piece that begins at byte `start` of the body that `seed` stands for.
+/// The piece that begins at byte `start` of the body with this `seed`.
 pub(crate) fn piece(seed: u64, start: usize) -> &'static [u8] {
     let noise = noise();
     let offset = mix(seed.wrapping_mul(0x0100_0000_01B3) ^ start as u64);
@@ -77,7 +79,7 @@ pub fn check(path: &str, body: &[u8]) -> Result<Stamp, String> {
     }
 }
 
-/// Checks what has come so far of a body.
+/// Checks the received part of a body.
 ///
 /// # Errors
 /// Says what is wrong with it.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTP/1.1 messages as they are on the wire, read from anything that yields bytes.
+//! HTTP/1.1 messages as they are on the wire, read from any reader.
 
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Fields in the order they came, names as they were spelled.
+/// Fields in the order in which they arrived, with names as they were spelled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers(pub Vec<(String, String)>);
 
@@ -24,7 +24,7 @@ impl Headers {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether there is a field whose name starts so, as `x-amz-`.
+    /// Whether there is a field whose name has this prefix, such as `x-amz-`.
     #[must_use]
     pub fn any_with_prefix(&self, prefix: &str) -> bool {
         self.0
@@ -44,10 +44,10 @@ impl Headers {
     }
 }
 
-/// The bytes of a text whose characters are bytes.
+/// The bytes of a text in which each character stands for a byte.
 ///
 /// # Panics
-/// When one is none.
+/// When a character is above 255.
 #[must_use]
 pub fn latin_1(text: &str) -> Vec<u8> {
     let byte = |character| u8::try_from(character).expect("a byte");
@@ -114,11 +114,11 @@ impl Head {
 /// Where a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// After so many bytes.
+    /// After this many bytes.
     Length(usize),
-    /// With the last chunk.
+    /// After the last chunk.
     Chunked,
-    /// With the connection.
+    /// At the end of the connection.
     Close,
 }
 
@@ -143,7 +143,7 @@ impl<R: AsyncRead + Unpin> Wire<R> {
         &mut self.inner
     }
 
-    /// The reader inside, without what has been buffered.
+    /// The reader inside. Buffered bytes are lost.
     pub fn into_inner(self) -> R {
         self.inner
     }
@@ -151,7 +151,7 @@ impl<R: AsyncRead + Unpin> Wire<R> {
     /// Waits for more bytes and keeps them; `false` at the end.
     ///
     /// # Errors
-    /// As the reader's.
+    /// Those of the reader.
     pub async fn fill(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 16 * 1024];
         let n = self.inner.read(&mut chunk).await?;
@@ -187,7 +187,7 @@ impl<R: AsyncRead + Unpin> Wire<R> {
     /// Reads a head; `None` when the peer closed between two messages.
     ///
     /// # Errors
-    /// When the peer closes or resets within the head, or what came is no HTTP.
+    /// When the peer closes or resets within the head, or the bytes are not HTTP.
     pub async fn head(&mut self) -> io::Result<Option<Head>> {
         if self.pending.is_empty() && !self.fill().await? {
             return Ok(None);
@@ -195,10 +195,10 @@ impl<R: AsyncRead + Unpin> Wire<R> {
         Head::parse(&self.until(b"\r\n\r\n").await?).map(Some)
     }
 
-    /// Up to `limit` bytes, at least one; empty at the end.
+    /// Reads up to `limit` bytes, at least one; empty at the end.
     ///
     /// # Errors
-    /// As the reader's.
+    /// Those of the reader.
     pub async fn some(&mut self, limit: usize) -> io::Result<Vec<u8>> {
         if self.pending.is_empty() {
             self.fill().await?;
@@ -220,10 +220,10 @@ impl<R: AsyncRead + Unpin> Wire<R> {
         Ok(())
     }
 
-    /// Reads a body to its end into `into`, which holds what came even when the rest does not.
+    /// Reads a body to its end into `into`, which has the received part even if the rest is not received.
     ///
     /// # Errors
-    /// When the peer closes or resets before the end, or the chunks are no chunks.
+    /// When the peer closes or resets before the end, or the chunks are malformed.
     pub async fn body(&mut self, framing: Framing, into: &mut Vec<u8>) -> io::Result<()> {
         match framing {
             Framing::Length(length) => self.exactly(length, into).await,
@@ -239,7 +239,7 @@ impl<R: AsyncRead + Unpin> Wire<R> {
                             )
                         })?;
                 self.exactly(size, into).await?;
-                // After the last chunk come trailers, which end with an empty line.
+                // Trailers follow the last chunk, and end with an empty line.
                 while !self.until(b"\r\n").await?.is_empty() && size == 0 {}
                 if size == 0 {
                     return Ok(());

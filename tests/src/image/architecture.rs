@@ -14,7 +14,7 @@ impl Architecture {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
 
-    /// This machine's.
+    /// The architecture of this machine.
     #[must_use]
     pub fn this() -> Self {
         if cfg!(target_arch = "aarch64") {
@@ -24,7 +24,7 @@ impl Architecture {
         }
     }
 
-    /// As images name it.
+    /// Name in images.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The edge's image as an engine would run it: its own file system, read-only but for its volume, its user and its
-//! variables. What is an engine's and not here is a network of its own.
+//! The edge's image as an engine would run it: in its own file system, read-only except its volume, with its user and
+//! its variables. Unlike with an engine, it shares the network of the machine.
 
 use crate::image::architecture::Architecture;
 use crate::image::registry::Registry;
@@ -12,8 +12,8 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// In a mount namespace of its own, which takes root: the volume is bound into the file system, which becomes
-/// read-only; then everything else is the image's.
+/// Enters a separate mount namespace, which needs root. It binds the volume into the file system, which becomes
+/// read-only; then all else is the image's.
 const ENTER: &str = r#"
 set -eu
 root=$1 volume=$2 user=$3
@@ -26,7 +26,7 @@ mount -o remount,bind,ro "$root"
 exec chroot --userspec="$user" "$root" "$@"
 "#;
 
-/// An image that has been pulled and unpacked.
+/// An image that was pulled and unpacked.
 #[derive(Debug)]
 pub struct Container {
     root: TempDir,
@@ -34,7 +34,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// The edge's for this machine, out of a registry.
+    /// Pulls the edge's image for this machine out of a registry.
     ///
     /// # Panics
     /// When it cannot be pulled.
@@ -42,7 +42,7 @@ impl Container {
         Self::edge_for(Architecture::this()).await
     }
 
-    /// The edge's for an architecture, out of a registry.
+    /// Pulls the edge's image for an architecture out of a registry.
     ///
     /// # Panics
     /// When it cannot be pulled.
@@ -81,15 +81,15 @@ impl Container {
             .collect()
     }
 
-    /// What an engine runs, with this folder as the volume, which is made where it is not there, and with `arguments`
-    /// after the entry point.
+    /// The command that an engine would run, with this folder as the volume, and with `arguments` after the entry
+    /// point. It creates the folder if it is missing.
     ///
     /// # Panics
     /// When the folder cannot be made.
     #[must_use]
     pub fn command(&self, volume: &Path, arguments: &[&str]) -> Command {
         let user = self.config()["User"].as_str().unwrap();
-        // As an engine does: a new volume is like the folder that it hides.
+        // As in an engine, a new volume is a copy of the folder that it hides.
         std::fs::create_dir_all(volume).unwrap();
         let hidden = std::fs::metadata(self.root().join("var/lib/sluice")).unwrap();
         std::os::unix::fs::chown(volume, Some(hidden.uid()), Some(hidden.gid())).unwrap();
@@ -112,7 +112,7 @@ fn words(list: &Value) -> Vec<&str> {
     words.map(|word| word.as_str().unwrap()).collect()
 }
 
-/// Unpacks a tar archive with the owners and modes that it says.
+/// Unpacks a tar archive with its owners and modes.
 ///
 /// # Panics
 /// When it cannot be unpacked.

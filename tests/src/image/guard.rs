@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What stands before a registry and lets in those who have its credentials.
+//! A guard in front of a registry, which admits only clients with the credentials.
 
 use super::registry::Registry;
 use crate::server::Server;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 
-/// Who may read, and the password.
+/// User and password of a reader.
 const CREDENTIALS: &str = "reader:the-password-of-the-registry";
 
 /// A guarded registry. Dropping it ends the guard.
@@ -20,7 +20,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Stands before the registry.
+    /// Starts a guard in front of the registry.
     #[must_use]
     pub fn before(registry: &Registry) -> Self {
         let target = registry.address();
@@ -28,7 +28,7 @@ impl Guard {
         Self { server }
     }
 
-    /// How the mesh names the filter's image of that digest, by this guard.
+    /// Name of the filter's image of that digest in the mesh, through this guard.
     #[must_use]
     pub fn url(&self, digest: &str) -> String {
         format!("oci://{}/sluice/filter@{digest}", self.server.address())
@@ -49,7 +49,7 @@ impl Guard {
     }
 }
 
-/// Passes the connection on when its first request has the credentials, and otherwise answers 401.
+/// Forwards the connection if its first request has the credentials, and otherwise answers with status 401.
 async fn admit(mut client: TcpStream, target: SocketAddr) -> io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -57,7 +57,8 @@ async fn admit(mut client: TcpStream, target: SocketAddr) -> io::Result<()> {
             return Ok(());
         }
         if !head[0].is_ascii_uppercase() {
-            // Clients of a registry try TLS first, and are told as by a server of Go that this is none.
+            // Clients of a registry try TLS first. They receive the error that a server of Go sends for TLS on a
+            // cleartext port.
             return client.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\n").await;
         }
     }
@@ -67,7 +68,7 @@ async fn admit(mut client: TcpStream, target: SocketAddr) -> io::Result<()> {
         .lines()
         .find_map(|line| line.strip_prefix("authorization: "));
     if given != Some(&wanted) {
-        // As ECR's: Istio's agent refuses a realm that is not the URL of a public host.
+        // Like ECR's realm: Istio's agent refuses a realm that is not the URL of a public host.
         let refusal = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic realm=\"https://registry.example.com/\"\r\n\
                        connection: close\r\ncontent-length: 0\r\n\r\n";
         return client.write_all(refusal.as_bytes()).await;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The edge's image: a registry, and what an engine runs of it.
+//! The edge's image: a registry, and its containers.
 
 pub mod architecture;
 pub mod container;

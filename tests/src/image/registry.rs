@@ -18,7 +18,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// An empty one.
+    /// Starts an empty registry.
     ///
     /// # Panics
     /// When it does not start.
@@ -40,7 +40,7 @@ impl Registry {
         }
     }
 
-    /// Pushes one image, `edge` or `filter`, without the documents on it, and gives its digest.
+    /// Pushes one image, `edge` or `filter`, without its attached documents, and returns its digest.
     ///
     /// # Panics
     /// When there is none.
@@ -53,7 +53,7 @@ impl Registry {
         digest.to_owned()
     }
 
-    /// Pushes everything, as `make push-release` does, and gives what the script prints: a line for each image.
+    /// Pushes all images, as `make push-release` does, and returns the output of the script: a line for each image.
     ///
     /// # Panics
     /// When the script fails.
@@ -67,7 +67,7 @@ impl Registry {
         output(&mut script)
     }
 
-    /// What crane says of something here: `arguments` before its name, which begins behind the repository's.
+    /// Runs crane on an image: `arguments` stand in front of its name, which begins behind the repository's.
     ///
     /// # Panics
     /// When crane fails.
@@ -83,7 +83,7 @@ impl Registry {
         loopback(self.port)
     }
 
-    /// How the mesh names the filter's image of that digest.
+    /// Name of the filter's image of that digest in the mesh.
     #[must_use]
     pub fn url(&self, digest: &str) -> String {
         format!("oci://{}/filter@{digest}", self.repository())

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs a command in a mount namespace of its own. The user namespace, which lets anybody mount, clears the signal that
-/// ends the process with the test, so `setpriv` sets that again.
+/// Runs a command in a separate mount namespace. The user namespace, which lets any user mount, clears the signal
+/// that ends the process with the test, so `setpriv` sets the signal again.
 const ENTER: &str = r#"
 set -eu
 size=$1 folder=$2
@@ -19,8 +19,8 @@ mount -t tmpfs -o "size=$size" none "$folder"
 exec setpriv --pdeathsig TERM -- "$@"
 "#;
 
-/// What the first step of filling a file system leaves. A step that the edge is faster than gives all back that it has
-/// taken, and the edge would find the disk full and empty in turn.
+/// Room that the first step of filling a file system leaves. If the edge is faster than a step, the step gives back
+/// all that it has taken, and the edge would find the disk full and empty in turn.
 const SLACK: u64 = 1 << 20;
 
 /// The file system of a process.
@@ -28,7 +28,8 @@ const SLACK: u64 = 1 << 20;
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// The command, in its own environment alone, with a file system of so many bytes mounted on `folder`.
+    /// Makes the command that runs `command` in its own environment, with a file system of this many bytes mounted on
+    /// `folder`.
     #[must_use]
     pub fn mounted(bytes: u64, folder: &Path, command: &Command) -> Command {
         let mut entering = Command::new("unshare");
@@ -50,7 +51,7 @@ impl Disk {
         entering
     }
 
-    /// The file system that the process `pid` has on `folder`.
+    /// Finds the file system that the process `pid` has on `folder`.
     #[must_use]
     pub fn of(pid: u32, folder: &Path) -> Self {
         let inside = folder.strip_prefix("/").unwrap_or(folder);
@@ -62,14 +63,14 @@ impl Disk {
         )
     }
 
-    /// Its folder, as the test sees it.
+    /// Path of its folder for the test.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// Fills it but for `left` bytes with a file that is not the cache's, in as few steps as can be: the edge makes room
-    /// for a disk that lacks less than the cache holds.
+    /// Fills the file system, except `left` bytes, with a file that does not belong to the cache, in as few steps as
+    /// possible. The edge makes room on a disk if the missing room is less than the size of the cache.
     ///
     /// # Panics
     /// When it cannot be written to.
@@ -99,7 +100,7 @@ impl Disk {
     }
 }
 
-/// What takes the room on a disk until it is dropped.
+/// A file that takes the room on a disk until it is dropped.
 #[derive(Debug)]
 pub struct Filling(PathBuf);
 

@@ -9,7 +9,7 @@ use std::thread;
 /// The most characters of a message, which may have the log of a server in it.
 const LONGEST: usize = 400;
 
-/// From now on each panic is also written to stderr at once, in one line.
+/// Makes each panic also write a line to stderr at once.
 pub fn say_at_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -17,7 +17,8 @@ pub fn say_at_once() {
         panic::set_hook(Box::new(move |panic| {
             let test = thread::current();
             let line = line(test.name().unwrap_or("a thread"), &panic.to_string());
-            // NB: not `eprintln`, whose output the runner keeps until the end. It matters to nobody if this fails.
+            // NB: not `eprintln`, because the runner keeps its output until the end. A failure to write does not
+            // matter.
             let _ = io::stderr().write_all(line.as_bytes());
             usual(panic);
         }));

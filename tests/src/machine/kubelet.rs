@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Kubernetes' kubelet does to the files of a volume at each mount for a pod with `fsGroup`
+//! Changes that Kubernetes' kubelet makes to the files of a volume at each mount for a pod with `fsGroup`
 //! (`pkg/volume/volume_linux.go`).
 
 use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::Path;
 
-/// The group of the pod's volumes: this process's own, as only that may be given away without being root.
+/// The group of the pod's volumes: the group of this process, because a process without root's rights may set only
+/// that.
 fn fs_group() -> u32 {
     fs::metadata("/proc/self").unwrap().gid()
 }
@@ -14,7 +15,7 @@ fn fs_group() -> u32 {
 /// Mounts the volume at `root`, as for a pod with this `fsGroupChangePolicy`.
 ///
 /// # Panics
-/// When a file cannot be changed, or there is no such policy.
+/// When a file cannot be changed, or the policy does not exist.
 pub fn mount(root: &Path, policy: Option<&str>) {
     let skips = match policy {
         None | Some("Always") => false,
@@ -26,7 +27,7 @@ pub fn mount(root: &Path, policy: Option<&str>) {
     }
 }
 
-/// Whether the volume's root is already as it should be.
+/// Whether the volume's root already has the right group and mode.
 fn matches(root: &Metadata) -> bool {
     const WANTED: u32 = 0o2770;
     root.gid() == fs_group() && root.mode() & WANTED == WANTED

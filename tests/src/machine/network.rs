@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A network for one test: loopback with the addresses that the test names, and no way out of it.
+//! A network for one test: loopback with the addresses that the test names, without a route out of it.
 
 use crate::PATIENCE;
 use std::process::Command;
@@ -7,8 +7,8 @@ use std::process::Command;
 /// Set in the process that runs in the network.
 const INSIDE: &str = "SLUICE_NETWORK";
 
-/// Runs a command in a network namespace of its own. The user namespace, which lets anybody make one, clears the signal
-/// that ends the process with the test, so `setpriv` sets that again.
+/// Runs a command in a separate network namespace. The user namespace, which lets any user create one, clears the
+/// signal that ends the process with the test, so `setpriv` sets the signal again.
 const ENTER: &str = r#"
 set -eu
 ip link set lo up
@@ -19,11 +19,11 @@ shift
 exec setpriv --pdeathsig KILL -- "$@"
 "#;
 
-/// Whether this process is in a network with these addresses beside 127.0.0.1 and `::1`. Where it is not, this very test
-/// has run in a process that is, and there is nothing left to do.
+/// Whether this process is in a network with these addresses beside 127.0.0.1 and `::1`. If it is not, this test has
+/// run in another process that is, and the caller has to return.
 ///
 /// # Panics
-/// When the test fails there, or when there is no such network to be had.
+/// When the test fails there, or when the network cannot be created.
 #[must_use]
 pub fn is_own(addresses: &[&str]) -> bool {
     if std::env::var_os(INSIDE).is_some() {

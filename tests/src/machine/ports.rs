@@ -13,7 +13,7 @@ const FIRST: u16 = 12_240;
 const BLOCK: u16 = 500;
 const BLOCKS: u16 = 40;
 
-/// A block of ports, for as long as this process lives.
+/// A block of ports, reserved for as long as this process lives.
 struct Block {
     first: u16,
     next: AtomicU16,
@@ -23,8 +23,9 @@ struct Block {
 static PORTS: LazyLock<Block> = LazyLock::new(Block::take);
 
 impl Block {
-    /// Two Envoys of different processes may listen on one port, and each would get some of the requests for it; an
-    /// origin that is gone for a while wants its port back. So nobody looks for ports where another does.
+    /// Takes a block that no other process has. Two Envoys of different processes may listen on one port, and each
+    /// would get some of the requests for it. An origin that is down for a while needs its port again. So two
+    /// processes must not search for ports in the same block.
     fn take() -> Self {
         let folder = std::env::temp_dir().join("sluice-ports");
         fs::create_dir_all(&folder).expect("a folder for locks");
@@ -41,7 +42,7 @@ impl Block {
     }
 }
 
-/// A port that nobody listens on now, and no other process with this harness will.
+/// A port without a listener, which no other process with this harness will use.
 ///
 /// # Panics
 /// When no port is free.

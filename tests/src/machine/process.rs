@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
-/// Starts a child from a thread that lives as long as the test process: the parent-death signal is sent when the
+/// Starts a child from a thread that lives as long as the test process. The parent-death signal is sent when the
 /// *thread* that started the child ends, and a test's thread ends before the servers that tests share.
 fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
@@ -36,7 +36,7 @@ fn spawn(command: Command) -> io::Result<Child> {
     child.recv().unwrap()
 }
 
-/// A child with its output in a file, leader of its own process group.
+/// A child with its output in a file, leader of a new process group.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -55,7 +55,7 @@ impl Process {
         Self::start_ending_by(libc::SIGTERM, command, log)
     }
 
-    /// The same, where `signal` is what ends it when this process is gone.
+    /// Starts `command` as [`Process::start`] does; `signal` ends it when this process has ended.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -63,7 +63,7 @@ impl Process {
     /// # Panics
     /// When the log cannot be opened.
     pub fn start_ending_by(signal: i32, mut command: Command, log: &Path) -> io::Result<Self> {
-        // Whatever tests servers comes by here.
+        // All servers of tests are started here.
         failure::say_at_once();
         let file = File::options().create(true).append(true).open(log).unwrap();
         command
@@ -71,7 +71,7 @@ impl Process {
             .stdout(file.try_clone().unwrap())
             .stderr(file)
             .process_group(0);
-        // SAFETY: prctl is async-signal-safe and touches nothing of ours.
+        // SAFETY: prctl is async-signal-safe and touches no memory of this process.
         unsafe {
             command.pre_exec(move || {
                 if libc::prctl(libc::PR_SET_PDEATHSIG, signal) == 0 {
@@ -93,7 +93,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Its exit, if it has ended.
+    /// Exit status, if the child has ended.
     ///
     /// # Panics
     /// When it cannot be waited for.
@@ -104,7 +104,7 @@ impl Process {
     /// Waits for its exit.
     ///
     /// # Panics
-    /// When it goes on running.
+    /// When it continues to run.
     pub async fn ended(&mut self) -> ExitStatus {
         let ended = async {
             loop {
@@ -118,18 +118,18 @@ impl Process {
         ended.unwrap_or_else(|_| panic!("it does not end:\n{}", self.log()))
     }
 
-    /// What it has written so far.
+    /// The log so far.
     #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// Sends a signal to the child alone.
+    /// Sends a signal to the child only.
     pub fn signal(&self, signal: i32) {
         kill(i64::from(self.pid()), signal);
     }
 
-    /// Asks it to end (SIGTERM), then ends what is left of it and its descendants.
+    /// Asks the child to end (SIGTERM), then kills the rest of it and of its descendants.
     pub fn stop(&mut self, patience: Duration) -> Option<ExitStatus> {
         let family = descendants(self.pid());
         if self.exited().is_none() {
@@ -141,7 +141,8 @@ impl Process {
         }
         let in_order = self.exited();
         kill(-i64::from(self.pid()), libc::SIGKILL);
-        // A descendant in a group of its own; its start time tells it from a stranger with the same id.
+        // A descendant may be in another process group; its start time distinguishes it from an unrelated process
+        // with the same id.
         for (pid, started) in family {
             if start_time(pid) == Some(started) {
                 kill(i64::from(pid), libc::SIGKILL);
@@ -160,13 +161,13 @@ impl Drop for Process {
     }
 }
 
-/// What is left of servers that all tests of this process share: no test may end them, as another may follow.
+/// The servers that all tests of this process share. They are left running, because another test may follow.
 static SHARED: Mutex<Vec<(u32, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Has a server that is never dropped, and its folder, go when this process ends, also after a failed test.
+/// Ends a server that is never dropped, and removes its folder, when this process ends, also after a failed test.
 ///
 /// # Panics
-/// Not unless another thread has while it did the same.
+/// When another thread has panicked in this function.
 pub fn end_with_this_process(server: &Process, folder: &Path) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     // SAFETY: the function lives as long as the process.
@@ -181,7 +182,7 @@ extern "C" fn end_shared() {
     let shared = std::mem::take(&mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner));
     for (pid, folder) in shared.into_iter().rev() {
         kill(-i64::from(pid), libc::SIGKILL);
-        // SAFETY: it is a child of this process, and nobody else waits for it any more.
+        // SAFETY: it is a child of this process, and no other code waits for it any more.
         unsafe {
             libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), 0);
         }
@@ -255,7 +256,7 @@ pub fn command_lines() -> impl Iterator<Item = String> {
     lines.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// The command name of a process.
+/// Name of the command of a process.
 #[must_use]
 pub fn name_of(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm"))
@@ -264,7 +265,7 @@ pub fn name_of(pid: u32) -> String {
         .to_owned()
 }
 
-/// The lengths of the files below `folder` that a process has open and that have no name.
+/// Lengths of the files below `folder` that a process has open and that have no name.
 #[must_use]
 pub fn unnamed_files(pid: u32, folder: &Path) -> Vec<u64> {
     let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
@@ -277,7 +278,7 @@ pub fn unnamed_files(pid: u32, folder: &Path) -> Vec<u64> {
     lengths.flatten().map(|file| file.len()).collect()
 }
 
-/// The resident memory of a process, in KiB.
+/// Resident memory of a process, in KiB.
 #[must_use]
 pub fn resident_kib(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -291,7 +292,7 @@ pub fn resident_kib(pid: u32) -> Option<u64> {
         .ok()
 }
 
-/// The CPU time that a process has taken so far, in user space and in the kernel, with all of its threads.
+/// CPU time of a process and all of its threads so far, in user space and in the kernel.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<Duration> {
     let (mut clock, mut time) = (
@@ -302,7 +303,7 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
         },
     );
     let pid = libc::pid_t::try_from(pid).ok()?;
-    // SAFETY: both write into what they are given, and nothing else.
+    // SAFETY: both write only into their arguments.
     let known = unsafe {
         libc::clock_getcpuclockid(pid, &mut clock) == 0
             && libc::clock_gettime(clock, &mut time) == 0

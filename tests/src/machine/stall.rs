@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One thread of a process that stands still, as on a machine with too much to do, while the others go on.
+//! A thread of a process that stands still, as on an overloaded machine, while the others continue.
 
 use std::io;
 use std::ptr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// A thread that stands still until this is dropped.
+/// A stopped thread, until this is dropped.
 #[derive(Debug)]
 pub struct Stall {
-    /// Ends it, by being dropped.
+    /// Ends the stop when it is dropped.
     lasting: Option<Sender<()>>,
     tracer: Option<JoinHandle<()>>,
 }
 
 impl Stall {
-    /// Stops the thread of that name of a process that this one has started.
+    /// Stops the thread of that name of a process that this process has started.
     ///
     /// # Panics
     /// When there is none, or it cannot be stopped.
@@ -24,7 +24,7 @@ impl Stall {
         let thread = thread_named(pid, name);
         let (lasting, ended) = mpsc::channel();
         let (stopped, stands_still) = mpsc::channel();
-        // Only the thread that has stopped it can let it go on.
+        // Only the thread that has stopped it can let it continue.
         let tracer = thread::spawn(move || stop(thread, &stopped, &ended));
         stands_still
             .recv()
@@ -63,11 +63,11 @@ fn stop(thread: libc::pid_t, stopped: &Sender<io::Result<()>>, ended: &Receiver<
         .and_then(|()| trace(libc::PTRACE_INTERRUPT, thread))
         .and_then(|()| wait(thread));
     let stands_still = begun.is_ok();
-    // Nobody to tell: the test has failed.
+    // The receiver is gone if the test has failed.
     let _ = stopped.send(begun);
     if stands_still {
         let _ = ended.recv();
-        // It may have ended meanwhile.
+        // The thread may have ended meanwhile.
         let _ = trace(libc::PTRACE_DETACH, thread);
     }
 }
@@ -79,7 +79,7 @@ fn trace(request: libc::c_uint, thread: libc::pid_t) -> io::Result<()> {
     succeeded(result)
 }
 
-/// Until it stands still.
+/// Waits until the thread stands still.
 fn wait(thread: libc::pid_t) -> io::Result<()> {
     let mut status = 0;
     // SAFETY: `status` outlives the call.

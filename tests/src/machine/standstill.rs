@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A test whose claim is about time says nothing on a machine that stands still for seconds, as virtual ones do. It is
-//! repeated there. (A machine that is only busy is not noticed here: a test has to leave time for that.)
+//! Repeats a test whose claim is about time if the machine stood still for seconds, as virtual machines do. (A busy
+//! machine is not noticed here: a test has to leave time for that.)
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -12,16 +12,16 @@ use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often a scene is played at most.
+/// Largest number of times that a scene is played.
 const TIMES: usize = 5;
-/// How often the machine is looked at.
+/// Period of looking at the machine.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// Plays a scene in which something has to happen within a time of which `slack` is left over. Where it fails, and the
-/// machine has stood still for longer than that meanwhile, it is played again.
+/// Plays a scene in which an event has to happen within a time that leaves `slack`. If the scene fails, and the
+/// machine has stood still for longer than that meanwhile, the scene is played again.
 ///
 /// # Panics
-/// When the scene does, and that is no excuse.
+/// When the scene panics, and the machine has not stood still.
 pub async fn unless_the_machine_stands_still(slack: Duration, scene: impl AsyncFn()) {
     let watch = || {
         let watch = Watch::start();
@@ -30,7 +30,8 @@ pub async fn unless_the_machine_stands_still(slack: Duration, scene: impl AsyncF
     play(watch, scene).await;
 }
 
-/// `watch` begins to look at the machine, and gives what says whether it has stood still since.
+/// Plays a scene repeatedly. `watch` starts to observe the machine, and returns a function that says whether it has
+/// stood still since.
 async fn play<Stood: FnOnce() -> bool>(watch: impl Fn() -> Stood, scene: impl AsyncFn()) {
     for time in 1..=TIMES {
         let stood_still = watch();
@@ -44,7 +45,7 @@ async fn play<Stood: FnOnce() -> bool>(watch: impl Fn() -> Stood, scene: impl As
     }
 }
 
-/// Runs to the end, or to a panic.
+/// Runs the scene to its end, or to a panic.
 async fn catch(scene: impl Future<Output = ()>) -> Result<(), Box<dyn Any + Send>> {
     let mut scene = pin!(scene);
     poll_fn(|context| {
@@ -57,7 +58,7 @@ async fn catch(scene: impl Future<Output = ()>) -> Result<(), Box<dyn Any + Send
     .await
 }
 
-/// A thread that has nothing to do but to notice that it did not run.
+/// A thread that only notices that it did not run.
 struct Watch {
     ended: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
@@ -73,7 +74,7 @@ impl Watch {
         Self { ended, thread }
     }
 
-    /// For how long it did not run at most.
+    /// Longest time for which the thread did not run.
     fn end(self) -> Duration {
         self.ended.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// How often a scene is played that fails so often on a machine that has stood still or not.
+    /// Number of times that a scene is played that fails `failures` times, on a machine that stands still or not.
     async fn played(failures: usize, stands_still: bool) -> (usize, bool) {
         let times = Cell::new(0);
         let scene = async || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the Makefile has built for the tests.
+//! Programs and modules that the Makefile has built for the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,10 +42,10 @@ pub fn entry_point() -> &'static Path {
     })
 }
 
-/// What runs the filter in this run of the tests: `RUNTIME`, else a Wasm VM.
+/// The runtime of the filter in this run of the tests: `RUNTIME`, else a Wasm VM.
 ///
 /// # Panics
-/// When there is no such runtime.
+/// When the runtime does not exist.
 #[must_use]
 pub fn runtime() -> Runtime {
     let wanted = std::env::var("RUNTIME").unwrap_or_default();
@@ -54,7 +54,7 @@ pub fn runtime() -> Runtime {
     known.unwrap_or_else(|| panic!("RUNTIME={wanted}")).1
 }
 
-/// The module that runs in that runtime.
+/// The module for that runtime.
 ///
 /// # Panics
 /// When there is none.
@@ -111,7 +111,7 @@ pub fn envoy() -> PathBuf {
     built("Envoy", "SLUICE_ENVOY", ".sluice/bin/envoy", "test")
 }
 
-/// The file `name` in the folder that `variable` says.
+/// The file `name` in the folder of `variable`.
 ///
 /// # Panics
 /// When it is not there.
@@ -122,7 +122,7 @@ pub fn tool(variable: &str, name: &str) -> PathBuf {
     tool
 }
 
-/// The folder that `variable` says.
+/// The folder of `variable`.
 ///
 /// # Panics
 /// When it is not set.
@@ -132,8 +132,8 @@ pub fn folder(variable: &str) -> PathBuf {
     folder.unwrap_or_else(|| panic!("{variable} is not set: {BY_MAKE}"))
 }
 
-/// A file that the Makefile has made: the one that `variable` names, else `place` in the repository; `what` it is, and
-/// the `target` that makes it, are for who has none.
+/// A file that the Makefile has built: the one that `variable` names, else `place` in the repository. The message of
+/// a missing file has `what` it is and the `target` that builds it.
 ///
 /// # Panics
 /// When it is not there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Kubernetes API server with its etcd, and `kubectl`. No controllers, no nodes: what they would do, tests do.
+//! A Kubernetes API server with its etcd, and `kubectl`. There are no controllers and no nodes: tests do their work.
 
 use crate::eventually;
 use crate::machine::ports::{free_port, loopback};
@@ -15,14 +15,14 @@ const TOKEN: &str = "the-token-of-the-administrator";
 
 /// A running API server.
 pub struct Cluster {
-    // End before their folder goes.
+    // Declared before the folder, so that they end first.
     api_server: Process,
     _etcd: Process,
     folder: TempDir,
 }
 
 impl Cluster {
-    /// Starts one.
+    /// Starts an API server.
     ///
     /// # Panics
     /// When it does not come up.
@@ -32,7 +32,7 @@ impl Cluster {
         let port = free_port();
         let api_server = api_server(folder.path(), &store, port);
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig(port)).unwrap();
-        // NB: the last first, as without its store the other takes long to end.
+        // NB: the API server ends first, because it takes long to end without its store.
         process::end_with_this_process(&etcd, folder.path());
         process::end_with_this_process(&api_server, folder.path());
         let cluster = Self {
@@ -56,13 +56,13 @@ impl Cluster {
         self.folder.path().join("kubeconfig")
     }
 
-    /// What the API server has logged.
+    /// Log of the API server so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.api_server.log()
     }
 
-    /// Runs `kubectl` with that input.
+    /// Runs `kubectl` with this input.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -79,13 +79,13 @@ impl Cluster {
             .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // It may end before it has read everything; its status says so.
+        // It may end before it has read the whole input; its exit status says so.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         child.wait_with_output().unwrap()
     }
 
-    /// What `kubectl` prints.
+    /// Output of `kubectl`.
     ///
     /// # Panics
     /// When it fails.
@@ -104,7 +104,7 @@ impl Cluster {
         );
     }
 
-    /// An object as it is now.
+    /// The current state of an object.
     ///
     /// # Panics
     /// When it is not there.
@@ -145,7 +145,7 @@ fn etcd(folder: &Path) -> (Process, String) {
         &peers,
     ]);
     command.args(["--initial-cluster", &format!("default={peers}")]);
-    // What it holds ends with the test.
+    // Its data is needed for the test only.
     command.arg("--unsafe-no-fsync");
     let process =
         Process::start_ending_by(libc::SIGKILL, command, &folder.join("etcd.log")).unwrap();
@@ -185,7 +185,7 @@ fn api_server(folder: &Path, etcd: &str, port: u16) -> Process {
         .args([
             "--service-account-issuer=https://kubernetes.default.svc",
             "--authorization-mode=RBAC",
-            // Its controller is not there, and nobody would make the accounts that it wants.
+            // The controller that creates its accounts does not run here.
             "--disable-admission-plugins=ServiceAccount",
             "--service-cluster-ip-range=10.0.0.0/24",
         ]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fleet of `mesh/`: gateways for clients, and behind them caches, each of which owns a part of the keys.
+//! The fleet of `mesh/`: gateways for clients, and caches behind them, each the owner of a part of the keys.
 //!
-//! Pods of one tier share their manifests, as in a cluster, but have one machine: what is their own (addresses) is
-//! patched in by the pod's label. What Kubernetes would do as pods come and go is done here, in its order.
+//! Pods of one tier share their manifests, as in a cluster, but run on one machine: values of one pod (addresses) are
+//! patched in by the pod's label. The tests do the work of Kubernetes when pods start and end, in its order.
 
 use super::Mesh;
 use super::gateway::{DOMAIN, HTTP_PORT, HTTPS_PORT, endpoint, minio, secrets};
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The label that tells a pod from the others of its tier.
+/// The label that distinguishes a pod from the others of its tier.
 const LABEL: &str = "test.sluice/pod";
-/// The response header in which a cache says its name, in these tests.
+/// The response header in which a cache names itself, in these tests.
 const OWNER: &str = "x-test-cache";
 
-/// A fleet that is to be started.
+/// A fleet that can be started.
 #[must_use]
 pub struct Builder {
     name: String,
@@ -42,11 +42,11 @@ pub struct Fleet {
     pub caches: Vec<Pod>,
     /// The bucket behind it.
     pub bucket: Bucket,
-    /// What is applied for tier one.
+    /// The manifests of tier one.
     pub tier_one: Overlay,
-    /// What is applied for tier two.
+    /// The manifests of tier two.
     pub tier_two: Overlay,
-    /// The namespace of tier one; that of tier two is called after it.
+    /// The namespace of tier one; the namespace of tier two is derived from it.
     name: String,
     mesh: &'static Mesh,
     started: usize,
@@ -59,7 +59,7 @@ fn caches_of(name: &str) -> String {
 }
 
 impl Fleet {
-    /// One of two gateways and three caches, in namespaces of its own.
+    /// Builds a fleet of two gateways and three caches, in separate namespaces.
     pub async fn builder(name: &str) -> Builder {
         let bucket = minio().await.bucket().await;
         let host = format!("{}.{DOMAIN}", bucket.name());
@@ -100,42 +100,43 @@ impl Fleet {
         }
     }
 
-    /// Where a gateway speaks HTTP.
+    /// Address for HTTP of a gateway.
     #[must_use]
     pub fn http(&self, gateway: usize) -> SocketAddr {
         self.gateways[gateway].at(HTTP_PORT)
     }
 
-    /// Where a cache takes the gateways' connections.
+    /// Address at which a cache accepts the gateways' connections.
     #[must_use]
     pub fn of_cache(&self, cache: usize) -> SocketAddr {
         self.caches[cache].at(HTTPS_PORT)
     }
 
-    /// GET by the first gateway.
+    /// Sends a GET through the first gateway.
     pub async fn get(&self, target: &str) -> Response {
         client::get(self.http(0), target).await
     }
 
-    /// What the owner's store has of `target`: until it has, others wait for it and share it.
+    /// Asks until the owner's store has `target`, and returns the hit. Until then requests wait for each other and
+    /// share the response.
     pub async fn hit(&self, target: &str) -> Response {
         client::until_hit(self.http(0), target).await
     }
 
-    /// How many requests for the object have reached the bucket.
+    /// Number of requests for the object that have reached the bucket.
     #[must_use]
     pub fn fetches(&self, key: &str) -> usize {
         self.bucket.requests().count(&format!("/{key}"))
     }
 
-    /// How many requests of the caches' have reached the bucket.
+    /// Number of the caches' requests that have reached the bucket.
     #[must_use]
     pub fn all_fetches(&self) -> usize {
         let requests = self.bucket.requests();
         requests.matching(|request| request.method == "GET" || request.method == "HEAD")
     }
 
-    /// Which cache owns each of the targets, as a gateway sees it. No cache keeps anything of the question.
+    /// The cache that owns each of the targets, according to a gateway. The requests leave no entry in a cache.
     ///
     /// # Panics
     /// When a target has no owner.
@@ -143,7 +144,7 @@ impl Fleet {
         let mut client = Client::connect(self.http(gateway)).await;
         let mut owners = BTreeMap::new();
         for target in targets {
-            // A bucket's cache answers this by itself.
+            // A bucket's cache answers this without the bucket.
             let answer = client.exchange(request("DELETE", target, &[])).await;
             assert_eq!(answer.status, 405, "{target}: {answer}");
             owners.insert(target.clone(), owner_of(&answer).to_owned());
@@ -156,7 +157,7 @@ impl Fleet {
         self.add_cache_in(Place::new()).await;
     }
 
-    /// The same in a place that is prepared for it.
+    /// Starts another cache in a prepared place.
     pub async fn add_cache_in(&mut self, place: Place) {
         let cache = self.start_cache(place).await;
         cache.ready().await;
@@ -164,21 +165,22 @@ impl Fleet {
         self.caches.push(cache);
     }
 
-    /// Takes a cache out of its service, and waits until no gateway sends it anything new.
+    /// Removes a cache from its service, and waits until no gateway sends it new requests.
     pub async fn withdraw(&self, cache: usize) {
         let cache = &self.caches[cache];
         cache.say_ready(false);
         self.known(cache, false).await;
     }
 
-    /// Puts it back into its service.
+    /// Adds the cache to its service again.
     pub async fn restore(&self, cache: usize) {
         let cache = &self.caches[cache];
         cache.ready().await;
         self.known(cache, true).await;
     }
 
-    /// Ends a cache as Kubernetes does: out of the service, then SIGTERM. Its pod, which has ended, is returned.
+    /// Ends a cache as Kubernetes does: it is removed from the service, then gets SIGTERM. Returns its pod, which has
+    /// ended.
     ///
     /// # Panics
     /// When it does not end in order.
@@ -191,7 +193,7 @@ impl Fleet {
         pod
     }
 
-    /// Waits until the gateways have, or have not, the cache among the endpoints of their cluster.
+    /// Waits until the gateways have the cache among the endpoints of their cluster, or until they do not.
     pub async fn known(&self, cache: &Pod, known: bool) {
         let line = format!("::{}:{HTTPS_PORT}::", cache.address());
         for gateway in &self.gateways {
@@ -203,7 +205,7 @@ impl Fleet {
         }
     }
 
-    /// Applies something else.
+    /// Applies further manifests.
     pub fn apply(&self, manifests: &str) {
         self.mesh.cluster.apply(manifests);
     }
@@ -216,10 +218,10 @@ impl Fleet {
     }
 }
 
-/// The cache that has answered.
+/// Name of the cache that has answered.
 ///
 /// # Panics
-/// When none has.
+/// When no cache has.
 #[must_use]
 pub fn owner_of(response: &Response) -> &str {
     let owner = response.headers.get(OWNER);
@@ -227,7 +229,7 @@ pub fn owner_of(response: &Response) -> &str {
 }
 
 impl Builder {
-    /// Changes what is applied for tier one.
+    /// Changes the manifests of tier one.
     pub fn tier_one(self, change: impl FnOnce(Overlay) -> Overlay) -> Self {
         Self {
             tier_one: change(self.tier_one),
@@ -235,7 +237,7 @@ impl Builder {
         }
     }
 
-    /// Changes what is applied for tier two.
+    /// Changes the manifests of tier two.
     pub fn tier_two(self, change: impl FnOnce(Overlay) -> Overlay) -> Self {
         Self {
             tier_two: change(self.tier_two),
@@ -243,7 +245,7 @@ impl Builder {
         }
     }
 
-    /// With that many gateways and caches.
+    /// Sets the number of gateways and caches.
     pub fn of(self, gateways: usize, caches: usize) -> Self {
         Self {
             gateways,
@@ -298,8 +300,8 @@ fn host_of(name: &str) -> String {
     format!("sluice-caches.{}.svc.cluster.local", caches_of(name))
 }
 
-/// The caches' service, whose endpoints are the pods that say that they are ready. Kubernetes itself takes no
-/// loopback address for an endpoint.
+/// The caches' service, whose endpoints are the ready pods. Kubernetes itself does not accept a loopback address as
+/// an endpoint.
 fn service(name: &str) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
@@ -328,7 +330,7 @@ async fn start_pod(mesh: &'static Mesh, namespace: &str, name: &str, place: Plac
     Pod::start(mesh, namespace, name, &template, place).await
 }
 
-/// How long connections that are idle are waited for is tested of a gateway by itself.
+/// Shortens the wait for idle connections, which a test of a single gateway covers.
 fn drain_sooner(template: &mut Value) {
     let configuration = &mut template["metadata"]["annotations"]["proxy.istio.io/config"];
     let text = configuration.as_str().unwrap();
@@ -337,7 +339,7 @@ fn drain_sooner(template: &mut Value) {
     *configuration = sooner.into();
 }
 
-/// Binds the listeners of a pod to its address, and has it say its name.
+/// Binds the listeners of a pod to its address, and makes it name itself.
 fn addresses(namespace: &str, name: &str, address: &str) -> Value {
     let listener = |port: u16| {
         json!({

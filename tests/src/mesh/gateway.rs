@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gateway of `mesh/` before a private bucket, which it reaches by TLS.
+//! The gateway of `mesh/` in front of a private bucket, which it reaches over TLS.
 
 use super::Mesh;
 use super::istiod::ROOT_NAMESPACE;
@@ -16,14 +16,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use tokio::sync::OnceCell;
 
-/// What the bucket's host ends with.
+/// The domain of the bucket's host.
 pub(super) const DOMAIN: &str = "s3.test";
-/// The container port of clients that speak HTTP.
+/// The container port for HTTP.
 pub const HTTP_PORT: u16 = 8080;
-/// The container port of clients that speak HTTPS.
+/// The container port for HTTPS.
 pub(super) const HTTPS_PORT: u16 = 8443;
 
-/// A gateway that is to be started.
+/// A gateway that can be started.
 #[must_use]
 pub struct Builder {
     mesh: &'static Mesh,
@@ -37,11 +37,11 @@ pub struct Builder {
     certificate: Certificate,
 }
 
-/// How listeners come to the pod's address: here no pod has all addresses.
+/// How listeners are bound to the pod's address, because here a pod must not bind all addresses.
 enum Binding {
-    /// Istio's Gateway says so.
+    /// By Istio's Gateway.
     Servers,
-    /// A patch says so, as Kubernetes' Gateway cannot.
+    /// By a patch, because Kubernetes' Gateway has no field for it.
     Listeners,
 }
 
@@ -53,14 +53,14 @@ pub struct Gateway {
     pub bucket: Bucket,
     /// The bucket's endpoint.
     pub front: TlsFront,
-    /// What its HTTPS clients see.
+    /// The certificate for its HTTPS clients.
     pub certificate: Certificate,
-    /// What was applied.
+    /// The overlay that was applied.
     pub overlay: Overlay,
     mesh: &'static Mesh,
 }
 
-/// MinIO with the buckets' names in the host, as AWS has them.
+/// MinIO with buckets' names in the host, like AWS.
 pub(super) async fn minio() -> &'static S3Server {
     static SHARED: OnceCell<S3Server> = OnceCell::const_new();
     SHARED
@@ -69,15 +69,16 @@ pub(super) async fn minio() -> &'static S3Server {
 }
 
 impl Gateway {
-    /// One of a namespace of its own, before a bucket that is reached by TLS, under a host of its own.
+    /// Builds a gateway in a separate namespace, in front of a bucket that it reaches over TLS at a host of its
+    /// namespace.
     ///
     /// # Panics
-    /// When there is no bucket to be had.
+    /// When no bucket can be created.
     pub async fn builder(namespace: &str) -> Builder {
         Self::builder_in(Mesh::shared().await, namespace, Place::new()).await
     }
 
-    /// The same of that control plane, at that place.
+    /// Builds a gateway of that control plane, at that place.
     pub async fn builder_in(mesh: &'static Mesh, namespace: &str, place: Place) -> Builder {
         let bucket = minio().await.bucket().await;
         let host = format!("{}.{DOMAIN}", bucket.name());
@@ -96,14 +97,14 @@ impl Gateway {
         builder
     }
 
-    /// One before a bucket in the cluster, reached without TLS, with its name in the path.
+    /// Builds a gateway in front of a bucket in the cluster, reached without TLS, with its name in the path.
     pub async fn in_cluster(namespace: &str) -> Builder {
         let bucket = minio().await.bucket().await;
         let front = TlsFront::start("unused.test", bucket.proxy().address());
         let overlay = Overlay::on("overlays/minio").component("path-addressing");
         let mesh = Mesh::shared().await;
         let builder = Self::before(mesh, namespace, Place::new(), bucket, front, overlay);
-        // In the place of the Service, which nobody here would give endpoints.
+        // In place of the Service, which has no controller here to give it endpoints.
         let service = json!({
             "apiVersion": "networking.istio.io/v1",
             "kind": "ServiceEntry",
@@ -152,40 +153,41 @@ impl Gateway {
         }
     }
 
-    /// GET over HTTP.
+    /// Sends a GET over HTTP.
     pub async fn get(&self, target: &str) -> Response {
         client::get(self.http(), target).await
     }
 
-    /// What the store has of `target`: until it has, others wait for it and share it.
+    /// Asks until the store has `target`, and returns the hit. Until then requests wait for each other and share the
+    /// response.
     pub async fn hit(&self, target: &str) -> Response {
         client::until_hit(self.http(), target).await
     }
 
-    /// The bucket's host.
+    /// Host of the bucket.
     #[must_use]
     pub fn host(&self) -> String {
         format!("{}.{DOMAIN}", self.bucket.name())
     }
 
-    /// Any request over HTTP.
+    /// Sends a request over HTTP.
     pub async fn send(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
         client::send(self.http(), method, target, headers).await
     }
 
-    /// Where it speaks HTTP.
+    /// Address for HTTP.
     #[must_use]
     pub const fn http(&self) -> SocketAddr {
         self.pod.at(HTTP_PORT)
     }
 
-    /// Where it speaks HTTPS.
+    /// Address for HTTPS.
     #[must_use]
     pub const fn https(&self) -> SocketAddr {
         self.pod.at(HTTPS_PORT)
     }
 
-    /// How many requests for the object have reached the bucket.
+    /// Number of requests for the object that have reached the bucket.
     #[must_use]
     pub fn fetches(&self, key: &str) -> usize {
         self.bucket.requests().count(&format!("/{key}"))
@@ -196,7 +198,7 @@ impl Gateway {
         self.pod.restart().await;
     }
 
-    /// Applies something else into its namespace.
+    /// Applies further manifests in its namespace.
     pub fn apply(&self, manifests: &str) {
         self.mesh.cluster.apply(manifests);
     }
@@ -217,33 +219,33 @@ impl Builder {
         }
     }
 
-    /// With the filter's module from there, which its agent fetches.
+    /// Takes the filter's module from this URL, which its agent fetches.
     pub fn module(mut self, url: &str) -> Self {
         let code = json!({"remote": {"http_uri": {"uri": url, "timeout": "30s", "cluster": "_"}}});
         self.place.fetches = true;
         self.with(|overlay| overlay.code(&GATEWAYS_ROLES, &code))
     }
 
-    /// With the filter's module out of a volume, which has this file of the image or of the init container, as that
-    /// component says.
+    /// Takes the filter's module out of a volume, which has this file of the image or of the init container, as that
+    /// component sets it.
     pub fn module_volume(mut self, component: &str, file: PathBuf) -> Self {
         self.place.module = Some(file);
         self.with(|overlay| overlay.own_code().component(component))
     }
 
-    /// With a proxy that says it is of that version of Istio.
+    /// Makes the proxy report this version of Istio.
     pub fn istio_version(mut self, version: &str) -> Self {
         self.place.istio_version = Some(version.to_owned());
         self
     }
 
-    /// With another object, which is applied before the pod starts.
+    /// Adds another object, which is applied before the pod starts.
     pub fn besides(mut self, object: Value) -> Self {
         self.besides.push(object);
         self
     }
 
-    /// With Kubernetes' Gateway API.
+    /// Uses Kubernetes' Gateway API.
     pub fn gateway_api(self) -> Self {
         Self {
             overlay: self.overlay.component("gateway-api"),
@@ -262,7 +264,7 @@ impl Builder {
         gateway
     }
 
-    /// The same where the pod is not expected to become ready.
+    /// Starts a pod that is not expected to become ready.
     pub async fn start_unready(mut self) -> Gateway {
         let address = self.place.address.to_string();
         match self.binding {
@@ -353,7 +355,7 @@ pub(super) fn secrets(mesh: &Mesh, namespace: &str, bucket: &Bucket, certificate
     debug_assert_ne!(namespace, ROOT_NAMESPACE);
 }
 
-/// Where on this machine the bucket is.
+/// Sets the address of the bucket on this machine.
 pub(super) fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
     let ports = json!({"https": front.address().port()});
     overlay
@@ -377,7 +379,7 @@ pub(super) fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
         )
 }
 
-/// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
+/// Sets the places of the module, the cache and the pod on this machine. All else is the same as in a cluster.
 fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
     let code = json!({"local": {"filename": crate::machine::tool::module()}});
     let health = "/spec/configPatches/0/patch/value/address/socket_address";

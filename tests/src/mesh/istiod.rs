@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! istiod as it is, with its certificate authority and its injector.
+//! The real istiod, with its certificate authority and its injector.
 
 use super::cluster::Cluster;
 use super::release::Release;
@@ -13,12 +13,12 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The namespace of Istio's own.
+/// The namespace of Istio itself.
 pub const ROOT_NAMESPACE: &str = "istio-system";
 
 /// A running istiod.
 pub struct Istiod {
-    // Ends before its folder goes.
+    // Declared before the folder, so that it ends first.
     process: Process,
     ports: Ports,
     release: Release,
@@ -35,7 +35,7 @@ struct Ports {
     monitoring: u16,
 }
 
-/// Has the cluster know the kinds of Istio and of Kubernetes' Gateway API, and the namespace of Istio's own.
+/// Creates the resource types of Istio and of Kubernetes' Gateway API in the cluster, and Istio's namespace.
 pub fn define(cluster: &Cluster) {
     for definitions in ["crd-all.gen.yaml", "gateway-api.yaml"] {
         cluster.apply(&Release::Current.file(definitions));
@@ -46,7 +46,7 @@ pub fn define(cluster: &Cluster) {
 }
 
 impl Istiod {
-    /// A control plane of the cluster: the default one, or that of a revision.
+    /// Starts a control plane of the cluster: the default one, or one of a revision.
     ///
     /// # Panics
     /// When it does not come up.
@@ -90,19 +90,19 @@ impl Istiod {
         client::is_healthy(loopback(self.ports.http), "/ready").await
     }
 
-    /// Of which release it is.
+    /// Its release.
     #[must_use]
     pub const fn release(&self) -> Release {
         self.release
     }
 
-    /// Its revision; none is the default one.
+    /// Its revision; `None` for the default one.
     #[must_use]
     pub const fn revision(&self) -> Option<&'static str> {
         self.revision
     }
 
-    /// Whether the pod has its configuration from here.
+    /// Whether the pod has its configuration from this istiod.
     ///
     /// # Panics
     /// When it cannot be asked.
@@ -117,25 +117,25 @@ impl Istiod {
             .any(|proxy| proxy["proxy"] == wanted.as_str())
     }
 
-    /// Where agents connect.
+    /// Address for agents.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         loopback(self.ports.secure)
     }
 
-    /// Where it shows its metrics.
+    /// Address of its metrics.
     #[must_use]
     pub const fn monitoring(&self) -> SocketAddr {
         loopback(self.ports.monitoring)
     }
 
-    /// What it has logged.
+    /// Log so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// Has the API server send new pods to the injector, as Istio's chart does.
+    /// Makes the API server send new pods to the injector, as Istio's chart does.
     async fn register_injector(&self, cluster: &Cluster) {
         let root = "configmap/istio-ca-root-cert";
         eventually("istiod's certificate authority", async || {
@@ -177,7 +177,7 @@ impl Istiod {
     }
 }
 
-/// Which pods an injector gets, as Istio's chart says: by the namespace's label, or by the pod's own where the
+/// The selectors of an injector's pods, as in Istio's chart: by the namespace's label, or by the pod's label if the
 /// namespace has none.
 fn selectors(revision: Option<&str>) -> [(&'static str, [(&'static str, Value); 2]); 2] {
     const REVISION: &str = "istio.io/rev";
@@ -203,7 +203,8 @@ fn selectors(revision: Option<&str>) -> [(&'static str, [(&'static str, Value); 
     ]
 }
 
-/// The mesh's configuration and the injector's, where istiod expects them below its working directory.
+/// Writes the configurations of the mesh and of the injector to the places where istiod expects them, below its
+/// working directory.
 fn configure(folder: &Path, ports: Ports, release: Release) {
     let write = |path: &str, text: String| {
         let path = folder.join(path);

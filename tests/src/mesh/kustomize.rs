@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The manifests of `mesh/`, through an overlay like a user's own: settings, and where things are on this machine.
+//! The manifests of `mesh/`, through an overlay like a user's: settings, and places on this machine.
 
 use super::cluster::kubectl;
 use crate::machine::tool::{repository, tool};
@@ -20,15 +20,15 @@ pub struct Overlay {
     policy: Option<Value>,
 }
 
-/// What the names of components begin with that have the module from elsewhere than from the agent.
+/// The prefix of components that take the module from another source than the agent.
 const MODULE_FROM: &str = "module-from-";
 
-/// The roles of a gateway before a bucket, by their `EnvoyFilter`s.
+/// The roles of a gateway in front of a bucket, by their `EnvoyFilter`s.
 pub const GATEWAYS_ROLES: [&str; 3] = ["sluice-probe", "sluice-edge", "sluice-origin"];
 /// The roles of a gateway of tier one.
 pub const TIER_ONES_ROLES: [&str; 2] = ["sluice-probe", "sluice-front"];
 
-/// The policy that a folder of `mesh/` comes with, changed.
+/// The policy of a folder of `mesh/`, changed.
 ///
 /// # Panics
 /// When the folder has none.
@@ -41,7 +41,7 @@ pub fn changed_policy(folder: &str, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 impl Overlay {
-    /// What `base` says.
+    /// Starts an overlay on `base`.
     pub fn on(base: &str) -> Self {
         Self {
             base: base.to_owned(),
@@ -53,7 +53,7 @@ impl Overlay {
         }
     }
 
-    /// In a namespace of its own.
+    /// Sets the namespace.
     pub fn namespace(self, namespace: &str) -> Self {
         Self {
             namespace: Some(namespace.to_owned()),
@@ -61,20 +61,20 @@ impl Overlay {
         }
     }
 
-    /// With one of `components/`.
+    /// Adds one of `components/`.
     pub fn component(mut self, name: &str) -> Self {
         self.components.push(name.to_owned());
         self
     }
 
-    /// With that value in the ConfigMap of settings.
+    /// Sets a value in the ConfigMap of settings.
     pub fn setting(mut self, name: &str, value: impl Into<String>) -> Self {
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.to_owned(), value.into()));
         self
     }
 
-    /// With that policy in place of the one of `policy.yaml`.
+    /// Replaces the policy of `policy.yaml`.
     pub fn policy(self, policy: &Value) -> Self {
         Self {
             policy: Some(policy.clone()),
@@ -82,7 +82,7 @@ impl Overlay {
         }
     }
 
-    /// With a JSON patch of one object.
+    /// Adds a JSON patch of one object.
     pub fn patch(mut self, kind: &str, name: &str, operations: &Value) -> Self {
         self.patches.push(json!({
             "target": {"kind": kind, "name": name},
@@ -91,7 +91,7 @@ impl Overlay {
         self
     }
 
-    /// With that field of the store, for clients and for what is fetched in the background.
+    /// Sets a field of the store, for clients and for background fills.
     pub fn store(self, field: &str, value: impl Into<Value>) -> Self {
         const PLACES: [(&str, &str); 2] = [
             ("sluice-cache", ""),
@@ -110,14 +110,14 @@ impl Overlay {
         })
     }
 
-    /// With the module from where the manifests say.
+    /// Takes the module from the place that the manifests name.
     pub fn own_code(mut self) -> Self {
         let of_code = |patch: &Value| patch["patch"].to_string().contains("/vm_config/code");
         self.patches.retain(|patch| !of_code(patch));
         self
     }
 
-    /// With the module of these roles from `code`.
+    /// Takes the module of these roles from `code`.
     pub fn code(self, roles: &[&str], code: &Value) -> Self {
         let path = format!("{ROLE}/vm_config/code");
         let operations = json!([{"op": "replace", "path": path, "value": code}]);
@@ -135,7 +135,7 @@ impl Overlay {
         self.build_by(newest_kustomize())
     }
 
-    /// The manifests, as this command builds them.
+    /// Builds the manifests with this command.
     ///
     /// # Panics
     /// When it does not take them.
@@ -150,7 +150,7 @@ impl Overlay {
     fn write(&self, folder: &Path) {
         let mesh = climb(folder).join("mesh");
         let path = |name: &str| mesh.join(name).display().to_string();
-        // Those that take the place of a fetch come last.
+        // The components that replace a fetch must be last.
         let (last, first): (Vec<_>, Vec<_>) = self
             .components
             .iter()
@@ -213,7 +213,7 @@ pub fn oldest_kustomize() -> Command {
     command
 }
 
-/// What it builds from a folder.
+/// Builds a folder with kustomize.
 ///
 /// # Panics
 /// When it does not take it.
@@ -225,10 +225,10 @@ pub fn build(mut kustomize: Command, folder: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Where a role is configured in its `EnvoyFilter`.
+/// Place of a role's configuration in its `EnvoyFilter`.
 pub const ROLE: &str = "/spec/configPatches/0/patch/value/typed_config/config";
 
-/// A component with a policy, as a user's own.
+/// Writes a component with a policy, like a user's.
 fn write_policy(folder: &Path, policy: &Value) {
     std::fs::create_dir(folder).unwrap();
     let replace = json!([{"op": "replace", "path": "/spec", "value": policy}]);
@@ -248,10 +248,10 @@ fn write_kustomization(folder: &Path, kustomization: &Value) {
     std::fs::write(folder.join("kustomization.yaml"), text).unwrap();
 }
 
-/// The way from a folder to the top of the repository: kustomize takes relative paths only.
+/// The relative path from a folder to the top of the repository, because kustomize accepts relative paths only.
 ///
 /// # Panics
-/// When there is no such folder.
+/// When the folder does not exist.
 #[must_use]
 pub fn climb(from: &Path) -> PathBuf {
     let from = from.canonicalize().unwrap();

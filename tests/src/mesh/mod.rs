@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A service mesh on one machine: etcd, the Kubernetes API server and istiod as they are, and pods whose kubelet is
-//! the test: it starts their agent with Envoy in a folder of their own.
+//! A service mesh on one machine: the real etcd, Kubernetes API server and istiod, and pods. The test acts as the
+//! kubelet: it starts each pod's agent with Envoy in a separate folder.
 
 pub mod cluster;
 pub mod fleet;
@@ -26,7 +26,7 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// The control plane that all tests of this process share; each has a namespace of its own in it.
+    /// The control plane that all tests of this process share; each test has its own namespace in it.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Mesh> = OnceCell::const_new();
         SHARED
@@ -38,7 +38,7 @@ impl Mesh {
             .await
     }
 
-    /// Two control planes of one cluster of their own, `stable` and `canary`, of two releases. None is the default.
+    /// Two control planes of a separate cluster, `stable` and `canary`, of two releases. Neither is the default.
     pub async fn revisions() -> &'static [Self; 2] {
         static SHARED: OnceCell<[Mesh; 2]> = OnceCell::const_new();
         SHARED
@@ -59,7 +59,7 @@ async fn cluster_with_istio() -> &'static Cluster {
     cluster
 }
 
-/// A loopback address that no other pod of this machine has, as far as can be.
+/// A loopback address that no other pod of this machine has, as far as possible.
 ///
 /// # Panics
 /// When there are more than 250.
@@ -71,6 +71,6 @@ pub fn pod_address() -> std::net::Ipv4Addr {
         .to_be_bytes();
     let last = NEXT.fetch_add(1, Ordering::Relaxed);
     assert!(last < 252, "too many pods");
-    // 127.0.0.0/16 is where everything else is.
+    // The rest of the harness uses 127.0.0.0/16.
     std::net::Ipv4Addr::new(127, high | 1, low, last)
 }

@@ -4,7 +4,7 @@
 use crate::machine::tool::{repository, tool};
 use std::path::PathBuf;
 
-/// A release of Istio: its binaries, and the files that it has in its images and charts beside them.
+/// A release of Istio: its binaries, and the files from its images and charts.
 #[derive(Clone, Copy, Debug)]
 pub enum Release {
     /// The one that all tests run: 1.31.
@@ -14,7 +14,7 @@ pub enum Release {
 }
 
 impl Release {
-    /// One of its binaries.
+    /// Path of a binary.
     ///
     /// # Panics
     /// When it is not there.
@@ -23,7 +23,7 @@ impl Release {
         tool(self.variable(), name)
     }
 
-    /// The text of one of its files.
+    /// Text of a file.
     ///
     /// # Panics
     /// When it is not there.
@@ -33,7 +33,7 @@ impl Release {
         std::fs::read_to_string(path).unwrap()
     }
 
-    /// Its version, which binaries that are built here cannot tell.
+    /// Its version, which binaries that are built here do not know.
     ///
     /// # Panics
     /// When the module that pins it does not say.

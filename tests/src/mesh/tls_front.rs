@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TLS before a server that speaks none: a bucket's HTTPS endpoint.
+//! TLS in front of a server without TLS: a bucket's HTTPS endpoint.
 
 use crate::machine::ports::{free_port, loopback};
 use crate::server::Server;
@@ -13,7 +13,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-/// A TLS endpoint with a certificate of its own; it ends when dropped.
+/// A TLS endpoint with its own certificate; it ends when dropped.
 pub struct TlsFront {
     server: Server,
     folder: TempDir,
@@ -21,19 +21,19 @@ pub struct TlsFront {
 }
 
 impl TlsFront {
-    /// One that says it is `host` and passes everything on to `target`.
+    /// Starts an endpoint for `host` that forwards all connections to `target`.
     ///
     /// # Panics
-    /// When no certificate or no socket is to be had.
+    /// When no certificate or socket can be created.
     #[must_use]
     pub fn start(host: &str, target: SocketAddr) -> Self {
         Self::start_at(loopback(free_port()), host, target)
     }
 
-    /// The same at that address.
+    /// Starts an endpoint at that address.
     ///
     /// # Panics
-    /// When no certificate or no socket is to be had.
+    /// When no certificate or socket can be created.
     #[must_use]
     pub fn start_at(address: SocketAddr, host: &str, target: SocketAddr) -> Self {
         let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
@@ -50,7 +50,7 @@ impl TlsFront {
         let server = Server::start_at("tls-front", address, move |stream, _| {
             let (acceptor, seen) = (acceptor.clone(), Arc::clone(&seen));
             async move {
-                // A client that does not trust the certificate ends the handshake, and is counted by nobody.
+                // A client that does not trust the certificate ends the handshake, and is not counted.
                 let mut client = acceptor.accept(stream).await?;
                 let name = client.get_ref().1.server_name().unwrap_or_default();
                 seen.lock().unwrap().push(name.to_owned());
@@ -71,7 +71,7 @@ impl TlsFront {
         self.server.address()
     }
 
-    /// What verifies its certificate, a PEM file.
+    /// A PEM file with the CA that verifies its certificate.
     #[must_use]
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
@@ -80,7 +80,7 @@ impl TlsFront {
     /// The server name (SNI) of each connection so far.
     ///
     /// # Panics
-    /// Not unless a connection's task has.
+    /// When a connection's task has panicked.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.names.lock().unwrap().clone()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a scripted answer goes on the wire.
+//! Sending of a scripted response.
 
 use super::Shared;
 use super::reply::{Ending, Payload, Reply};
@@ -14,17 +14,17 @@ use std::time::{Duration, SystemTime};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::tcp::WriteHalf;
 
-/// A request and what it is answered with.
+/// A request and its response.
 pub struct Answer {
     /// The number of the request.
     number: usize,
-    /// The number of the answer.
+    /// The number of the response.
     sequence: u64,
     request: Head,
     reply: Reply,
 }
 
-/// What a request gets of the object: a status, and which bytes.
+/// The part of the object for a request: a status, and which bytes.
 struct Part {
     status: u16,
     bytes: Range<usize>,
@@ -57,7 +57,7 @@ impl Answering for Shared {
             let closes = reply.framing == Framing::Close && !part.is_bodiless();
             return Ok(if closes { After::Close } else { After::Keep });
         }
-        // Made only now: a large body takes a while.
+        // Made only now, because a large body takes a while.
         let whole = reply
             .content
             .payload(answer.request.word(1), answer.sequence);
@@ -108,7 +108,7 @@ impl Answer {
         let mut add = |name: &str, value: &[u8]| {
             head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
         };
-        // A 304 is about a body that an earlier answer had.
+        // A 304 describes a body that an earlier response had.
         if *status != 304 {
             add("x-origin-sequence", self.sequence.to_string().as_bytes());
         }
@@ -182,7 +182,7 @@ async fn send_body(
     Ok(after)
 }
 
-/// `bytes=A-B` or `bytes=A-`, when it fits.
+/// The range of `bytes=A-B` or `bytes=A-`, if it fits.
 fn range_of(field: &str, size: usize) -> Option<Range<usize>> {
     let (from, to) = field.strip_prefix("bytes=")?.split_once('-')?;
     let from: usize = from.parse().ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scriptable HTTP/1.1 origin: what it answers, when, how it fails, and what it was asked.
+//! A scriptable HTTP/1.1 origin: its responses, their times and failures, and the requests that it received.
 
 mod answer;
 mod reply;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 struct Script {
-    /// A path, or the start of many with `*` at its end.
+    /// A path, or the beginning of many with `*` at its end.
     pattern: String,
     replies: Vec<Reply>,
     used: usize,
@@ -26,12 +26,12 @@ struct Shared {
     scripts: Mutex<Vec<Script>>,
     requests: Requests,
     sequence: AtomicU64,
-    /// Bytes of bodies, as far as the kernel has taken them.
+    /// Number of body bytes that the kernel has accepted.
     bytes: AtomicU64,
 }
 
 impl Shared {
-    /// The script of that very path, else the longest pattern that fits.
+    /// The script of this path, else of the longest pattern that fits.
     fn reply(&self, target: &str) -> Reply {
         let mut scripts = self.scripts.lock().unwrap();
         let fits = |script: &&mut Script| match script.pattern.strip_suffix('*') {
@@ -57,16 +57,16 @@ impl Origin {
     /// Starts on a free loopback port; every path is 404 until scripted.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn start() -> Self {
         Self::start_at(loopback(free_port()))
     }
 
-    /// The same at an address of this machine's.
+    /// Starts at an address of this machine.
     ///
     /// # Panics
-    /// When no socket is to be had.
+    /// When no socket can be created.
     #[must_use]
     pub fn start_at(address: SocketAddr) -> Self {
         let shared = Arc::new(Shared::default());
@@ -90,12 +90,12 @@ impl Origin {
         format!("http://{}", self.address())
     }
 
-    /// Answers `pattern` so from now on: a path, or with `*` at its end the start of many.
+    /// Sets the reply for `pattern`: a path, or the beginning of many with `*` at its end.
     pub fn on(&self, pattern: &str, reply: Reply) -> &Self {
         self.on_each(pattern, [reply])
     }
 
-    /// Answers `pattern` with one reply after the other; the last one stays.
+    /// Sets replies for `pattern` that are sent one after the other; the last one stays.
     pub fn on_each(&self, pattern: &str, replies: impl IntoIterator<Item = Reply>) -> &Self {
         let replies: Vec<_> = replies.into_iter().collect();
         assert!(!replies.is_empty(), "{pattern} needs a reply");
@@ -109,35 +109,35 @@ impl Origin {
         self
     }
 
-    /// What it was asked.
+    /// The requests that it received.
     #[must_use]
     pub fn requests(&self) -> &Requests {
         &self.shared.requests
     }
 
-    /// Keeps no note of requests from now on, for a test that makes very many.
+    /// Stops recording requests, for a test that sends very many.
     pub fn forget_requests(&self) {
         self.requests().forget();
     }
 
-    /// How many requests came for `target`.
+    /// Number of requests for `target`.
     #[must_use]
     pub fn count(&self, target: &str) -> usize {
         self.requests().count(target)
     }
 
-    /// How many bytes of bodies it has sent.
+    /// Number of body bytes that it has sent.
     #[must_use]
     pub fn bytes_sent(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits until `count` requests have come for `target`.
+    /// Waits until `count` requests for `target` have arrived.
     pub async fn wait_for_requests(&self, target: &str, count: usize) {
         self.requests().wait_for(target, count).await;
     }
 
-    /// Refuses connections (the port is closed) until [`Origin::listen`]; those there are end with their answer.
+    /// Refuses connections (the port is closed) until [`Origin::listen`]. Open connections end with their response.
     pub async fn refuse(&self) {
         self.server.set_listening(false).await;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One scripted answer: what it is, when it comes, and how it ends.
+//! A scripted response: its content, its time, and its end.
 
 use crate::http::body;
 use crate::http::message::Framing;
@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What is in an answer's body.
+/// Content of a response's body.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     /// A stamped body, see [`body`].
     Stamped(usize),
     Bytes(Vec<u8>),
-    /// So many zeros, made as they are sent.
+    /// This many zeros, made as they are sent.
     Zeros(usize),
 }
 
@@ -26,7 +26,7 @@ impl Content {
         }
     }
 
-    /// What answer number `sequence` for `target` has of it.
+    /// The bytes of response number `sequence` for `target`.
     pub fn payload(&self, target: &str, sequence: u64) -> Payload {
         match self {
             Self::Stamped(size) => Payload::Bytes(body::make(target, sequence, *size)),
@@ -36,7 +36,7 @@ impl Content {
     }
 }
 
-/// The bytes of one answer's body.
+/// The bytes of a response's body.
 #[derive(Clone, Debug)]
 pub(super) enum Payload {
     Bytes(Vec<u8>),
@@ -66,24 +66,24 @@ impl Payload {
     }
 }
 
-/// How an answer ends.
+/// How a response ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Complete,
     ResetBeforeHead,
-    /// RST after so many bytes of body.
+    /// RST after this many bytes of body.
     ResetAfter(usize),
-    /// The connection is closed, in order, after so many bytes of body.
+    /// The connection is closed, in order, after this many bytes of body.
     CloseAfter(usize),
 }
 
-/// One scripted answer.
+/// A scripted response.
 #[derive(Clone)]
 pub struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) trailers: String,
-    /// Fields with values of whatever bytes, behind those and `Date`.
+    /// Fields whose values may be any bytes, behind `headers` and `Date`.
     pub(super) fields: Vec<(String, Vec<u8>)>,
     pub(super) content: Content,
     pub(super) framing: Framing,
@@ -97,7 +97,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A stamped body of `size` bytes with this status.
+    /// Makes a stamped body of `size` bytes with this status.
     #[must_use]
     pub fn new(status: u16, size: usize) -> Self {
         Self {
@@ -117,19 +117,19 @@ impl Reply {
         }
     }
 
-    /// 200 with a stamped body of `size` bytes.
+    /// Makes a 200 with a stamped body of `size` bytes.
     #[must_use]
     pub fn ok(size: usize) -> Self {
         Self::new(200, size)
     }
 
-    /// A status with a small stamped body.
+    /// Makes a response with this status and a small stamped body.
     #[must_use]
     pub fn status(status: u16) -> Self {
         Self::new(status, 100)
     }
 
-    /// 200 with exactly these bytes.
+    /// Makes a 200 with exactly these bytes.
     #[must_use]
     pub fn text(text: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl Reply {
         }
     }
 
-    /// 200 with so many zeros, however many that is.
+    /// Makes a 200 with this many zeros, which may be any number.
     #[must_use]
     pub fn zeros(size: usize) -> Self {
         Self {
@@ -147,13 +147,13 @@ impl Reply {
         }
     }
 
-    /// With another status.
+    /// Sets the status.
     #[must_use]
     pub fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// No body at all (for 204 and 304, or an empty 200).
+    /// Removes the body (for 204 and 304, or an empty 200).
     #[must_use]
     pub fn empty(self) -> Self {
         Self {
@@ -169,27 +169,27 @@ impl Reply {
         self
     }
 
-    /// Chunked, with a trailer field.
+    /// Makes the response chunked, with a trailer field.
     #[must_use]
     pub fn trailer(mut self, name: &str, value: &str) -> Self {
         let _ = write!(self.trailers, "{name}: {value}\r\n");
         self.chunked()
     }
 
-    /// Adds a field with a value of whatever bytes, behind the others and `Date`.
+    /// Adds a field whose value may be any bytes, behind the others and `Date`.
     #[must_use]
     pub fn header_bytes(mut self, name: &str, value: &[u8]) -> Self {
         self.fields.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// `Cache-Control: max-age=…`
+    /// Adds `Cache-Control: max-age=…`.
     #[must_use]
     pub fn max_age(self, seconds: u32) -> Self {
         self.header("cache-control", &format!("max-age={seconds}"))
     }
 
-    /// An `ETag`, in quotes; requests whose `If-None-Match` has it get 304.
+    /// Adds an `ETag`, in quotes; requests with this tag in `If-None-Match` get a 304.
     #[must_use]
     pub fn etag(self, tag: &str) -> Self {
         self.header("etag", &format!("\"{tag}\""))
@@ -204,7 +204,7 @@ impl Reply {
         }
     }
 
-    /// Chunked instead of with a length.
+    /// Sends the body chunked instead of with a length.
     #[must_use]
     pub fn chunked(self) -> Self {
         Self {
@@ -213,7 +213,7 @@ impl Reply {
         }
     }
 
-    /// Neither chunked nor with a length: the connection's end is the body's.
+    /// Sends the body neither chunked nor with a length: it ends with the connection.
     #[must_use]
     pub fn until_close(self) -> Self {
         Self {
@@ -222,13 +222,13 @@ impl Reply {
         }
     }
 
-    /// Waits so long before anything is sent.
+    /// Waits this long before it sends the first byte.
     #[must_use]
     pub fn delay(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// Holds the whole answer until `gate` opens.
+    /// Holds the whole response until `gate` opens.
     #[must_use]
     pub fn hold(self, gate: &Gate) -> Self {
         Self {
@@ -282,14 +282,14 @@ impl Reply {
         }
     }
 
-    /// The value of a field that was added.
+    /// Value of a field that was added.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.headers.iter();
         let field = fields.find(|(known, _)| known == name);
         field.map(|(_, value)| value.as_str())
     }
 
-    /// Without `Date`.
+    /// Leaves out `Date`.
     #[must_use]
     pub fn undated(self) -> Self {
         Self {

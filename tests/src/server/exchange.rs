@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One HTTP/1.1 connection of a server: one request after the other, until either side has enough.
+//! One HTTP/1.1 connection of a server: one request after the other, until either side ends it.
 
 use super::Listening;
 use crate::http::message::{Head, Wire};
@@ -10,26 +10,26 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-/// What becomes of a connection after an answer.
+/// The connection's state after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The next request may come.
+    /// The next request may follow.
     Keep,
-    /// It is closed, in order.
+    /// The connection is closed, in order.
     Close,
-    /// It is reset.
+    /// The connection is reset.
     Reset,
 }
 
-/// A server's side of its requests.
+/// The side of a server that answers requests.
 pub trait Answering: Sync {
-    /// What a request is answered with.
+    /// The response to a request.
     type Answer: Send + Sync;
 
-    /// Notes a request, with what came after its head, and decides on its answer.
+    /// Records a request, with the bytes after its head, and decides on its response.
     fn begin(&self, head: Head, body: Vec<u8>) -> Self::Answer;
 
-    /// Sends the answer.
+    /// Sends the response.
     ///
     /// # Errors
     /// When the client is gone.
@@ -39,14 +39,14 @@ pub trait Answering: Sync {
         write: &mut WriteHalf<'_>,
     ) -> impl Future<Output = io::Result<After>> + Send;
 
-    /// Notes that the answer was sent, as far as it was to be, or else that the client has left before.
+    /// Records whether the response was sent to its intended end, or the client has left before.
     fn end(&self, answer: &Self::Answer, sent: bool);
 }
 
 /// Answers the requests of a connection, until it ends or the server listens no longer.
 ///
 /// # Errors
-/// When the client leaves, or says what is no HTTP.
+/// When the client leaves, or its bytes are not HTTP.
 pub async fn serve(
     mut stream: TcpStream,
     mut listening: Listening,
@@ -79,13 +79,13 @@ pub async fn serve(
     if after == After::Reset {
         SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     } else {
-        // What is on its way must arrive before the end.
+        // Bytes on their way must arrive before the end.
         stream.shutdown().await?;
     }
     Ok(())
 }
 
-/// What ends a chunked body.
+/// The end of a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// Sends one chunk of a body.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A gate that holds servers where a test wants them, until the test opens it.
+//! A gate that holds servers until the test opens it.
 
 use crate::PATIENCE;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ struct State {
     reached: usize,
 }
 
-/// Closed at first; everything that reaches it waits there until [`Gate::open`].
+/// Closed at first; requests that reach it wait there until [`Gate::open`].
 #[derive(Clone)]
 pub struct Gate(Arc<watch::Sender<State>>);
 
@@ -22,29 +22,29 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A closed gate.
+    /// Creates a closed gate.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(watch::channel(State::default()).0))
     }
 
-    /// Lets pass all that wait, and all that come later.
+    /// Lets pass all that wait, and all that arrive later.
     pub fn open(&self) {
         self.0.send_modify(|state| state.open = true);
     }
 
-    /// Holds all that come from now on.
+    /// Holds all that arrive from now on.
     pub fn close(&self) {
         self.0.send_modify(|state| state.open = false);
     }
 
-    /// How many have come to this gate so far, whether they still wait or not.
+    /// Number of arrivals at this gate so far, whether they still wait or not.
     #[must_use]
     pub fn reached(&self) -> usize {
         self.0.borrow().reached
     }
 
-    /// Waits until `count` have come to this gate.
+    /// Waits until `count` have arrived at this gate.
     ///
     /// # Panics
     /// When they have not within [`PATIENCE`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A loopback server of the harness: where it listens, on which thread, and until when.
+//! A loopback server of the harness: its address, its thread, and its end.
 
 pub mod exchange;
 pub mod gate;
@@ -16,11 +16,11 @@ use tokio::sync::{oneshot, watch};
 /// Whether the server still listens, for its connections.
 pub type Listening = watch::Receiver<bool>;
 
-/// A server on a thread and runtime of its own, so that a test that is busy does not slow it down. It listens from
-/// `start` on and ends, with its connections, when dropped.
+/// A server with a separate thread and runtime, so that a busy test does not slow it down. It listens from `start` on
+/// and ends, with its connections, when dropped.
 pub struct Server {
     address: SocketAddr,
-    /// What the accept loop should do, and whether it does.
+    /// The wanted state of the accept loop, and its actual state.
     wanted: watch::Sender<bool>,
     listens: Listening,
     stop: Option<oneshot::Sender<()>>,
@@ -31,7 +31,7 @@ impl Server {
     /// Serves each connection on a free loopback port with `serve`.
     ///
     /// # Panics
-    /// When no socket or thread is to be had.
+    /// When no socket or thread can be created.
     #[must_use]
     pub fn start<F, T>(name: &str, serve: F) -> Self
     where
@@ -41,10 +41,10 @@ impl Server {
         Self::start_at(name, loopback(free_port()), serve)
     }
 
-    /// The same at an address of this machine's.
+    /// Serves each connection at an address of this machine with `serve`.
     ///
     /// # Panics
-    /// When no socket or thread is to be had.
+    /// When no socket or thread can be created.
     #[must_use]
     pub fn start_at<F, T>(name: &str, address: SocketAddr, serve: F) -> Self
     where
@@ -75,7 +75,7 @@ impl Server {
         self.address
     }
 
-    /// Listens from now on, or closes the port; returns when it is so.
+    /// Opens or closes the port, and returns when that is done.
     ///
     /// # Panics
     /// When it cannot.
@@ -121,7 +121,7 @@ where
         .unwrap()
 }
 
-/// Tells when the server listens for the first time.
+/// Reports when the server listens for the first time.
 async fn first_time(mut listens: Listening, ready: std::sync::mpsc::Sender<()>) {
     if listens.wait_for(|&on| on).await.is_ok() {
         let _ = ready.send(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requests that a server has had: an origin, or the proxy before MinIO.
+//! The requests that a server has received: an origin, or the proxy in front of MinIO.
 
 use crate::PATIENCE;
 use crate::http::message::{Head, Headers};
@@ -8,31 +8,31 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// One request as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// GET, HEAD and so on.
     pub method: String,
-    /// The target exactly as it stood in the first line.
+    /// The target exactly as in the first line.
     pub target: String,
     /// The fields.
     pub headers: Headers,
     /// The body, where the server has kept it.
     pub body: Vec<u8>,
-    /// When its head had come.
+    /// Time at which its head was received.
     pub at: Instant,
-    /// Whether its answer ended as scripted.
+    /// Whether its response ended as scripted.
     pub state: State,
 }
 
-/// How far a request has got.
+/// Progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Still held or being answered.
     Open,
-    /// Answered to the end, as scripted.
+    /// Answered to the scripted end.
     Done,
-    /// The peer left before its answer was complete.
+    /// The peer left before its response was complete.
     Abandoned,
 }
 
@@ -57,12 +57,12 @@ impl Default for Log {
 }
 
 impl Requests {
-    /// Notes a request; the number names it in [`Requests::end`].
+    /// Records a request; the number names it in [`Requests::end`].
     pub fn begin(&self, head: &Head) -> usize {
         self.begin_with(head, Vec::new())
     }
 
-    /// The same, with what was sent after the head.
+    /// Records a request with the bytes after its head.
     pub fn begin_with(&self, head: &Head, body: Vec<u8>) -> usize {
         if self.0.forgets.load(Ordering::Relaxed) {
             return usize::MAX;
@@ -82,12 +82,12 @@ impl Requests {
         number
     }
 
-    /// Notes nothing from now on.
+    /// Records no requests from now on.
     pub fn forget(&self) {
         self.0.forgets.store(true, Ordering::Relaxed);
     }
 
-    /// Notes how a request ended.
+    /// Records how a request ended.
     pub fn end(&self, number: usize, state: State) {
         // A reset of the log forgets requests that are under way.
         if let Some(request) = self.0.seen.lock().unwrap().get_mut(number) {
@@ -111,7 +111,7 @@ impl Requests {
             .collect()
     }
 
-    /// How many requests satisfy `test`.
+    /// Number of requests that satisfy `test`.
     pub fn matching(&self, test: impl Fn(&Request) -> bool) -> usize {
         self.0
             .seen
@@ -122,19 +122,19 @@ impl Requests {
             .count()
     }
 
-    /// How many requests have come for a target.
+    /// Number of requests for a target.
     #[must_use]
     pub fn count(&self, target: &str) -> usize {
         self.matching(|request| request.target == target)
     }
 
-    /// How many requests have come in all.
+    /// Number of all requests.
     #[must_use]
     pub fn total(&self) -> usize {
         self.matching(|_| true)
     }
 
-    /// Waits until `count` requests have come for a target.
+    /// Waits until `count` requests for a target have arrived.
     ///
     /// # Panics
     /// When they have not within [`PATIENCE`].
@@ -148,7 +148,7 @@ impl Requests {
         .await;
     }
 
-    /// Waits until `count` requests for a target were left by their peer.
+    /// Waits until the peer has left `count` requests for a target.
     ///
     /// # Panics
     /// When they were not within [`PATIENCE`].
@@ -185,7 +185,7 @@ impl Requests {
         );
     }
 
-    /// A line on what has come, for a message.
+    /// A line about the requests, for a message.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut counts = std::collections::BTreeMap::<String, usize>::new();

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers beyond the usual ones, of requests and of responses: bytes that are no text, many lines, long values.
+//! Headers beyond the usual ones, of requests and of responses: bytes that are not text, many lines, long values.
 
-/// The name of the fields, of which many lines have numbers beside it.
+/// The name of the fields; if there are many lines, a number follows it.
 pub const NAME: &str = "x-adorned";
-/// The lines of a response with many: the edge takes 200, with those of the run and of its own.
+/// The lines of a response with many: the edge accepts 200, including the usual ones.
 const RESPONSE_LINES: usize = 150;
-/// The lines of a request with many: the edge takes 100.
+/// The lines of a request with many: the edge accepts 100.
 const REQUEST_LINES: usize = 60;
-/// The bytes of a response's long value: the edge takes 96 KiB.
+/// The bytes of a response's long value: the edge accepts 96 KiB.
 const RESPONSE_BYTES: usize = 30_000;
-/// The bytes of a request's long value: the edge takes 32 KiB, and such a request cannot lead.
+/// The bytes of a request's long value: the edge accepts 32 KiB, and such a request cannot lead.
 pub const REQUEST_BYTES: usize = 20_000;
 
 /// Headers of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adornment {
-    /// A value in Latin-1, which is no UTF-8.
+    /// A value in Latin-1, which is not valid UTF-8.
     Bytes,
     /// Many lines.
     Lines,

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client got.
+//! The response that a client received.
 
 use super::clock::Moment;
 use crate::http::message::Headers;
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It is whole.
+    /// The whole response was received.
     Whole,
     /// The client has left.
     Left,
     /// The connection or the stream was cut, or there is none.
     Cut(String),
-    /// Nothing more came.
+    /// No more bytes were received.
     Stuck,
 }
 
-/// What came, as far as it came.
+/// The received part of a response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status, once there is one.
+    /// The status, after the head was received.
     pub status: Option<u16>,
     /// The fields.
     pub headers: Headers,
     /// The body.
     pub body: Vec<u8>,
-    /// How it ended.
+    /// How the response ended.
     pub end: End,
-    /// The answer before it on its connection: of which object, with which status, and when it was asked for.
+    /// The previous response on its connection: its object, its status, and the time of its request.
     pub after: Option<(usize, u16, Moment)>,
-    /// Just before it was asked for.
+    /// Time just before the request was sent.
     pub asked: Moment,
-    /// When it had ended.
+    /// Time at which the response had ended.
     pub ended: Moment,
 }

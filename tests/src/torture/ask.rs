@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client asks for.
+//! The requests of clients.
 
 use super::adornment::Adornment;
 use std::ops::Range;
 
-/// The part that is asked for.
+/// The requested part of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// `bytes=FIRST-LAST`
@@ -26,7 +26,7 @@ impl Part {
         }
     }
 
-    /// The part that a value of `Range` asks for; `None` for any other form.
+    /// Parses a value of `Range`; `None` for any other form.
     #[must_use]
     pub fn parse(field: &str) -> Option<Self> {
         let (first, last) = field.strip_prefix("bytes=")?.split_once('-')?;
@@ -38,7 +38,7 @@ impl Part {
         }
     }
 
-    /// What it is of a body of this size; `None` if nothing.
+    /// The range in a body of this size; `None` if it is empty.
     #[must_use]
     pub fn of(&self, size: usize) -> Option<Range<usize>> {
         let range = match *self {
@@ -52,25 +52,25 @@ impl Part {
 
 /// The name of the request header that an origin may find too large.
 pub const PADDING: &str = "x-padding";
-/// The sizes of padding with which a request may still lead for others, and with which it may not
+/// The sizes of padding with which a request may still lead for other requests, and with which it may not
 /// (`limits.lead_header_bytes`).
 pub const PADDINGS: [usize; 2] = [2_000, 6_000];
 
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Which object.
+    /// Number of the object.
     pub object: usize,
-    /// What it varies by.
+    /// Value of the header that the object varies by.
     pub variant: &'static str,
     /// Whether it is a HEAD.
     pub head: bool,
-    /// Which part.
+    /// The requested part.
     pub part: Option<Part>,
     /// The client's own copy: `If-None-Match`, or `If-Modified-Since` where the object has no tag.
     pub validator: Option<String>,
     /// How many bytes [`PADDING`] has, if it is sent.
     pub padding: Option<usize>,
-    /// Headers which mean nothing to the origin.
+    /// Headers without meaning for the origin.
     pub adornment: Option<Adornment>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
+//! A client that sends random requests over HTTP/1.1 or HTTP/2, and has each response judged.
 
 use super::adornment::Adornment;
 use super::answer::{Answer, End};
@@ -20,15 +20,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an answer may take.
+/// Longest time of a response.
 const STUCK: Duration = Duration::from_secs(20);
-/// How long a follower waits for a leader in vain (`coalesce.max_wait`).
+/// How long a follower waits for a leader without success (`coalesce.max_wait`).
 const LATE: Duration = Duration::from_millis(4_900);
 /// How uneven the popularity of objects is.
 const EXPONENT: f64 = 1.1;
-/// The longest that a client takes until it asks again, in milliseconds.
+/// Longest time between a response and the next request of a client, in milliseconds.
 const THINKS: usize = 15;
-/// How many pieces a slow reader takes a body in.
+/// Number of pieces in which a slow reader reads a body.
 const PIECES: usize = 100;
 /// How long a client waits before it connects again.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -39,13 +39,13 @@ const LARGEST_NARROW: usize = 300_000;
 /// How long a slow reader waits before each piece.
 const SLOWNESS: Duration = Duration::from_millis(8);
 
-/// How a client behaves this time.
+/// How a client behaves for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Manner {
     slow: bool,
-    /// Whether an empty frame ends its request on HTTP/2, and not the headers.
+    /// Whether an empty frame ends its request on HTTP/2, instead of the headers.
     empty_frame: bool,
-    /// When it leaves, and whether it is polite about it.
+    /// The time after which it leaves, and whether it ends the connection in order.
     leaves: Option<(Duration, bool)>,
 }
 
@@ -63,9 +63,9 @@ pub struct Client {
     popularity: Arc<Zipf>,
     http2: bool,
     connection: Option<Connection>,
-    /// The last answer on it: of which object, with which status, and when it was asked for.
+    /// The last response on it: its object, its status, and the time of its request.
     last: Option<(usize, u16, Moment)>,
-    /// What it remembers of objects.
+    /// Validators of the objects that it has received.
     copies: HashMap<(usize, &'static str), String>,
 }
 
@@ -85,7 +85,7 @@ impl Client {
         }
     }
 
-    /// Asks until the run is over.
+    /// Sends requests until the run is over.
     pub async fn run(mut self) {
         while !self.world.is_over() {
             let (ask, manner) = (self.ask(), self.manner());
@@ -110,7 +110,7 @@ impl Client {
     }
 
     fn ask(&mut self) -> Ask {
-        // The most popular ones are of all kinds.
+        // The most popular objects are of all kinds.
         let object = self.popularity.draw(&mut self.rng) * 13 % self.world.shelf.objects.len();
         let variant = VARIANTS[self.rng.below(VARIANTS.len())];
         let head = self.one_in(12);
@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// A part that each version has.
+    /// Draws a part that each version has.
     fn part(&mut self, object: usize) -> Part {
         let size = *self.world.shelf.objects[object].sizes.start();
         let (one, other) = (self.rng.below(size), self.rng.below(size));
@@ -169,7 +169,7 @@ impl Client {
             self.world.departures.note(ask.object, answer.ended);
         }
         let closes = answer.headers.get("connection") == Some("close");
-        // A narrow connection is for one answer: the next may be large.
+        // A narrow connection is for one response, because the next one may be large.
         if answer.end != End::Whole || closes || manner.slow {
             self.leave(manner).await;
             self.last = None;
@@ -177,7 +177,7 @@ impl Client {
         answer
     }
 
-    /// NB: it may be dropped amid an answer, of which `answer` has what came.
+    /// NB: it may be dropped within a response; then `answer` has the received part.
     async fn exchange(
         &mut self,
         ask: &Ask,
@@ -283,7 +283,7 @@ impl Client {
     }
 }
 
-/// Notes for whom a fetch was made.
+/// Records the client for which a fetch was made.
 fn note_leader(case: &Case<'_>) {
     let headers = &case.answer.headers;
     let status = headers.get("cache-status").unwrap_or_default();
@@ -294,7 +294,7 @@ fn note_leader(case: &Case<'_>) {
     }
 }
 
-/// Notes how long the answer took, and complains if it was too long.
+/// Records the time of the response, and complains if it was too long.
 fn note_time(case: &Case<'_>) {
     let Case { world, answer, .. } = *case;
     let took = answer.ended - answer.asked;

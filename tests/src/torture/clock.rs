@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// A moment of the run: the time since it began.
 pub type Moment = Duration;
 
-/// Counts from the beginning of the run.
+/// A clock that counts from the beginning of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     begun: Instant,
@@ -14,7 +14,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A run that begins now.
+    /// Starts a run now.
     #[must_use]
     pub fn start() -> Self {
         Self {
@@ -23,7 +23,7 @@ impl Clock {
         }
     }
 
-    /// This moment.
+    /// The current moment.
     #[must_use]
     pub fn now(&self) -> Moment {
         self.begun.elapsed()

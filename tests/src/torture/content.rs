@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bytes that follow from key, version and offset, so that any part of a body can be checked by itself.
+//! Bytes that follow from key, version and offset, so that each part of a body can be checked alone.
 
 use crate::chance::rng::mix;
 use crate::http::body::{PIECE, hash, piece};
 use std::ops::Range;
 
-/// How many versions before and after the announced one are tried to tell whose bytes these are.
+/// Number of versions before and after the announced one that are tried to identify bytes.
 const NEIGHBOURS: u64 = 2_000;
 
 /// The bytes of one version of one key.
@@ -15,7 +15,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// What version `version` of `key` consists of.
+    /// The bytes of version `version` of `key`.
     #[must_use]
     pub fn new(key: &str, version: u64) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Content {
         bytes
     }
 
-    /// The offset of the first of these bytes, of which the first is that at `from`, that is another one's.
+    /// Offset of the first byte that is not this version's; the first of `bytes` is at offset `from`.
     #[must_use]
     pub fn difference(self, from: usize, bytes: &[u8]) -> Option<usize> {
         let mut at = from;
@@ -54,7 +54,7 @@ impl Content {
         None
     }
 
-    /// From `from` to the end of its piece, or to `end`.
+    /// The bytes from `from` to the end of their piece, or to `end`.
     fn part(self, from: usize, end: usize) -> &'static [u8] {
         let within = from % PIECE;
         let length = (PIECE - within).min(end - from);
@@ -62,7 +62,7 @@ impl Content {
     }
 }
 
-/// Whose bytes these are, of which the first is that at `from`: a version near to `near`, if any.
+/// The version of these bytes, if it is near `near`; the first of `bytes` is at offset `from`.
 #[must_use]
 pub fn identify(key: &str, near: u64, from: usize, bytes: &[u8]) -> Option<u64> {
     let candidates = near.saturating_sub(NEIGHBOURS)..near + NEIGHBOURS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a loss of power leaves of the files of a cache: some are cut short, and some have other bytes.
+//! Damage to the files of a cache, as after a loss of power: some are cut short, and some have other bytes.
 
 use crate::chance::rng::Rng;
 use std::fs::{self, File};
@@ -7,13 +7,14 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// How many bytes are overwritten at once.
+/// Number of bytes that are overwritten at once.
 const SCRATCH: usize = 64;
 
-/// Truncates some of the objects below a cache's folder, and overwrites bytes of others; gives how many of them.
+/// Truncates some of the objects below a cache's folder, overwrites bytes of others, and returns the number of
+/// changed files.
 ///
 /// # Errors
-/// As the file system's.
+/// Those of the file system.
 pub fn tear(folder: &Path, rng: &mut Rng) -> io::Result<u64> {
     let mut torn = 0;
     for entry in fs::read_dir(folder)? {
@@ -35,7 +36,7 @@ fn tear_file(path: &Path, rng: &mut Rng) -> io::Result<()> {
     let at = rng.below(length.max(1)) as u64;
     match rng.below(3) {
         0 => file.set_len(at),
-        // Never written, as after a loss of power.
+        // A hole, as after a loss of power.
         1 => file.set_len(at).and_then(|()| file.set_len(length as u64)),
         _ => file.write_all_at(&[0xA5; SCRATCH], at),
     }

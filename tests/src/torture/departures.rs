@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When clients have left before they had their answers.
+//! Times at which clients left before they had their responses.
 
 use super::clock::Moment;
 use std::collections::HashMap;
@@ -10,24 +10,24 @@ use std::sync::Mutex;
 pub struct Departures(Mutex<HashMap<usize, Vec<Moment>>>);
 
 impl Departures {
-    /// Notes that a client has left that wanted an object.
+    /// Records that a client has left that had asked for an object.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn note(&self, object: usize, at: Moment) {
         self.0.lock().unwrap().entry(object).or_default().push(at);
     }
 
-    /// How many have left that wanted an object, between these.
+    /// Number of clients of an object that left between these moments.
     #[must_use]
     pub fn between(&self, object: usize, from: Moment, to: Moment) -> usize {
         self.within(object, from, to).len()
     }
 
-    /// When they did.
+    /// Times at which clients of an object left between these moments.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn within(&self, object: usize, from: Moment, to: Moment) -> Vec<Moment> {
         let all = self.0.lock().unwrap();

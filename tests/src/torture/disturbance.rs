@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What disturbs the edge while clients ask: purges, workers that stand still, and a disk that is full.
+//! Disturbances of the edge while clients send requests: purges, workers that stand still, and a full disk.
 
 use super::ledger::Wrong;
 use super::purges::Scope;
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The host that clients ask.
+/// The host in the clients' requests.
 const SITE: &str = "http://edge.test";
 
 fn rng(world: &World, salt: u64) -> Rng {
@@ -24,7 +24,7 @@ fn milliseconds(rng: &mut Rng, least: usize, most: usize) -> Duration {
     Duration::from_millis((least + rng.below(most - least)) as u64)
 }
 
-/// Purges until the run is over.
+/// Sends purges until the run is over.
 pub async fn purge(world: Arc<World>, purger: Purger) {
     let mut rng = rng(&world, 1);
     while !world.is_over() {
@@ -78,7 +78,7 @@ async fn call(world: &World, purger: &Purger, scope: Scope, hard: bool) {
     }
 }
 
-/// Stops one worker after the other for some time each until the run, or this Envoy, is over.
+/// Stops one worker after the other for some time each, until the run, or this Envoy, has ended.
 pub async fn stall(world: Arc<World>, envoy: u32, workers: usize, salt: u64) {
     let mut rng = rng(&world, 2 + salt);
     while !world.is_over() {
@@ -96,7 +96,7 @@ pub async fn stall(world: Arc<World>, envoy: u32, workers: usize, salt: u64) {
     }
 }
 
-/// Hangs up on the edge, which ignores it, until the run, or this edge, is over.
+/// Sends SIGHUP to the edge, which ignores it, until the run, or this edge, has ended.
 pub async fn hang_up(world: Arc<World>, edge: u32, salt: u64) {
     let mut rng = rng(&world, 2_000 + salt);
     while !world.is_over() {
@@ -106,7 +106,7 @@ pub async fn hang_up(world: Arc<World>, edge: u32, salt: u64) {
     }
 }
 
-/// Fills the disk, and gives the room back, until the run, or this edge, is over.
+/// Fills the disk, and frees the room again, until the run, or this edge, has ended.
 pub async fn fill(world: Arc<World>, disk: Disk, salt: u64) {
     let mut rng = rng(&world, 1_000 + salt);
     while !world.is_over() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the origin fails, drawn for each of its answers.
+//! Failures of the origin, drawn for each of its responses.
 
 use super::object::{Object, Weakness};
 use crate::chance::rng::Rng;
@@ -7,15 +7,15 @@ use crate::chance::rng::Rng;
 /// One failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection is closed, in order, after so many bytes of the body.
+    /// The connection is closed, in order, after this many bytes of the body.
     Fin(usize),
-    /// The connection is reset after so many bytes of the body.
+    /// The connection is reset after this many bytes of the body.
     Rst(usize),
-    /// An answer with this status.
+    /// A response with this status.
     Error(u16),
-    /// The connection is reset before an answer.
+    /// The connection is reset before a response.
     Reset,
-    /// An answer with [`REFUSED`], which the request has caused.
+    /// A response with [`REFUSED`], which the request has caused.
     Refused,
 }
 
@@ -23,7 +23,7 @@ pub enum Fault {
 pub const REFUSED: u16 = 431;
 
 impl Fault {
-    /// What befalls an answer of `size` bytes of body to a request, `padded` or not, if anything.
+    /// Draws a fault for a response of `size` bytes of body to a request, `padded` or not, if there is one.
     #[must_use]
     pub fn draw(object: &Object, size: usize, padded: bool, rng: &mut Rng) -> Option<Self> {
         let strikes = match object.weakness {
@@ -50,7 +50,7 @@ impl Fault {
         matches!(self, Self::Fin(_) | Self::Rst(_))
     }
 
-    /// What it is counted as.
+    /// The name of its counter.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the origin was asked, how it answered, and which of its answers ran beside another one of the same key.
+//! The requests to the origin, how their responses ended, and which of them ran beside another request for the same
+//! key.
 
 use super::clock::Moment;
 use super::fault::Fault;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// How an answer of the origin has ended.
+/// How a response of the origin has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It is under way.
+    /// Under way.
     Open,
-    /// It was sent.
+    /// Sent.
     Sent,
-    /// The client has left.
+    /// Ended by the client.
     Left,
 }
 
-/// One request to the origin.
+/// A request to the origin.
 #[derive(Clone, Debug)]
 pub struct Fetch {
-    /// Which object.
+    /// Number of the object.
     pub object: usize,
-    /// Its variant.
+    /// Variant of the object.
     pub variant: String,
     /// Whether it asks for a body.
     pub body: bool,
-    /// Whether it is one client's alone: its header fields keep it from leading, or it asks for a part ahead of a fill.
+    /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a part
+    /// ahead of a fill.
     pub alone: bool,
-    /// Whether it asks whether something is still valid.
+    /// Whether it is conditional.
     pub conditional: bool,
-    /// Whether it is.
+    /// Whether its condition is met: the response is a 304.
     pub unchanged: bool,
-    /// When it came.
+    /// Time at which it arrived.
     pub begun: Moment,
-    /// How its answer ended, and when.
+    /// How its response ended, and when.
     pub ended: (Ending, Moment),
-    /// The fault that it was given, and when.
+    /// The fault that it got, and when.
     pub fault: Option<(Fault, Moment)>,
 }
 
-/// A fetch of a key that came while others of it ran.
+/// A fetch of a key that arrived while other fetches of the key ran.
 #[derive(Clone, Debug)]
 pub struct Overlap {
     /// The fetch.
@@ -55,7 +57,7 @@ struct Book {
     /// Bodies under way, by object and variant.
     running: HashMap<(usize, String), Vec<usize>>,
     overlaps: Vec<Overlap>,
-    /// The fetches that were given a fault, by object.
+    /// The fetches that got a fault, by object.
     failed: HashMap<usize, Vec<usize>>,
 }
 
@@ -64,10 +66,10 @@ struct Book {
 pub struct Fetches(Mutex<Book>);
 
 impl Fetches {
-    /// Notes a request, and gives its number.
+    /// Records a request, and returns its number.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn begin(&self, fetch: Fetch) -> usize {
         let mut book = self.0.lock().unwrap();
         let number = book.all.len();
@@ -87,10 +89,10 @@ impl Fetches {
         number
     }
 
-    /// Notes the fault that an answer is about to be given.
+    /// Records the fault that a response is about to get.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn fail(&self, number: usize, fault: Fault, at: Moment) {
         let mut book = self.0.lock().unwrap();
         let object = book.all[number].object;
@@ -98,10 +100,10 @@ impl Fetches {
         book.failed.entry(object).or_default().push(number);
     }
 
-    /// Notes how an answer has ended.
+    /// Records how a response has ended.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn end(&self, number: usize, ending: Ending, at: Moment) {
         let mut book = self.0.lock().unwrap();
         let fetch = &mut book.all[number];
@@ -112,19 +114,19 @@ impl Fetches {
         }
     }
 
-    /// One request.
+    /// The request of this number.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<Fetch> {
         self.0.lock().unwrap().all.get(number).cloned()
     }
 
-    /// Whether an answer for an object was given a fault since then, of which `test` is true.
+    /// Whether a response for an object got a fault since then for which `test` is true.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn failed(
         &self,
         object: usize,
@@ -142,10 +144,10 @@ impl Fetches {
             .any(|(fetch, fault, _)| test(fetch, fault))
     }
 
-    /// What was asked last for an object since then, for a message.
+    /// The last requests for an object since then, for a message.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn recent(&self, object: usize, since: Moment) -> Vec<(usize, Fetch)> {
         let book = self.0.lock().unwrap();
@@ -159,10 +161,10 @@ impl Fetches {
             .collect()
     }
 
-    /// All fetches, and those that ran beside others of the same key.
+    /// All fetches, and the overlaps: fetches that ran beside others of the same key.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn all(&self) -> (Vec<Fetch>, Vec<Overlap>) {
         let book = self.0.lock().unwrap();

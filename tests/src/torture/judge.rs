@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether what a client got is right.
+//! The judgement of the responses that clients received.
 
 use super::answer::{Answer, End};
 use super::ask::Ask;
@@ -15,39 +15,39 @@ use std::time::Duration;
 
 /// Lifetimes are whole seconds, and so is the edge's `Date`.
 const ROUNDING: Duration = Duration::from_secs(2);
-/// For how long a failure may be remembered: `cache.retry_interval` and half of it, and [`ROUNDING`].
+/// Longest time for which a failure may be remembered: `cache.retry_interval` and half of it, and [`ROUNDING`].
 const ERRORS: Duration = Duration::from_secs(5);
 
-/// A range that leads has its client's whole answer before the fill behind it has ended: when the origin cuts that, Envoy
-/// closes the connection, on which the client may have asked for something else.
+/// A range that leads completes its client's response before the fill behind it has ended. If the origin cuts the
+/// fill, Envoy closes the connection, on which the client may have sent another request.
 const BEHIND_A_PART: &str = "no answer, behind a part whose fill the origin has cut";
-/// The name under which requests are counted that may stay without an answer.
+/// The counter of requests that may stay without a response.
 pub const UNANSWERED: &str = "no answer, as the client has left or the edge was down";
-/// How far back a complaint tells what went before.
+/// How far back a complaint lists earlier events.
 const CONTEXT: Duration = Duration::from_secs(5);
 
-/// How long it may take until nothing more is stored on a disk that is full.
+/// Longest time until the edge stops storing on a full disk.
 const NOTICED: Duration = Duration::from_secs(1);
 
-/// What is wrong, and how.
+/// A fault, and its description.
 type Complaint = (Wrong, String);
 
 fn wrong(what: impl Into<String>) -> Complaint {
     (Wrong::Answer, what.into())
 }
 
-/// An answer that is to be judged.
+/// A response that is to be judged.
 pub struct Case<'a> {
-    /// What is known.
+    /// State of the run.
     pub world: &'a World,
-    /// What was asked.
+    /// The request.
     pub ask: &'a Ask,
-    /// What came.
+    /// The response.
     pub answer: &'a Answer,
 }
 
 impl Case<'_> {
-    /// Judges it, and gives what it is counted as.
+    /// Judges the response, and returns the name of its counter.
     ///
     /// # Errors
     /// Says what is wrong.
@@ -56,7 +56,7 @@ impl Case<'_> {
             .map_err(|(wrong, what)| (wrong, format!("{what}; {}", self.circumstances())))
     }
 
-    /// What was asked, what came, and what went before, for a complaint.
+    /// The request, the response, and earlier events, for a complaint.
     #[must_use]
     pub fn circumstances(&self) -> String {
         let (ask, answer) = (self.ask, self.answer);
@@ -124,8 +124,8 @@ impl Case<'_> {
         })
     }
 
-    /// The origin has cut a body of this object while the client was there, or the edge was killed, or the disk has just
-    /// become full.
+    /// Whether the response may be cut: the origin has cut a body of this object while the client was there, or the
+    /// edge was killed, or the disk has just become full.
     fn may_be_cut(&self) -> bool {
         let answer = self.answer;
         self.world.outages.touch(answer.asked, answer.ended)
@@ -142,7 +142,8 @@ impl Case<'_> {
                     .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
     }
 
-    /// A worker stood still, the disk was full or the edge was down while the client waited, or just before.
+    /// Whether the response may be late: a worker stood still, the disk was full or the edge was down while the
+    /// client waited, or just before.
     #[must_use]
     pub fn may_be_late(&self) -> bool {
         let Answer { asked, ended, .. } = *self.answer;
@@ -152,7 +153,7 @@ impl Case<'_> {
         reasons.iter().any(|spans| spans.touch(since, ended))
     }
 
-    /// The name under which an excused cut is counted.
+    /// The counter of an excused cut.
     fn excuse(&self) -> &'static str {
         let Answer { asked, ended, .. } = *self.answer;
         let cut = |_: &Fetch, fault: Fault| fault.cuts();
@@ -165,7 +166,7 @@ impl Case<'_> {
         }
     }
 
-    /// The answer before it on its connection was a whole part of an object, whose fill the origin then cut.
+    /// Whether the previous response on the connection was a whole part of an object whose fill the origin then cut.
     fn follows_a_part(&self) -> bool {
         self.answer.after.is_some_and(|(object, status, at)| {
             status == 206
@@ -200,7 +201,7 @@ impl Case<'_> {
         }
     }
 
-    /// What the request has caused itself is for its own client.
+    /// Checks a response that the request itself has caused, which is for its own client only.
     fn refusal(&self) -> Result<&'static str, Complaint> {
         let number = self.answer.headers.number(FETCH);
         let number = number.ok_or_else(|| wrong("a refusal that is not the origin's"))?;
@@ -222,14 +223,14 @@ impl Case<'_> {
         told.ok_or_else(|| wrong("no version"))
     }
 
-    /// The fields that each answer with the object has.
+    /// Checks the fields of each response with the object.
     fn fields(&self, status: u16) -> Result<u64, Complaint> {
         let (object, version) = (self.object(), self.version()?);
         if (status == 404) != (object.kind == Kind::Missing) {
             return Err(wrong("another object's status"));
         }
         let tag = self.answer.headers.get("etag");
-        // The edge leaves tags on what they are for.
+        // A 404 may lack its tag, because the edge keeps tags only on responses that they apply to.
         let tagless = object.kind == Kind::Missing && tag.is_none();
         if !tagless && tag != object.etag(version).as_deref() {
             return Err(wrong("another version's tag"));
@@ -273,7 +274,7 @@ impl Case<'_> {
         {
             return Err(wrong(format!("the length is {length:?}, not {size}")));
         }
-        // A condition is for a 2xx (RFC 9110, 13.2.1).
+        // A condition applies to a 2xx only (RFC 9110, 13.2.1).
         let holds = self.ask.validator.is_some() && self.ask.validator == self.validator();
         if status == 200 && holds {
             return Err(wrong("the client has this version"));
@@ -291,7 +292,8 @@ impl Case<'_> {
         })
     }
 
-    /// The edge cuts what comes out of the store, or goes into it, if its length is known; the origin of a run never cuts.
+    /// Whether the response must be a part. The edge cuts a part out of an object from the store, or on its way into
+    /// the store, if the object's length is known. The origin of a run never does.
     fn needs_a_part(&self) -> bool {
         let object = self.object();
         let status = self.answer.headers.get("cache-status").unwrap_or_default();
@@ -312,7 +314,7 @@ impl Case<'_> {
         Ok("parts of objects")
     }
 
-    /// The tag of what came, or its date.
+    /// The tag of the response, or its date.
     #[must_use]
     pub fn validator(&self) -> Option<String> {
         let field = if self.object().dated {
@@ -330,7 +332,7 @@ impl Case<'_> {
         Ok("copies of clients that are still valid")
     }
 
-    /// No version is served longer than its lifetime and its windows after it was replaced.
+    /// Checks that a version is not served longer than its lifetime and its windows after it was replaced.
     fn age(&self) -> Result<(), Complaint> {
         let object = self.object();
         let tag = self
@@ -359,7 +361,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// A purged response, and one for a single client, comes from no earlier fetch.
+    /// Checks that neither a purged response nor one for a single client is from an earlier fetch.
     fn origin(&self) -> Result<(), Complaint> {
         let Some(number) = self.answer.headers.number(FETCH) else {
             return Ok(());

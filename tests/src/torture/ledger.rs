@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was seen in a run, and what of it is wrong.
+//! The counts and complaints of a run.
 
 use super::clock::Moment;
 use std::collections::{BTreeMap, HashSet};
@@ -7,18 +7,18 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What must not happen.
+/// A fault of the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wrong {
-    /// An answer that is not what was asked for.
+    /// A wrong response.
     Answer,
-    /// No end of an answer within the time that each has.
+    /// A response that did not end within its time.
     Stuck,
-    /// An answer that took as long as that of a follower whose wait has timed out.
+    /// A response that took as long as that of a follower whose wait has timed out.
     Late,
-    /// An answer that was cut, or an error, which no fault explains.
+    /// A response that was cut, or an error, without a fault that explains it.
     Cut,
-    /// More than one fetch of a key at one time, which nothing explains.
+    /// More than one fetch of a key at one time, without an explanation.
     Fetches,
     /// The edge has died.
     Crash,
@@ -36,15 +36,15 @@ const ALL: [(Wrong, &str); 7] = [
     (Wrong::Log, "log lines"),
 ];
 
-/// How many of each kind and reason are told in full.
+/// Number of complaints of each kind and reason that are printed in full.
 const TOLD: usize = 3;
 
-/// A client's request for which the origin was asked.
+/// A client's request for which the edge asked the origin.
 #[derive(Clone, Debug)]
 pub struct LeadingAsk {
-    /// Just before it was sent.
+    /// Time just before it was sent.
     pub asked: Moment,
-    /// What it was, and what came of it, for a complaint.
+    /// The request and its response, for a complaint.
     pub told: String,
 }
 
@@ -52,14 +52,14 @@ pub struct LeadingAsk {
 struct Record {
     counts: BTreeMap<&'static str, u64>,
     wrong: BTreeMap<Wrong, usize>,
-    /// How many by what was wrong, without its numbers.
+    /// Number of complaints by fault, without the numbers in it.
     reasons: BTreeMap<String, usize>,
     first: Option<String>,
-    /// For whom fetches were made, as far as their clients have stayed.
+    /// The requests for which fetches were made, if their clients have stayed.
     leaders: BTreeMap<usize, Vec<LeadingAsk>>,
-    /// The longest time of an answer, and of which.
+    /// The longest time of a response, and which one it was.
     longest: (Duration, String),
-    /// Fetches whose answers only one client may have.
+    /// Fetches whose responses are for one client only.
     private: HashSet<usize>,
 }
 
@@ -68,26 +68,26 @@ struct Record {
 pub struct Ledger(Mutex<Record>);
 
 impl Ledger {
-    /// Counts one more of these.
+    /// Increments a counter by one.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn count(&self, what: &'static str) {
         self.add(what, 1);
     }
 
-    /// Counts so many more of these.
+    /// Increments a counter by `number`.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn add(&self, what: &'static str, number: u64) {
         *self.0.lock().unwrap().counts.entry(what).or_default() += number;
     }
 
-    /// Notes what must not happen, and says so at once.
+    /// Records a fault, and prints it at once.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn complain(&self, wrong: Wrong, at: Moment, what: &str) {
         let reason = what.split(';').next().unwrap_or_default();
         let reason: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -105,30 +105,30 @@ impl Ledger {
         }
     }
 
-    /// Notes for whom a fetch was made.
+    /// Records the request for which a fetch was made.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn led(&self, fetch: usize, asked: Moment, told: String) {
         let mut record = self.0.lock().unwrap();
         let leaders = record.leaders.entry(fetch).or_default();
         leaders.push(LeadingAsk { asked, told });
     }
 
-    /// For whom a fetch was made.
+    /// The requests for which a fetch was made.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn leaders(&self, fetch: usize) -> Vec<LeadingAsk> {
         let record = self.0.lock().unwrap();
         record.leaders.get(&fetch).cloned().unwrap_or_default()
     }
 
-    /// Notes how long an answer took; `told` says which, if it is the longest.
+    /// Records the time of a response; `told` describes the response, if it is the longest.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn took(&self, time: Duration, told: impl FnOnce() -> String) {
         let mut record = self.0.lock().unwrap();
         if time > record.longest.0 {
@@ -136,18 +136,18 @@ impl Ledger {
         }
     }
 
-    /// Whether this is the first client to get the answer of a fetch.
+    /// Whether this is the first client that gets the response of a fetch.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn is_first(&self, fetch: usize) -> bool {
         self.0.lock().unwrap().private.insert(fetch)
     }
 
-    /// How many there are of what must not happen.
+    /// Number of faults of this kind.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn wrongs(&self, wrong: Wrong) -> usize {
         self.0
@@ -159,10 +159,10 @@ impl Ledger {
             .unwrap_or(0)
     }
 
-    /// What was wrong at first.
+    /// The first complaint.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn first(&self) -> Option<String> {
         self.0.lock().unwrap().first.clone()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Torture: an edge between an origin whose every byte says which object, version and offset it is of, and which fails
-//! all the time, and clients that check all that they get, and leave; disturbed by purges, workers that stand still,
-//! and the end of the edge.
+//! Torture: an edge between an origin and clients. Each byte of the origin identifies its object, version and offset,
+//! and the origin fails all the time. The clients check each byte that they receive, and disconnect. Purges, workers
+//! that stand still, and the end of the edge disturb the run.
 
 pub mod adornment;
 pub mod answer;

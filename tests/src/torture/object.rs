@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the origin has: objects whose versions follow from the time alone, so that everyone knows when each was there.
+//! The objects of the origin. Their versions follow from the time alone, so that the origin, the clients and the
+//! judge know when each was current.
 
 use super::adornment::Adornment;
 use super::clock::Moment;
@@ -8,19 +9,19 @@ use crate::chance::rng::mix;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How many objects there are.
+/// Number of objects.
 const OBJECTS: usize = 64;
-/// The name of the request header by which some vary.
+/// The name of the request header by which some objects vary.
 pub const VARIES_BY: &str = "x-variant";
 /// The values that clients send in it.
 pub const VARIANTS: [&str; 3] = ["a", "b", "c"];
 
-/// What kind of response an object is.
+/// Kind of an object's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// 200, with a lifetime.
     Stored,
-    /// The same, by [`VARIES_BY`].
+    /// 200, with a lifetime; varies by [`VARIES_BY`].
     Varying,
     /// 404, with a lifetime.
     Missing,
@@ -40,10 +41,10 @@ impl Kind {
     }
 }
 
-/// How the origin fails for an object, now and then.
+/// How the origin fails for an object, sometimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
-    /// It does not.
+    /// The origin does not fail.
     None,
     /// One of six bodies is cut.
     Cuts,
@@ -55,30 +56,30 @@ pub enum Weakness {
     Refusals,
 }
 
-/// One object.
+/// An object.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// Its URL's path.
+    /// Path of its URL.
     pub path: String,
-    /// What it is.
+    /// Kind of its response.
     pub kind: Kind,
     /// How the origin fails for it.
     pub weakness: Weakness,
-    /// How long its versions are.
+    /// Sizes of its versions.
     pub sizes: RangeInclusive<usize>,
     /// Whether its length is not announced.
     pub chunked: bool,
     /// The size of the pieces in which it is sent, and the time between them.
     pub pace: Option<(usize, Duration)>,
-    /// For how many seconds it is fresh.
+    /// Its lifetime, in seconds.
     pub lifetime: u64,
     /// `stale-while-revalidate` and `stale-if-error`, in seconds.
     pub windows: (u64, u64),
-    /// How long each version is there.
+    /// How long each version is current.
     pub interval: Option<Duration>,
-    /// Whether its versions are told by `Last-Modified` alone.
+    /// Whether only `Last-Modified` distinguishes its versions.
     pub dated: bool,
-    /// The headers that it has beside the usual ones.
+    /// The headers that it has in addition to the usual ones.
     pub adornment: Option<Adornment>,
 }
 
@@ -118,7 +119,7 @@ impl Object {
             _ => (largest / 2..=largest, None),
         };
         let interval = match number % 8 {
-            // Only a body can be cut: what has not changed is answered without one.
+            // Only a body can be cut, and an unchanged object is answered without one.
             _ if weakness == Weakness::Cuts => Some(Duration::from_millis(300)),
             1 if number < 32 => Some(Duration::from_millis(30)),
             2 | 6 => Some(Duration::from_secs(1 + number as u64 % 7)),
@@ -149,7 +150,7 @@ impl Object {
         }
     }
 
-    /// The version that is there at a moment.
+    /// The version that is current at a moment.
     #[must_use]
     pub fn version(&self, at: Moment) -> u64 {
         self.interval.map_or(0, |interval| {
@@ -157,7 +158,7 @@ impl Object {
         })
     }
 
-    /// When a version came.
+    /// The moment at which a version became current.
     #[must_use]
     pub fn since(&self, version: u64) -> Moment {
         let version = u32::try_from(version).unwrap_or(u32::MAX);
@@ -165,14 +166,14 @@ impl Object {
             .map_or(Moment::ZERO, |interval| interval.saturating_mul(version))
     }
 
-    /// When another version took its place.
+    /// The moment at which another version replaced this one.
     #[must_use]
     pub fn replaced(&self, version: u64) -> Moment {
         self.interval
             .map_or(Moment::MAX, |_| self.since(version.saturating_add(1)))
     }
 
-    /// How long a version is.
+    /// Size of a version.
     #[must_use]
     pub fn size(&self, version: u64) -> usize {
         let spread = (self.sizes.end() - self.sizes.start() + 1) as u64;
@@ -185,7 +186,7 @@ impl Object {
         (!self.dated).then(|| format!("\"{version}\""))
     }
 
-    /// What a request with this value of [`VARIES_BY`] is answered from.
+    /// The key of the bytes for a request with this value of [`VARIES_BY`].
     #[must_use]
     pub fn key(&self, variant: &str) -> String {
         match self.kind {

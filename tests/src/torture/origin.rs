@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The origin of a run: it answers at once and from the time alone, and fails as drawn.
+//! The origin of a run: it answers at once, from the time alone, and fails as drawn.
 
 use super::adornment::{self, REQUEST_BYTES};
 use super::ask::{PADDING, PADDINGS, Part};
@@ -19,24 +19,24 @@ use std::time::{Duration, SystemTime};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::tcp::WriteHalf;
 
-/// What a body is sent in, unless its object has a pace.
+/// Size of the pieces of a body, unless its object has a pace.
 const PIECE: usize = 32 * 1024;
 /// The name of the field with the version.
 pub const VERSION: &str = "x-version";
 /// The name of the field with the number of the fetch.
 pub const FETCH: &str = "x-fetch";
-/// The name of the field with the variant that was asked for.
+/// The name of the field with the requested variant.
 pub const VARIANT: &str = "x-answers";
 
-/// What the origin has, and what it notes.
+/// The objects of the origin, and its record of requests.
 pub struct Shelf {
     /// The time.
     pub clock: Clock,
-    /// What follows from chance follows from this.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// What there is.
+    /// All objects.
     pub objects: Vec<Object>,
-    /// What was asked for.
+    /// All requests.
     pub fetches: Fetches,
 }
 
@@ -50,7 +50,7 @@ pub fn start(shelf: &Arc<Shelf>) -> Server {
     })
 }
 
-/// What is sent for one request.
+/// The response to one request.
 pub struct Answer {
     number: usize,
     head: Vec<u8>,
@@ -60,25 +60,25 @@ pub struct Answer {
     fault: Option<Fault>,
 }
 
-/// What was asked, and what there is at that moment.
+/// A request, and the object at that moment.
 struct Question<'a> {
     object: &'a Object,
     variant: String,
     version: u64,
     /// `Last-Modified`
     modified: String,
-    /// Whether the version that is asked about is the one that is there.
+    /// Whether the client's version is the current one.
     valid: bool,
-    /// Whether a body is wanted.
+    /// Whether the request asks for a body.
     body: bool,
-    /// The part of it that is wanted, where it is not all.
+    /// The requested part, if it is not the whole body.
     part: Option<Range<usize>>,
     /// The number of the fetch.
     number: usize,
 }
 
 impl Question<'_> {
-    /// The head of an answer without a fault, but for the empty line at its end.
+    /// The head of a response without a fault, except the empty line at its end.
     fn head(&self) -> String {
         let Self {
             object, version, ..
@@ -138,14 +138,14 @@ impl Question<'_> {
         content.slice(self.range())
     }
 
-    /// What is sent of the object.
+    /// The range of the object that is sent.
     fn range(&self) -> Range<usize> {
         let all = 0..self.object.size(self.version);
         self.part.clone().unwrap_or(all)
     }
 }
 
-/// How an answer begins.
+/// The beginning of a response.
 fn begin(status: u16) -> String {
     let date = http_date(SystemTime::now());
     format!("HTTP/1.1 {status} Torture\r\ndate: {date}\r\n")
@@ -206,7 +206,7 @@ impl Shelf {
         }
     }
 
-    /// Notes the fault that an answer is about to be given.
+    /// Records the fault that a response is about to get.
     fn fail(&self, answer: &Answer) -> After {
         let Some(fault) = answer.fault else {
             return After::Keep;
@@ -237,7 +237,7 @@ impl Answering for Shelf {
                 let fields = format!("{FETCH}: {number}\r\ncontent-length: 0\r\n");
                 (begin(status) + &fields, Vec::new())
             }
-            // It says that it may be stored, and it may not.
+            // The response says that it may be stored, but it must not be.
             Some(Fault::Refused) => {
                 let fields = format!(
                     "{FETCH}: {number}\r\ncache-control: max-age=60\r\ncontent-length: 0\r\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One fetch at a time for each key that can be stored, and why there were more.
+//! Checks that there is one fetch at a time for each key that can be stored, and explains exceptions.
 
 use super::clock::Moment;
 use super::fault::Fault;
@@ -10,17 +10,17 @@ use super::world::World;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// For how long a worker that stood still, or a disk that was full, has an effect on who leads: the lease of a leader.
+/// How long a worker that stood still, or a full disk, affects the choice of the leader: the lease of a leader.
 const LEASE: Duration = Duration::from_secs(2);
 /// Lifetimes are whole seconds, and so is the edge's `Date`.
 const EXPIRY: Duration = Duration::from_secs(2);
-/// How long a request takes from EDGE to the origin at most, on a machine that has much to do.
+/// Longest time of a request from EDGE to the origin, on a busy machine.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
-/// How long the v1 store takes to write the headers of a 304, and the object beside them.
+/// Time in which the v1 store writes the headers of a 304, and the object beside them.
 const REWRITE: Duration = Duration::from_millis(300);
-/// The same on a machine that has much to do, with what it takes to write the object that was fetched as it was missed.
+/// That time on a busy machine, with the time to write the object that was fetched because it was missed.
 const SLOW_REWRITE: Duration = Duration::from_secs(1);
-/// How far back a complaint tells what went before.
+/// How far back a complaint lists earlier events.
 const CONTEXT: Duration = Duration::from_secs(2);
 
 /// All fetches of a run that ran beside others of their key.
@@ -28,14 +28,14 @@ pub struct Overlaps<'a> {
     world: &'a World,
     workers: usize,
     fetches: &'a [Fetch],
-    /// How often a worker has learnt by what an object varies, by object and by the life of the edge.
+    /// Number of workers that have learned what an object varies by, by object and by the life of the edge.
     learnt: BTreeMap<(usize, usize), usize>,
-    /// The most at one time, by why.
+    /// The highest number at one time, by reason.
     most: BTreeMap<&'static str, usize>,
 }
 
 impl<'a> Overlaps<'a> {
-    /// Of an edge with so many workers.
+    /// Creates the overlaps of an edge with this many workers.
     #[must_use]
     pub fn new(world: &'a World, workers: usize, fetches: &'a [Fetch]) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl<'a> Overlaps<'a> {
         }
     }
 
-    /// Judges them.
+    /// Judges the overlaps.
     pub fn judge(mut self, overlaps: &[Overlap]) {
         for overlap in overlaps {
             let fetch = &self.fetches[overlap.fetch];
@@ -70,7 +70,7 @@ impl<'a> Overlaps<'a> {
         }
     }
 
-    /// Why it ran beside others; none for more than a reason explains.
+    /// The reason why a fetch ran beside others; `None` if there are more than a reason explains.
     fn reason(&mut self, overlap: &Overlap) -> Option<&'static str> {
         let (world, fetch) = (self.world, &self.fetches[overlap.fetch]);
         let running = overlap.running.iter().map(|&number| &self.fetches[number]);
@@ -107,9 +107,9 @@ impl<'a> Overlaps<'a> {
         }
     }
 
-    /// When the first of the clients asked for which the overlapping fetches were made, or the first of these began. A
-    /// request keeps the purge number that it has when it comes to the edge, which may be some time earlier than at the
-    /// origin.
+    /// The first moment of the clients' requests for which the overlapping fetches were made, or of these fetches. A
+    /// request keeps the purge number that it has when it arrives at the edge, which may be some time before it
+    /// arrives at the origin.
     fn asked(&self, overlap: &Overlap) -> Moment {
         let all = overlap.running.iter().chain([&overlap.fetch]);
         let moments = all.flat_map(|&number| {
@@ -120,8 +120,8 @@ impl<'a> Overlaps<'a> {
         moments.min().unwrap_or(Moment::ZERO)
     }
 
-    /// Each worker learns once by what an object varies, from a response that is not stored: it can be one more than
-    /// another worker's, and one more can come meanwhile.
+    /// Whether a worker learns from this fetch what an object varies by. Each worker learns that once, from a response
+    /// that is not stored. So each worker may cause a fetch beside another worker's, and one more can arrive meanwhile.
     fn learns(&mut self, number: usize) -> bool {
         let fetch = &self.fetches[number];
         let object = &self.world.shelf.objects[fetch.object];
@@ -132,7 +132,7 @@ impl<'a> Overlaps<'a> {
         learns
     }
 
-    /// Requests with padding have just been refused, so some of those who wait stop waiting.
+    /// Whether requests with padding were just refused, so that some of the waiting requests stop waiting.
     fn follows_refusals(&self, overlap: &Overlap) -> bool {
         let fetch = &self.fetches[overlap.fetch];
         let since = fetch.begun.saturating_sub(CONTEXT);
@@ -141,8 +141,8 @@ impl<'a> Overlaps<'a> {
         shelf.fetches.failed(fetch.object, since, refused)
     }
 
-    /// A refresh of a stale response is under way, which no client waits for, and the response must not be served any
-    /// longer.
+    /// Whether a refresh of a stale response is under way, which no client waits for, and the response must no longer
+    /// be served.
     fn is_refreshed(&self, overlap: &Overlap) -> bool {
         let [other] = overlap.running[..] else {
             return false;
@@ -152,8 +152,8 @@ impl<'a> Overlaps<'a> {
         object.windows != (0, 0) && self.fetches[other].conditional && leaders.is_empty()
     }
 
-    /// Requests were let go to the store while its response was fresh, and have come there when it was not. By then another
-    /// request may lead.
+    /// Whether the response has just expired: requests were released to the store while it was fresh, and arrived
+    /// there when it was not. By then another request may lead.
     fn has_just_expired(&self, overlap: &Overlap) -> bool {
         let second = &self.fetches[overlap.fetch];
         let lifetime = Duration::from_secs(self.world.shelf.objects[second.object].lifetime);
@@ -170,8 +170,8 @@ impl<'a> Overlaps<'a> {
         second.conditional && overlap.running.iter().all(|&other| expires_before(other))
     }
 
-    /// The store has just heard that what it has is still valid, and misses it while it writes that. Who asks the origin
-    /// then has nothing to ask about.
+    /// Whether the store is rewriting its entry. It misses the entry while it writes that the entry is still valid. A
+    /// request that is sent to the origin then has no validator.
     fn is_rewritten(&self, overlap: &Overlap, earliest: Moment) -> bool {
         let fetch = &self.fetches[overlap.fetch];
         let running = overlap.running.iter().map(|&number| &self.fetches[number]);

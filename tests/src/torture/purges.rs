@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which hard purges were acknowledged, and thus what no one may see any more.
+//! The acknowledged hard purges, which say which responses no client may receive any more.
 
 use super::clock::Moment;
 use std::sync::Mutex;
 
-/// What a purge covers.
+/// Scope of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One URL, by its path.
     Path(String),
-    /// All URLs whose paths begin so.
+    /// All URLs whose paths begin with this.
     Prefix(String),
     /// All.
     Everything,
@@ -30,13 +30,13 @@ impl Scope {
 /// One purge.
 #[derive(Clone, Debug)]
 pub struct Purge {
-    /// What it covers.
+    /// Scope of the purge.
     pub scope: Scope,
-    /// Whether nothing of it may be served any more.
+    /// Whether no response in its scope may be served any more.
     pub hard: bool,
-    /// When the call was made.
+    /// Time of the call.
     pub begun: Moment,
-    /// When it was answered by a 200.
+    /// Time at which it was answered with status 200.
     pub acknowledged: Option<Moment>,
 }
 
@@ -45,10 +45,10 @@ pub struct Purge {
 pub struct Purges(Mutex<Vec<Purge>>);
 
 impl Purges {
-    /// Notes a call that is about to be made; the number names it in [`Purges::acknowledge`].
+    /// Records a call that is about to be made; the number names it in [`Purges::acknowledge`].
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn begin(&self, scope: Scope, hard: bool, begun: Moment) -> usize {
         let mut purges = self.0.lock().unwrap();
         purges.push(Purge {
@@ -60,18 +60,18 @@ impl Purges {
         purges.len() - 1
     }
 
-    /// Notes that every worker has confirmed it.
+    /// Records that every worker has confirmed it.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn acknowledge(&self, number: usize, at: Moment) {
         self.0.lock().unwrap()[number].acknowledged = Some(at);
     }
 
-    /// When the last hard purge of a path was begun that had been acknowledged before `asked`.
+    /// The moment at which the last hard purge of a path began that had been acknowledged before `asked`.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn last_before(&self, path: &str, asked: Moment) -> Option<Moment> {
         let purges = self.0.lock().unwrap();
@@ -82,16 +82,16 @@ impl Purges {
         effective.map(|purge| purge.begun).max()
     }
 
-    /// How many purges of a path were carried out, or begun, between these.
+    /// Number of purges of a path that were carried out, or began, between these moments.
     #[must_use]
     pub fn between(&self, path: &str, from: Moment, to: Moment) -> usize {
         self.within(path, from, to).len()
     }
 
-    /// All purges of a path that were carried out, or begun, between these.
+    /// All purges of a path that were carried out, or began, between these moments.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn within(&self, path: &str, from: Moment, to: Moment) -> Vec<Purge> {
         let purges = self.0.lock().unwrap();

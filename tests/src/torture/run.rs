@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One run: an edge, its clients and what disturbs them, from the beginning to the verdict.
+//! A run: an edge, its clients and its disturbances, from the beginning to the verdict.
 
 use super::client::Client;
 use super::clock::Clock;
@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// How many clients there are.
+/// Number of clients.
 const CLIENTS: usize = 32;
-/// How often the edge is looked at.
+/// Period of looking at the edge.
 const PERIOD: Duration = Duration::from_millis(50);
-/// What the edge counts that says how a run went, since it was last started.
+/// Counters of the edge that show how a run went, since the edge was last started.
 const COUNTERS: [&str; 10] = [
     "wait_timeouts",
     "handovers",
@@ -38,36 +38,36 @@ const COUNTERS: [&str; 10] = [
     "ranges_ahead",
     "unread_fills_refused",
 ];
-/// How far ahead of a fill a range goes to the origin by itself: objects here are small.
+/// How far ahead of a fill a range is sent to the origin alone, because objects here are small.
 const RANGE_AHEAD: &str = "65536";
 /// The room on the disk where it is filled.
 const DISK: u64 = 512 << 20;
-/// What lines of the log have that no fault explains, if the origin fails, and if it does not.
+/// Texts of log lines without a fault that explains them, if the origin fails, and if it does not.
 const UNEXPLAINED: [&[&str]; 2] = [
     &["[error]", "[critical]"],
     &["[warning]", "[error]", "[critical]"],
 ];
 
-/// A run that is to be made.
+/// Plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where the edge stores.
+    /// Medium of the store.
     pub medium: Medium,
-    /// How many workers it has.
+    /// Number of workers.
     pub workers: usize,
     /// How long it lasts.
     pub lasts: Duration,
-    /// How long the edge lives until it is killed and started again, if ever.
+    /// Time after which the edge is killed and started again, if it is.
     pub lives: Option<Duration>,
-    /// What follows from chance follows from this.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Whether there are purges.
+    /// Whether purges are sent.
     pub purges: bool,
     /// Whether workers are stopped.
     pub stalls: bool,
     /// Whether files of the cache are torn while the edge is down.
     pub tears: bool,
-    /// Whether the cache's disk is filled by others, and emptied.
+    /// Whether another process fills the cache's disk and frees it again.
     pub fills: bool,
     /// Whether the entry point gets SIGHUP.
     pub hangs_up: bool,
@@ -119,7 +119,7 @@ impl Plan {
         self.verdict(&world, &mut edge).await;
     }
 
-    /// Lets it run, and kills it from time to time, as long as it lives.
+    /// Runs for the planned time, and kills the edge from time to time.
     async fn phases(&self, world: &Arc<World>, edge: &mut Edge) {
         let begun = Instant::now();
         let mut number = 0;
@@ -138,7 +138,7 @@ impl Plan {
                 world
                     .ledger
                     .complain(Wrong::Crash, clock.now(), "the edge has died");
-                // Whatever fails from now on has its reason.
+                // Failures from now on are expected.
                 world.outages.begin(clock.now());
                 return;
             }
@@ -153,7 +153,8 @@ impl Plan {
         }
     }
 
-    /// Until it is dropped. `edge` and `envoy` are the process ids of the entry point and of its Envoy.
+    /// Disturbs the edge until the future is dropped. `edge` and `envoy` are the process ids of the entry point and of
+    /// its Envoy.
     async fn disturb(
         &self,
         world: &Arc<World>,
@@ -218,7 +219,7 @@ impl Plan {
     }
 }
 
-/// The built-in policy, but for [`RANGE_AHEAD`].
+/// The built-in policy, except [`RANGE_AHEAD`].
 fn policy() -> String {
     let text = std::fs::read_to_string(repository().join("envoy/policies/http.yaml")).unwrap();
     let policy = text.replace(
@@ -229,7 +230,7 @@ fn policy() -> String {
     policy
 }
 
-/// Waits until nobody waits and nothing is fetched, and says what the edge has counted.
+/// Waits until no request waits and no fetch is under way, and prints the edge's counters.
 async fn come_to_rest(edge: &Edge) {
     edge.wait_for_value("sluice_parked_now", 0).await;
     edge.wait_for_value("sluice_flights_now", 0).await;
@@ -240,7 +241,7 @@ async fn come_to_rest(edge: &Edge) {
     }
 }
 
-/// Waits for so long; false as soon as it has died.
+/// Waits for this long; false as soon as the edge has died.
 async fn lives(edge: &mut Edge, lasts: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < lasts {

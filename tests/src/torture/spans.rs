@@ -1,60 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Times in which something was so: a worker stood still, the edge was down.
+//! Times of a condition: a worker stood still, the edge was down.
 
 use super::clock::Moment;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// From its beginning to its end, or still going on.
+/// Beginning and end; `None` for an end in the future.
 type Span = (Moment, Option<Moment>);
 
-/// All times in which one thing was so.
+/// All times of one condition.
 #[derive(Default)]
 pub struct Spans(Mutex<Vec<Span>>);
 
 impl Spans {
-    /// It is so from now on; the number names it in [`Spans::end`].
+    /// Begins a span; the number names it in [`Spans::end`].
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn begin(&self, at: Moment) -> usize {
         let mut spans = self.0.lock().unwrap();
         spans.push((at, None));
         spans.len() - 1
     }
 
-    /// It is no longer so.
+    /// Ends a span.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn end(&self, number: usize, at: Moment) {
         self.0.lock().unwrap()[number].1 = Some(at);
     }
 
-    /// It is no longer so, whoever began it.
+    /// Ends all open spans.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     pub fn close(&self, at: Moment) {
         for (_, ended) in &mut *self.0.lock().unwrap() {
             ended.get_or_insert(at);
         }
     }
 
-    /// Whether it was so at some time between these.
+    /// Whether the condition held at some time between these moments.
     #[must_use]
     pub fn touch(&self, from: Moment, to: Moment) -> bool {
         !self.within(from, to).is_empty()
     }
 
-    /// Whether it began between these.
+    /// Whether a span began between these moments.
     #[must_use]
     pub fn begun(&self, from: Moment, to: Moment) -> bool {
         let within = self.within(from, to);
         within.iter().any(|(begun, _)| *begun >= from)
     }
 
-    /// For how long it was so between these, added up.
+    /// Total time of the condition between these moments.
     #[must_use]
     pub fn total(&self, from: Moment, to: Moment) -> Duration {
         let spans = self.within(from, to);
@@ -67,10 +67,10 @@ impl Spans {
         lengths.sum()
     }
 
-    /// All that touch this time.
+    /// The spans that overlap this time.
     ///
     /// # Panics
-    /// Not unless another thread has.
+    /// When another thread has panicked.
     #[must_use]
     pub fn within(&self, from: Moment, to: Moment) -> Vec<Span> {
         let spans = self.0.lock().unwrap();

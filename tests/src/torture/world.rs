@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All that a run knows.
+//! The state of a run.
 
 use super::departures::Departures;
 use super::ledger::Ledger;
@@ -9,21 +9,21 @@ use super::spans::Spans;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the clients, the disturbances and the judge share.
+/// The state that the clients, the disturbances and the judge share.
 pub struct World {
-    /// What the origin has.
+    /// The origin's objects.
     pub shelf: Arc<Shelf>,
-    /// What was purged.
+    /// The purges so far.
     pub purges: Purges,
-    /// When clients have left.
+    /// Times at which clients have left.
     pub departures: Departures,
-    /// When a worker stood still.
+    /// Times at which a worker stood still.
     pub stalls: Spans,
-    /// When the disk was full.
+    /// Times at which the disk was full.
     pub full: Spans,
-    /// When the edge was down.
+    /// Times at which the edge was down.
     pub outages: Spans,
-    /// What was seen.
+    /// Counts and complaints.
     pub ledger: Ledger,
     over: AtomicBool,
 }
@@ -44,7 +44,7 @@ impl World {
         }
     }
 
-    /// Nobody begins anything new from now on.
+    /// Stops clients and disturbances from starting anything more.
     pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The changes of an edge's configuration that have a name.
+//! The named changes of an edge's configuration.
 
 use crate::contenders::variants::BYTES;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub type Change = fn(&mut Value);
 
 const CHANGES: [(&str, Change); 15] = [
-    // As it comes.
+    // Default settings.
     ("edge", |_| {}),
     ("bare", bare),
     ("direct", direct),
@@ -50,7 +50,7 @@ pub fn find(wanted: &str) -> Option<Change> {
     found.map(|(_, change)| *change)
 }
 
-/// The one of this name in a list.
+/// The element of this name in a list.
 fn named<'a>(among: &'a mut Value, name: &str) -> &'a mut Value {
     let mut list = among.as_array_mut().into_iter().flatten();
     let found = list.find(|one| one["name"] == name);
@@ -83,13 +83,13 @@ fn each_filter(config: &mut Value, name: &str, change: impl Fn(&mut Value)) {
     }
 }
 
-/// Keeps those HTTP filters of a list whose names `keep` says.
+/// Keeps the HTTP filters of a list for whose names `keep` is true.
 fn retain(filters: &mut Value, keep: impl Fn(&str) -> bool) {
     let filters = filters.as_array_mut().expect("filters");
     filters.retain(|filter| keep(filter["name"].as_str().unwrap_or_default()));
 }
 
-/// Leaves filters out of the clients' listener.
+/// Removes filters from the clients' listener.
 fn without(config: &mut Value, names: &[&str]) {
     retain(&mut manager(config, "edge")["http_filters"], |name| {
         !names.contains(&name)
@@ -102,7 +102,7 @@ fn route(config: &mut Value, mut route: Value) {
     manager(config, "edge")["route_config"]["virtual_hosts"][0]["routes"] = json!([route]);
 }
 
-/// Envoy and its cache, without Sluice's filter and what is there for it.
+/// Envoy and its cache, without Sluice's filter and the parts that belong to it.
 fn bare(config: &mut Value) {
     without(config, &["sluice.edge"]);
     remove(manager(config, "edge"), "early_header_mutation_extensions");
@@ -126,13 +126,13 @@ fn no_hot_tier(config: &mut Value) {
     each_policy(config, |policy| policy["hot"] = json!({"max_bytes": 0}));
 }
 
-/// What the entry point says of the cache at a first start: nothing is stored, and nothing has been purged.
+/// Sets the cache's state as the entry point does at a first start: the store is empty, and there are no purges.
 pub fn first_start(config: &mut Value) {
     let purge = json!({"journal": [], "warm": false});
     each_policy(config, |policy| policy["purge"] = purge.clone());
 }
 
-/// Changes what the filter is told of the whole edge.
+/// Changes the policy of the filter for the whole edge.
 fn each_policy(config: &mut Value, change: impl Fn(&mut Value)) {
     each_filter(config, "sluice.edge", |filter| {
         let config = &mut filter["typed_config"];
@@ -142,7 +142,7 @@ fn each_policy(config: &mut Value, change: impl Fn(&mut Value)) {
         };
         let mut policy: Value =
             serde_json::from_str(value.as_str().expect("a policy")).expect("a policy");
-        // With named sites it is in the edge's part.
+        // With named sites it is in the part of the edge.
         change(match policy.get_mut("edge") {
             Some(edge) => edge,
             None => &mut policy,
@@ -170,21 +170,21 @@ fn no_timeouts(config: &mut Value) {
     }
 }
 
-/// How a cluster speaks HTTP.
+/// Options of a cluster for HTTP.
 fn protocol_options<'a>(config: &'a mut Value, cluster: &str) -> &'a mut Value {
     let cluster = named(&mut config["static_resources"]["clusters"], cluster);
     let options = &mut cluster["typed_extension_protocol_options"];
     &mut options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]
 }
 
-/// One connection of each worker's to the hop, rather than one for each request.
+/// One connection of each worker to the hop, rather than one for each request.
 fn http2_hop(config: &mut Value) {
     manager(config, "origin")["codec_type"] = "HTTP2".into();
     protocol_options(config, "origin")["explicit_http_config"] =
         json!({"http2_protocol_options": {}});
 }
 
-/// Cluster `origin` is the origin itself: no guard, no second try, no response where there is none.
+/// Makes cluster `origin` the origin itself: without the guard, retries and responses for a missing origin.
 fn no_hop(config: &mut Value) {
     let clusters = &mut config["static_resources"]["clusters"];
     let mut server = named(clusters, "origin_server")["load_assignment"].clone();
@@ -192,7 +192,7 @@ fn no_hop(config: &mut Value) {
     named(clusters, "origin")["load_assignment"] = server;
 }
 
-/// No guard and nothing stripped.
+/// Removes the guard and keeps internal headers.
 fn thin_hop(config: &mut Value) {
     retain(&mut manager(config, "origin")["http_filters"], |name| {
         name == "router"
@@ -200,7 +200,7 @@ fn thin_hop(config: &mut Value) {
     remove(protocol_options(config, "origin_server"), "http_filters");
 }
 
-/// The cache then does not survive the answer of a dead VM.
+/// Removes the wait for a turn. The cache then does not survive the response of a dead VM.
 fn no_next_turn(config: &mut Value) {
     retain(
         &mut protocol_options(config, "origin")["http_filters"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy as Sluice configures it, with one thing changed: what a change, or a build of the module, does to the cost of a
-//! request.
+//! Envoy as Sluice configures it, with one change: the effect of a change, or of a build of the module, on the cost
+//! of a request.
 
 mod changes;
 mod sites;
@@ -16,27 +16,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// Of a response.
+/// Size of a response.
 pub const BYTES: usize = 10_000;
-/// What is measured where nobody says what.
+/// The variants that are measured unless `VARIANTS` names others.
 const DEFAULT: &str = "edge bare direct";
 
-/// What is changed.
+/// A changed edge.
 pub struct Variant {
     /// Names of changes and paths of modules, joined by `+`.
     pub name: String,
     changes: Vec<changes::Change>,
-    /// How many named sites the edge has, in place of the one without a name.
+    /// Number of named sites of the edge, in place of the one without a name.
     sites: Option<usize>,
     module: Option<PathBuf>,
 }
 
-/// Whether `MISSES` says that misses are measured, rather than hits.
+/// Whether `MISSES` asks for misses rather than hits.
 pub fn misses() -> bool {
     std::env::var("MISSES").is_ok_and(|value| !matches!(value.as_str(), "" | "0"))
 }
 
-/// Those that `VARIANTS` names; ends the program where there is no such change.
+/// The variants that `VARIANTS` names. Ends the program if a change does not exist.
 pub fn wanted() -> Vec<Variant> {
     let names = std::env::var("VARIANTS").unwrap_or_default();
     let names = if names.trim().is_empty() {
@@ -54,7 +54,7 @@ pub fn wanted() -> Vec<Variant> {
     })
 }
 
-/// What runs a module of that name.
+/// The runtime of a module of that name.
 fn runtime_of(file: &Path) -> Option<Runtime> {
     match file.extension()?.to_str()? {
         "wasm" => Some(Runtime::Wasm),
@@ -63,7 +63,7 @@ fn runtime_of(file: &Path) -> Option<Runtime> {
     }
 }
 
-/// Whose colour a variant of that name has in a picture.
+/// The server whose colour a variant of that name has in a picture.
 pub fn server(name: &str) -> String {
     let server = match name.split('+').next() {
         Some("bare") => "bare Envoy, ",
@@ -73,7 +73,7 @@ pub fn server(name: &str) -> String {
     format!("{server}{name}")
 }
 
-/// An origin that has an object of [`BYTES`] under every path, with few headers.
+/// An origin with an object of [`BYTES`] under every path, with few headers.
 pub fn origin() -> Responder {
     Responder::start(|_| {
         let date = http_date(SystemTime::now());
@@ -110,8 +110,8 @@ impl Variant {
         })
     }
 
-    /// Starts it before `origin` with so many workers, by the program and its options that `runner` gives for a folder,
-    /// if it gives one.
+    /// Starts the variant in front of `origin` with this many workers. `runner` may return a program with options,
+    /// such as valgrind, for a folder; it then runs Envoy.
     pub async fn start(
         &self,
         origin: &Responder,
@@ -138,12 +138,12 @@ impl Variant {
         Peer::start("variant", command).await
     }
 
-    /// What runs its module, if it has one of its own.
+    /// The runtime of its module, if it has one.
     fn runtime(&self) -> Option<Runtime> {
         self.module.as_deref().and_then(runtime_of)
     }
 
-    /// What the entry point renders, changed.
+    /// The configuration that the entry point renders, changed.
     fn config(&self, folder: &Path, origin: &Responder, address: SocketAddr) -> Value {
         let cache = folder.join("cache");
         // As the entry point does when it starts.

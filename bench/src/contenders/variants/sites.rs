@@ -5,13 +5,13 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// How many sites the change of that name gives the edge, if it is such a change.
+/// Number of sites that the change of that name gives the edge, if it is such a change.
 pub fn number(name: &str) -> Option<usize> {
     let number = name.strip_prefix("sites-")?.parse().ok();
     number.filter(|number| *number > 0)
 }
 
-/// Writes the file of so many sites, each with a host and an origin of its own. The site in the middle has the host of
+/// Writes the file of this many sites, each with its own host and origin. The site in the middle has the host of
 /// `address`, for which the clients ask.
 pub fn write(folder: &Path, number: usize, origin: &str, address: SocketAddr) -> PathBuf {
     let site = |index: usize| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's caches on a disk, as Sluice has them: how many threads they want, a disk or a tmpfs, what eviction takes when
-//! more is asked for than there is room, by Sluice's entry point and by Envoy alone, and a start with all of it there.
+//! Envoy's caches on a disk with Sluice's settings: the number of threads, a disk or a tmpfs, eviction when more is
+//! requested than there is room for, by Sluice's entry point and by Envoy alone, and a start with a full cache.
 
 mod room;
 
@@ -24,27 +24,27 @@ use std::time::{Duration, Instant};
 const BYTES: usize = 1_000;
 /// Requests under way on a connection that asks for each path once.
 const STREAMS: u32 = 8;
-/// So many times as many keys are asked for as there is room for.
+/// Number of keys as a multiple of the room.
 const KEYS: usize = 3;
-/// How many paths h2load is given at a time.
+/// Number of paths in a list for h2load.
 const LIST: usize = 5_000;
-/// New objects a second, on each of two connections, of a store that is full and has nothing else to do.
+/// New objects a second, on each of two connections, for a full store without other requests.
 const TRICKLE: u32 = 100;
 
-/// How much is measured.
+/// Scale of the measurement.
 struct Scale {
     media: &'static [Medium],
     threads: &'static [u32],
     /// Requests of a round for hits.
     listed: usize,
     rounds: usize,
-    /// For how many objects there is room.
+    /// The sizes of the stores, in objects.
     rooms: &'static [usize],
-    /// Rounds of requests while more is asked for than there is room for.
+    /// Rounds of requests for more keys than there is room for.
     churns: usize,
-    /// Requests of such a round, where there is room for fewer than ten times as many, else a tenth of that.
+    /// Requests of such a round, if there is room for fewer than ten times as many, else a tenth of the room.
     churn: usize,
-    /// How long few come in, in seconds.
+    /// Length of the phase with few new objects, in seconds.
     trickle: u32,
 }
 
@@ -76,18 +76,18 @@ impl Scale {
     }
 }
 
-/// Requests of one round, and what they took.
+/// The requests of one round, and their cost.
 struct Run {
     listed: Listed,
     /// CPU time of all threads for each request, in microseconds.
     cpu: f64,
-    /// That of the threads that are no workers.
+    /// CPU time of all threads except the workers.
     aside: f64,
-    /// Of the list.
+    /// Time for the whole list.
     took: Duration,
 }
 
-/// A store with so many threads, and its rounds of hits.
+/// A store with this many threads, and its rounds of hits.
 struct Pool {
     medium: Medium,
     threads: u32,
@@ -117,7 +117,7 @@ pub async fn run(quick: bool) -> Option<Report> {
     Some(report(&Found { pools, full }, &scale, before))
 }
 
-/// An edge whose hits are all of Envoy's cache.
+/// An edge whose hits are all hits of Envoy's cache.
 fn edge(origin: &Origin) -> Builder {
     let edge = Edge::http(origin).workers(WORKERS);
     edge.env("HOT_BYTES", "0").env("ACCESS_LOG", "off")
@@ -154,12 +154,12 @@ async fn pools(scale: &Scale, origin: &Origin) -> Vec<Pool> {
     edges.into_iter().map(|(_, pool)| pool).collect()
 }
 
-/// Asks for these, on a connection for each worker.
+/// Requests these keys, on a connection for each worker.
 async fn ask_for(edge: &Edge, keys: Vec<usize>) -> (Run, f64) {
     ask_at(edge, keys, None).await
 }
 
-/// The same, so many a second on each where there is a rate.
+/// Requests these keys, on a connection for each worker, at this rate on each if there is one.
 async fn ask_at(edge: &Edge, keys: Vec<usize>, rate: Option<u32>) -> (Run, f64) {
     let paths: Vec<_> = keys.iter().map(|key| format!("/objects/{key}")).collect();
     let ask = Ask {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A store that more is asked of than it has room for.
+//! A store that receives requests for more keys than it has room for.
 
 use super::{KEYS, LIST, Run, Scale, TRICKLE, ask_at, ask_for, edge};
 use crate::contenders::WORKERS;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Who makes room.
+/// The program that makes room.
 #[derive(Clone, Copy)]
 enum By {
     /// The entry point, before Envoy has to.
@@ -25,18 +25,18 @@ enum By {
     Envoy,
 }
 
-/// A store with room for so many objects, of which more were asked for.
+/// A full store, after requests for more keys than it has room for.
 pub struct Full {
     room: usize,
     by: By,
-    /// So many of the requests went to the origin, 0 to 1.
+    /// The part of the requests that were sent to the origin, 0 to 1.
     missed: f64,
     runs: Rounds<Run>,
-    /// The most files that were there.
+    /// The largest number of files.
     most: usize,
     /// How often Envoy read the folder.
     reads: u64,
-    /// While few come in: of a core, all threads that are no workers.
+    /// During the phase with few new objects: CPU time of all threads except the workers, as a part of a core.
     trickle: f64,
     start: Start,
 }
@@ -45,19 +45,19 @@ pub struct Full {
 struct Start {
     empty: f64,
     full: f64,
-    /// The slowest of the first hits.
+    /// Time of the slowest of the first hits.
     slowest: f64,
 }
 
-/// A store that more is asked of than it has room for.
+/// A store that receives requests for more keys than it has room for.
 struct Crowded {
     builder: Builder,
     edge: Edge,
     by: By,
-    /// Where its files are.
+    /// Folder of its files.
     entries: PathBuf,
     _folder: TempDir,
-    /// To start it, in milliseconds.
+    /// Time of a start with an empty cache, in milliseconds.
     empty: f64,
     rng: Rng,
     runs: Rounds<Run>,
@@ -65,8 +65,8 @@ struct Crowded {
     trickle: f64,
 }
 
-/// Fills two stores alike, one of which has the entry point, asks each in turn for more than there is room for, and starts
-/// them again with what is there then.
+/// Fills two stores alike, one with the entry point and one without, requests more keys from each in turn than there
+/// is room for, and starts them again with their full caches.
 pub async fn fill_up(scale: &Scale, origin: &Origin, room: usize) -> Vec<Full> {
     let mut both = Vec::new();
     for by in [By::Sluice, By::Envoy] {
@@ -128,7 +128,7 @@ impl Crowded {
         self.most = self.most.max(most);
     }
 
-    /// Asks for new objects, few a second.
+    /// Requests new objects, few a second.
     async fn trickle(&mut self, scale: &Scale, room: usize) {
         let requests = (TRICKLE * scale.trickle) as usize * WORKERS;
         let keys = (KEYS * room..KEYS * room + requests).collect();
@@ -161,7 +161,7 @@ impl Crowded {
     }
 }
 
-/// Starts it; the milliseconds until an object has come through it.
+/// Starts the edge, and returns the milliseconds until an object has been served.
 pub async fn start(builder: &Builder) -> (Edge, f64) {
     let began = Instant::now();
     let edge = builder.clone().start().await;
@@ -170,7 +170,7 @@ pub async fn start(builder: &Builder) -> (Edge, f64) {
     (edge, began.elapsed().as_secs_f64() * 1e3)
 }
 
-/// Looks ten times in a second how many there are, until nobody has asked for anything for one.
+/// The largest number of files, counted ten times a second, until no request has arrived for a second.
 async fn most_files(folder: &Path) -> usize {
     let (mut most, mut changed, mut last) = (0, Instant::now(), 0);
     while changed.elapsed() < Duration::from_secs(1) {
@@ -193,7 +193,7 @@ impl fmt::Display for By {
     }
 }
 
-pub const FULL: &str = "asked for three times what there is room for | room is made by | most files | missed | us CPU \
+pub const FULL: &str = "three times the room | room is made by | most files | missed | us CPU \
     | off workers | a second | p50 ms | p99 | max | Envoy reads | 200 new a second: cores \
     | ms to start, empty, full | then slowest";
 
@@ -226,9 +226,9 @@ impl Full {
         let (room, by) = (self.room, self.by);
         let over = (count(self.most) / count(room) - 1.0).max(0.0) * 100.0;
         format!(
-            "room for {room}, which {by} makes: there were up to {over:.0} % more files while others came, and \
-             threads that are no workers, of which one evicts, took {:.0} of {:.0} us of CPU time for each request, and {:.2} \
-             of a core at 200 new objects a second.",
+            "room for {room}, which {by} makes: there were up to {over:.0} % more files while new objects \
+             were stored. Threads other than workers, including the one that evicts, took {:.0} of {:.0} us of CPU time for \
+             each request, and {:.2} of a core at 200 new objects a second.",
             self.median(|run| run.aside),
             self.median(|run| run.cpu),
             self.trickle

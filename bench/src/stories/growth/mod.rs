@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Growth: what a hit costs, and how much memory there is, by how many objects are stored, how many fills are under way
-//! and how many rules the policy has. Each should be flat.
+//! Growth: the cost of a hit, and the memory, by the number of stored objects, of fills under way and of policy
+//! rules. Each should be flat.
 
 mod report;
 
@@ -27,22 +27,22 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const BYTES: usize = 1_000;
-/// What is asked for while something else grows.
+/// Path of the hits while another quantity grows.
 const PATH: &str = "/last/o.bin";
 /// Requests under way on a connection that asks for each path once.
 const STREAMS: u32 = 16;
-/// As many as an edge lets a client have on a connection.
+/// As many streams as an edge allows a client on a connection.
 const STREAMS_HELD: usize = 100;
-/// As many connections as an edge has to its origin at most: what is more waits for one.
+/// The edge's largest number of connections to its origin; further requests wait for one.
 const AT_ORIGIN: usize = 4_096;
-/// How many paths h2load is given at a time.
+/// Number of paths in a list for h2load.
 const LIST: usize = 5_000;
-/// What the process may take beyond what it is configured to hold, in MiB.
+/// Memory that the process may take in addition to its configured bounds, in MiB.
 const SPARE_MIB: f64 = 64.0;
-/// Requests that bring all tables and pools to their size before that.
+/// Requests before that, which bring all tables and pools to their full size.
 const WARM_UP: usize = 2_000;
 
-/// What grows.
+/// The growing quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growing {
     Objects,
@@ -51,7 +51,7 @@ enum Growing {
     Rules,
 }
 
-/// Of which hits are compared.
+/// The quantities whose hits are compared.
 const COMPARED: [Growing; 3] = [Growing::Objects, Growing::InFlight, Growing::Rules];
 
 impl fmt::Display for Growing {
@@ -65,17 +65,17 @@ impl fmt::Display for Growing {
     }
 }
 
-/// How much is measured.
+/// Scale of the measurement.
 struct Scale {
     objects: &'static [usize],
-    /// Different keys, each of which is asked for once.
+    /// Number of keys that are requested once.
     once: usize,
     in_flight: &'static [usize],
     rules: &'static [usize],
     rounds: usize,
-    /// Of hits, for those that are asked for again and again.
+    /// Length of a round of hits of one object.
     time: Duration,
-    /// Requests of a round for those that are asked for by a list.
+    /// Requests of a round of hits from a list.
     listed: usize,
 }
 
@@ -109,11 +109,11 @@ impl Scale {
 struct Run {
     /// CPU time for each hit, in microseconds.
     cpu: f64,
-    /// What is resident, in MiB.
+    /// Resident memory, in MiB.
     memory: f64,
 }
 
-/// All rounds of so many of what grows.
+/// All rounds at one size of a growing quantity.
 struct Row {
     growing: Growing,
     count: usize,
@@ -121,23 +121,23 @@ struct Row {
     filled: Option<Filled>,
 }
 
-/// How objects came into the cache.
+/// Result of filling the cache.
 #[derive(Clone, Copy)]
 struct Filled {
-    /// CPU time for each, in microseconds.
+    /// CPU time for each object, in microseconds.
     cpu: f64,
-    /// What was resident before, in MiB.
+    /// Resident memory before, in MiB.
     before: f64,
-    /// What was resident when all of them were there.
+    /// Resident memory when all objects were stored.
     after: f64,
-    /// Requests that failed among the last that were sent: nothing more is measured then.
+    /// Number of failed requests among the last ones; if there are any, the measurement ends.
     failed: u64,
 }
 
-/// What the story has found.
+/// Results of the story.
 struct Found {
     rows: Vec<Row>,
-    /// From the start of the process to the first byte of an object, in seconds.
+    /// Times from the start of the process to the first byte of an object, in seconds.
     starts: Rounds<f64>,
 }
 
@@ -163,13 +163,13 @@ async fn sluice(edge: Builder) -> Contender {
     Contender::sluice(Kind::Sluice, edge).await
 }
 
-/// Edges that have so many objects, each of which was asked for once; then a part of them again.
+/// Edges with different numbers of objects that were requested once each; then a part of the objects again.
 async fn objects(scale: &Scale, origin: &Origin) -> Vec<Row> {
     let mut edges = Vec::new();
     let progress = Progress::of(scale.objects.len());
     for &count in scale.objects {
         progress.step(format_args!("{count} objects are fetched"));
-        // Few of them would be hot, and cheaper than many that are not.
+        // Few of the objects would be hot, and their hits cheaper than the others.
         let edge = Edge::http(origin).env("HOT_BYTES", "0");
         let edge = sluice(edge.env("CACHE_MAX_ENTRIES", "1000000")).await;
         let (count, filled) = fill(&edge, count).await;
@@ -187,7 +187,7 @@ async fn objects(scale: &Scale, origin: &Origin) -> Vec<Row> {
     edges.into_iter().map(|(_, row)| row).collect()
 }
 
-/// An edge that is asked once for each of so many keys, many more than it keeps.
+/// An edge that receives one request for each of many more keys than it keeps.
 async fn once(scale: &Scale, origin: &Origin) -> Row {
     eprintln!("{} keys, each once", scale.once);
     let edge = sluice(Edge::http(origin).env("HOT_BYTES", "0")).await;
@@ -197,7 +197,7 @@ async fn once(scale: &Scale, origin: &Origin) -> Row {
     Row::filled(Growing::Once, count, filled)
 }
 
-/// Asks once for each of so many objects, until some fail; how many it has asked for.
+/// Requests each of `count` objects once, until some fail; returns the number of requests.
 async fn fill(edge: &Contender, count: usize) -> (usize, Filled) {
     let before = resident_mib(edge);
     let meter = Meter::start(&edge.pids);
@@ -221,7 +221,7 @@ async fn fill(edge: &Contender, count: usize) -> (usize, Filled) {
     (asked, filled)
 }
 
-/// Asks again for `listed` of so many objects, from all over what there is; other ones in each round.
+/// Requests `listed` of the objects again, evenly chosen; other ones in each round.
 async fn again(edge: &Contender, count: usize, listed: usize, round: usize) -> (Run, f64) {
     let apart = (count / listed).max(1);
     let chosen = (0..listed).map(|n| object((n * apart + round) % count));
@@ -243,7 +243,7 @@ fn object(number: usize) -> String {
     format!("/objects/{number}.bin")
 }
 
-/// On a connection for each worker; how many failed.
+/// Requests these paths on a connection for each worker; returns the number of failures.
 async fn each_once(edge: &Contender, paths: &[String]) -> u64 {
     let ask = ask(edge, Protocol::Http2 { streams: STREAMS });
     let (one, other) = paths.split_at(paths.len() / WORKERS);
@@ -282,7 +282,7 @@ async fn hits(edge: &Contender, time: Duration) -> (Run, f64) {
     )
 }
 
-/// Hits while the origin holds its answers to so many requests for other keys.
+/// Hits while the origin holds its responses to this many requests for other keys.
 async fn in_flight(scale: &Scale, origin: &Origin) -> Vec<Row> {
     let edge = sluice(Edge::http(origin)).await;
     hits(&edge, scale.time / 4).await;
@@ -309,7 +309,7 @@ async fn in_flight(scale: &Scale, origin: &Origin) -> Vec<Row> {
     rows
 }
 
-/// Sends so many requests for different keys; their statuses come.
+/// Sends this many requests for different keys, and returns the tasks with their statuses.
 async fn fly(edge: &Contender, below: &str, count: usize) -> JoinSet<u16> {
     let mut flight = JoinSet::new();
     for first in (0..count).step_by(STREAMS_HELD) {
@@ -322,7 +322,7 @@ async fn fly(edge: &Contender, below: &str, count: usize) -> JoinSet<u16> {
     flight
 }
 
-/// Hits of what the last of so many rules is for.
+/// Hits of an object for which the last of this many rules matches.
 async fn rules(scale: &Scale, origin: &Origin) -> Vec<Row> {
     let mut edges = Vec::new();
     for &count in scale.rules {
@@ -339,7 +339,7 @@ async fn rules(scale: &Scale, origin: &Origin) -> Vec<Row> {
     edges.into_iter().map(|(_, row)| row).collect()
 }
 
-/// So many rules, the last of which is for [`PATH`].
+/// A policy with this many rules; the last one matches [`PATH`].
 fn policy(rules: usize) -> String {
     let mut text = "origin: {kind: http}\nrules:\n".to_owned();
     for number in 1..rules {
@@ -348,7 +348,7 @@ fn policy(rules: usize) -> String {
     text + "- {match: [\"/last/*\"], ttl: 30d}\n"
 }
 
-/// From the start of the entry point to an object, in seconds.
+/// Time from the start of the entry point to an object, in seconds.
 async fn start(origin: &Origin) -> (f64, f64) {
     let (bystander, began) = (Bystander::start(), Instant::now());
     let edge = sluice(Edge::http(origin)).await;

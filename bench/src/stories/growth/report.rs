@@ -9,7 +9,7 @@ use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::machine;
 use crate::report::{Axis, Line, Picture, Report};
 
-const COLUMNS: &str = "growth | of them | us CPU a hit | by round | us CPU a fill | MiB | ";
+const COLUMNS: &str = "growth | number | us CPU a hit | by round | us CPU a fill | MiB | ";
 
 impl Row {
     pub fn new(growing: Growing, count: usize) -> Self {
@@ -33,8 +33,8 @@ impl Row {
         self.runs.of(|run| run.cpu)
     }
 
-    /// What was resident, in MiB: when objects were there that had been asked for once, else in the first round. Then
-    /// there had not been more of it yet, and Envoy gives little back.
+    /// Resident memory, in MiB: for objects, after each had been requested once; else that of the first round. There
+    /// had not been more memory before, and Envoy gives little back later.
     fn memory(&self) -> f64 {
         let first = self.runs.iter().next().map(|run| run.memory);
         let memory = self.filled.map(|filled| filled.after).or(first);
@@ -45,7 +45,7 @@ impl Row {
         self.filled.map_or(0, |filled| filled.failed)
     }
 
-    /// Whether nothing failed when it was filled.
+    /// Whether no request failed when the cache was filled.
     pub fn is_whole(&self) -> bool {
         self.failed() == 0
     }
@@ -69,7 +69,7 @@ impl Row {
         ]
     }
 
-    /// What the process has grown by for keys that were asked for once, and what it may.
+    /// Growth of the process by keys that were requested once, with its aim.
     fn goal(&self) -> Option<Goal> {
         (self.growing == Growing::Once).then_some(())?;
         Some(Goal {
@@ -80,7 +80,7 @@ impl Row {
         })
     }
 
-    /// How much larger the process has become since it had fetched nothing, in MiB.
+    /// Growth of the process since it had fetched nothing, in MiB.
     fn grown(&self) -> Option<f64> {
         let filled = self.filled.filter(|_| self.is_whole())?;
         Some(self.memory() - filled.before)
@@ -88,7 +88,7 @@ impl Row {
 }
 
 impl Found {
-    /// All of it that was measured to its end.
+    /// The rows of a quantity that were measured to their end.
     fn of(&self, growing: Growing) -> impl Iterator<Item = &Row> {
         let of_it = self.rows.iter().filter(move |row| row.growing == growing);
         of_it.filter(|row| row.is_whole())

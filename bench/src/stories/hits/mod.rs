@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hits: what an object costs that is there, how many of them there are in a second, and how long they take when the
-//! server is half busy.
+//! Hits: the cost of a stored object, the hits a second, and how long they take when the server is half busy.
 
 mod report;
 
@@ -18,12 +17,12 @@ use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
 use std::time::Duration;
 
-/// Never stored: what passes the caches.
+/// An object that is never stored, to measure requests that pass the caches.
 const PRIVATE: &str = "/private.bin";
-/// What the aims are about, with its files on a disk.
+/// The contender of the aims, with its files on a disk.
 const OURS: Kind = Kind::Sluice;
 const NGINX: Kind = Kind::Nginx(Caching::Lock);
-/// Who is drawn.
+/// The contenders in the pictures.
 const DRAWN: [Kind; 6] = [
     OURS,
     NGINX,
@@ -32,9 +31,9 @@ const DRAWN: [Kind; 6] = [
     Kind::BareMemory,
     Kind::Direct,
 ];
-/// Who is asked at half of saturation.
+/// The contenders at half of saturation.
 const HALF_BUSY: [Kind; 4] = [OURS, NGINX, Kind::Varnish, Kind::BareMemory];
-/// As many connections as bring every worker to work, and a bit of waiting.
+/// Enough connections to keep every worker busy, with some waiting.
 const BASE: Scene = Scene {
     bytes: 10_000,
     protocol: Protocol::Http1,
@@ -42,7 +41,7 @@ const BASE: Scene = Scene {
 };
 const STREAMS: u32 = 10;
 
-/// How an object is asked for.
+/// Object and connections of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scene {
     bytes: usize,
@@ -50,14 +49,14 @@ struct Scene {
     connections: u32,
 }
 
-/// How much is measured.
+/// Scale of the measurement.
 struct Scale {
     kinds: Vec<Kind>,
     scenes: Vec<Scene>,
     rounds: u32,
-    /// Of one contender in one scene.
+    /// Length of a round of one contender in one scene.
     time: Duration,
-    /// The same at half of saturation; its rate is filled in.
+    /// Plan for half of saturation; its rate is filled in later.
     pace: Pace,
 }
 
@@ -82,11 +81,11 @@ struct Tail {
     runs: Rounds<Paced>,
 }
 
-/// What the story has found.
+/// Results of the story.
 struct Found {
     rows: Vec<Row>,
     tails: Vec<Tail>,
-    /// CPU time of what passes: ours, and Envoy without the filter.
+    /// CPU time of requests that pass the caches: with Sluice, and with Envoy without the filter.
     passes: [Figures; 2],
 }
 
@@ -193,7 +192,7 @@ async fn hits(scale: &Scale, servers: &[Contender], origin: &Origin) -> Vec<Row>
                 });
             } else {
                 eprintln!(
-                    "not measured: {kind} stores nothing of {} bytes",
+                    "not measured: {kind} stores no objects of {} bytes",
                     scene.bytes
                 );
             }
@@ -218,14 +217,14 @@ async fn hits(scale: &Scale, servers: &[Contender], origin: &Origin) -> Vec<Row>
     rows
 }
 
-/// The one of this kind.
+/// The contender of this kind.
 fn of(servers: &[Contender], kind: Kind) -> &Contender {
     let mut servers = servers.iter();
     servers.find(|server| server.kind == kind).unwrap()
 }
 
-/// Asks on so many connections that each worker has some, and by the protocol of the scene: HAProxy's keys differ. Whether
-/// the origin is not asked any more then.
+/// Sends requests on enough connections for each worker to have some, with the protocol of the scene, because
+/// HAProxy's keys differ by it. Returns whether the origin receives no more requests after that.
 async fn warm(server: &Contender, scene: Scene, origin: &Origin) -> bool {
     let path = scene.path();
     let ask = ask(server, scene.protocol, &path);
@@ -262,7 +261,7 @@ async fn measure(server: &Contender, scene: Scene, path: &str, time: Duration) -
     (run, spent.foreign)
 }
 
-/// At half of what the slowest of those reaches that the aims are about.
+/// Measures at half of the rate of the slowest contender in the aims.
 async fn tails(scale: &Scale, servers: &[Contender], rows: &[Row]) -> Vec<Tail> {
     let half_busy = rows
         .iter()
@@ -297,7 +296,7 @@ async fn tails(scale: &Scale, servers: &[Contender], rows: &[Row]) -> Vec<Tail> 
     tails
 }
 
-/// The CPU time of a request that no cache answers, in microseconds: with the filter, and without.
+/// CPU time of a request that is not answered by a cache, in microseconds: with the filter, and without.
 async fn passes(scale: &Scale, servers: &[Contender]) -> [Figures; 2] {
     let mut passes = [Rounds::default(), Rounds::default()];
     for _ in 0..scale.rounds {

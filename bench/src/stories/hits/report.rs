@@ -59,7 +59,7 @@ impl Found {
         tail.map(|tail| tail.at(percentile)).unwrap_or_default()
     }
 
-    /// What is to be reached, for hits of 10,000 bytes.
+    /// The aims, for hits of 10,000 bytes.
     fn goals(&self) -> Vec<Goal> {
         let memory = Kind::BareMemory;
         let ratio = |what: &str, aim, ours: (Kind, Figures), theirs: (Kind, Figures)| Goal {
@@ -88,7 +88,7 @@ impl Found {
         ));
         let [ours, bare] = &self.passes;
         goals.push(Goal {
-            what: "CPU of a request that passes, with the filter less without".to_owned(),
+            what: "CPU of an uncacheable request, with the filter less without".to_owned(),
             aim: Aim::AtMost(6.0),
             unit: " us",
             figures: ours.with(bare, |our, bare| our - bare),
@@ -96,7 +96,7 @@ impl Found {
         goals
     }
 
-    /// What a hit costs, ours and the others'.
+    /// CPU time of a hit, of Sluice and of the others.
     fn findings(&self) -> Conclusions {
         let mut findings = Conclusions::default();
         for (what, figure) in [
@@ -169,7 +169,7 @@ fn pictures(found: &Found) -> Vec<(String, String)> {
     pictures
 }
 
-/// What grows with the size and with the number of connections, where more than one was measured.
+/// Pictures by size and by number of connections, if more than one was measured.
 #[allow(clippy::cast_precision_loss)]
 fn grown(found: &Found) -> Vec<(String, String)> {
     let http1 = |row: &Row| row.scene.protocol == Protocol::Http1;
@@ -207,7 +207,7 @@ fn grown(found: &Found) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A line for each contender that is drawn, through those of its rows that `among` chooses.
+/// A line for each contender in the pictures, through the rows that `among` chooses.
 fn lines(
     found: &Found,
     among: impl Fn(&Row) -> bool,

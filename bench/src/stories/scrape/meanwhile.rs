@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes on beside the load: a client that asks whether the server is well, and changes of the policy.
+//! Activities beside the load: a client that checks the server's health, and changes of the policy.
 
 use serde_json::json;
 use sluice_tests::client::{self, Client, request};
@@ -9,13 +9,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How often a client looks whether the server says that it is well.
+/// Period of the health checks.
 const LOOK: Duration = Duration::from_millis(20);
-/// From when a change has come into force to the next.
+/// Time from when a change has come into force to the next one.
 const CHANGED: Duration = Duration::from_millis(500);
 
-/// Changes the policy again and again, when a scrape begins if it is `scraped`, until it is `over`: the longest time from
-/// there to an answer to a new connection that has the header of the new policy, in milliseconds.
+/// Changes the policy again and again until `over`; if the edge is `scraped`, each time a scrape begins. Returns the
+/// longest time from a change to a response on a new connection that has the header of the new policy, in
+/// milliseconds.
 pub async fn change(edge: &Edge, scraped: bool, over: &Cell<bool>) -> f64 {
     let (mut longest, mut number) = (Duration::ZERO, 0);
     while !over.get() {
@@ -44,8 +45,8 @@ pub async fn change(edge: &Edge, scraped: bool, over: &Cell<bool>) -> f64 {
     longest.as_secs_f64() * 1e3
 }
 
-/// Asks on one connection, for as long as the server keeps it, whether the server is well, until it is stopped; the longest
-/// time in milliseconds.
+/// Checks the server's health until it is stopped, on one connection for as long as the server keeps it. Returns the
+/// longest time in milliseconds.
 pub async fn look(address: SocketAddr, mut stopped: oneshot::Receiver<()>) -> f64 {
     let mut client = Client::connect(address).await;
     let mut longest = Duration::ZERO;
@@ -55,7 +56,7 @@ pub async fn look(address: SocketAddr, mut stopped: oneshot::Receiver<()>) -> f6
         assert_eq!(answer.status, 200, "{answer}");
         longest = longest.max(asked.elapsed());
         if answer.headers.get("connection") == Some("close") {
-            // Its listener has been replaced, and lets go of its connections.
+            // Its listener has been replaced, and drops its connections.
             client = Client::connect(address).await;
         }
         tokio::time::sleep(LOOK).await;

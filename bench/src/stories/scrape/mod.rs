@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The scrape: a constant rate of hits while the real Prometheus scrapes, and while nobody does.
+//! The scrape: a constant rate of hits with and without scrapes by the real Prometheus.
 
 mod meanwhile;
 mod rendering;
@@ -25,24 +25,24 @@ use tokio::sync::oneshot;
 
 const SIZE: usize = 10_000;
 const OBJECTS: u32 = 100;
-/// Clusters that nobody asks, whose statistics make more than 100,000 series.
+/// Clusters without requests, whose statistics make more than 100,000 series.
 const SPARE_CLUSTERS: u32 = 650;
-/// As many for nginx.
+/// The number of series for nginx.
 const SERIES: u32 = 120_000;
 const PROXY_REASON: &str =
-    "A hit of nginx is cheaper than one of an Envoy with a Wasm filter in it, and Envoy is larger.";
+    "A hit of nginx is cheaper than one of an Envoy with a Wasm filter, and Envoy is larger.";
 const SERIES_REASON: &str = "Envoy keeps each cluster with all its statistics for every worker, where nginx has only lines \
      of text in a dictionary.";
-/// What is scraped.
+/// Server that is scraped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Sluice as it comes.
+    /// Sluice with default settings.
     Few,
     /// With all of Envoy's statistics.
     All,
-    /// With more than 100,000 of them.
+    /// Sluice with more than 100,000 of them.
     Many,
-    /// The same, and its policy is changed again and again, when a scrape begins if there are any.
+    /// Sluice with that many, and a policy that is changed again and again, when a scrape begins if there are any.
     Changed,
     /// nginx, with as many rendered in Lua.
     Nginx,
@@ -51,7 +51,7 @@ enum Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Few => "Sluice, as it comes",
+            Self::Few => "Sluice, default settings",
             Self::All => "Sluice, STATS=all",
             Self::Many => "Sluice, STATS=all and 650 clusters",
             Self::Changed => "Sluice, STATS=all and 650 clusters, changed",
@@ -60,7 +60,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How much is measured.
+/// Scale of the measurement.
 struct Scale {
     rate: u32,
     seconds: u32,
@@ -71,15 +71,15 @@ struct Scale {
 
 struct Run {
     outcome: Outcome,
-    /// Series, and milliseconds that the longest scrape took.
+    /// Number of series, and milliseconds of the longest scrape.
     scrape: Option<(f64, f64)>,
-    /// Bytes of a scrape.
+    /// Size of a scrape in bytes.
     bytes: usize,
-    /// The longest time that the server took to say that it is well, in milliseconds.
+    /// The longest time of a health check, in milliseconds.
     health: f64,
-    /// The longest time from the change of a policy to an answer by it, in milliseconds.
+    /// The longest time from the change of a policy to a response by it, in milliseconds.
     change: Option<f64>,
-    /// What the server took, for scrapes as well.
+    /// CPU time and memory of the server, with the scrapes.
     taken: Taken,
 }
 
@@ -128,7 +128,7 @@ pub async fn run(quick: bool) -> Report {
     report(&rows, &rendered, &scale, before)
 }
 
-/// Who is measured, and whether it is scraped.
+/// The servers to measure, and whether each is scraped.
 fn measured(quick: bool) -> Vec<(Kind, bool)> {
     if quick {
         return vec![
@@ -219,7 +219,7 @@ async fn measure(row: &Row, server: &Contender, scale: &Scale, round: u32) -> (R
     (run, foreign)
 }
 
-/// Series, and milliseconds that the longest scrape took.
+/// Number of series, and milliseconds of the longest scrape.
 async fn scraped(prometheus: Option<&Prometheus>) -> Option<(f64, f64)> {
     let prometheus = prometheus?;
     let longest = first(prometheus, "max_over_time(scrape_duration_seconds[10m])").await;
@@ -350,7 +350,7 @@ fn findings(rows: &[Row], rendered: &[Rendering]) -> Conclusions {
         }
     }
     rendering::compare(&mut findings, rendered);
-    // What ours takes of the machine while it is scraped, beside nginx.
+    // Compares the CPU time and memory of Sluice with those of nginx, both scraped.
     let scraped = |kind| rows.iter().find(|row| row.kind == kind && row.scraped);
     for (ours, reason) in [(Kind::Few, PROXY_REASON), (Kind::Many, SERIES_REASON)] {
         let Some((ours, nginx)) = scraped(ours).zip(scraped(Kind::Nginx)) else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a scrape of an edge is by which statistics there are, without any load.
+//! Scrapes of an edge with different statistics, without any load.
 
 use crate::figures::format::{count, ms, whole};
 use crate::figures::{Conclusions, Rounds, Table};
@@ -16,25 +16,25 @@ pub struct Rendering {
     all: bool,
     spare_clusters: u32,
     untagged: bool,
-    /// Of the last scrape.
+    /// Size of the last scrape.
     bytes: usize,
-    /// Lines of it that are no comments.
+    /// Number of its lines that are not comments.
     series: usize,
-    /// Milliseconds of each round's scrape.
+    /// Times of the rounds' scrapes, in milliseconds.
     times: Rounds<f64>,
 }
 
-/// These as a table.
+/// The scrapes as a table.
 pub fn table(all: &[Rendering]) -> Table {
     Table::new(
-        "a scrape by itself | kB | series | ms",
+        "a scrape alone | kB | series | ms",
         all.iter().map(Rendering::cells),
     )
 }
 
 impl Rendering {
     fn new(all: bool, spare_clusters: u32, untagged: bool) -> Self {
-        let stats = if all { "STATS=all" } else { "as it comes" };
+        let stats = if all { "STATS=all" } else { "default settings" };
         let clusters = match spare_clusters {
             0 => String::new(),
             count => format!(", {count} clusters more"),
@@ -83,8 +83,9 @@ impl Rendering {
     }
 }
 
-/// Edges with few and with all statistics, with so many clusters more that nobody asks, and with these where no tags are
-/// taken out of names; each is scraped once in a round, in turn. `quick` leaves out those without these clusters.
+/// Measures edges with few and with all statistics, with `spare` more clusters without requests, and with these
+/// clusters and no tags taken out of names. Each is scraped once in a round, in turn. `quick` leaves out the edges
+/// without these clusters.
 pub async fn measure(origin: &Origin, spare: u32, rounds: u32, quick: bool) -> Vec<Rendering> {
     let mut all = Vec::new();
     let kinds = [
@@ -106,7 +107,7 @@ pub async fn measure(origin: &Origin, spare: u32, rounds: u32, quick: bool) -> V
     all.into_iter().map(|(_, rendering)| rendering).collect()
 }
 
-/// Series of Prometheus' text format.
+/// Number of series in Prometheus' text format.
 fn series(text: &str) -> usize {
     let lines = text.lines();
     lines
@@ -114,7 +115,7 @@ fn series(text: &str) -> usize {
         .count()
 }
 
-/// What the matcher does, and what the tags.
+/// Effect of the matcher, and of the tags.
 pub fn compare(findings: &mut Conclusions, all: &[Rendering]) {
     let many = |all_stats: bool, untagged: bool| {
         let mut many = all.iter().filter(|rendering| rendering.spare_clusters > 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many pods, and how large: hit ratios by the formula and simulated, as a table and as a plot.
+//! Number and size of pods: hit ratios by the formula and simulated, as a table and as a plot.
 
 mod simulation;
 
@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 
 const NUMBERS: [usize; 6] = [1, 2, 3, 5, 10, 20];
 const EXPONENTS: [f64; 3] = [0.7, 0.9, 1.1];
-/// Of all objects, what one pod has room for: one in so many.
+/// The part of all objects for which a pod has room: one in this many.
 const ONE_IN: usize = 50;
 
 /// One line of the table.
@@ -33,9 +33,9 @@ pub fn run(quick: bool) -> Report {
         .flat_map(|exponent| of_exponent(objects, exponent));
     let lines: Vec<_> = lines.collect();
     Report {
-        title: "Hit ratios of pods by themselves and of a fleet".to_owned(),
+        title: "Hit ratios of separate pods and of a fleet".to_owned(),
         about: format!(
-            "{objects} objects of one size, of which each pod has room for one in {ONE_IN}; formula / simulated; busiest: \
+            "{objects} objects of one size; each pod has room for one in {ONE_IN}; formula / simulated; busiest: \
              requests of the pod that owns most, as a multiple of the mean"
         ),
         tables: vec![table_of(&lines)],
@@ -97,11 +97,11 @@ fn table_of(lines: &[Line]) -> Table {
             format!("{:.2}", line.busiest),
         ]
     };
-    let columns = " | pods | each by itself | fleet | origin requests | busiest";
+    let columns = " | pods | each alone | fleet | origin requests | busiest";
     Table::new(columns, lines.iter().map(cells))
 }
 
-/// Fleets that evict as on most file systems, a line for each exponent, beside pods by themselves.
+/// Fleets that evict as on most file systems, a line for each exponent, beside separate pods.
 fn picture_of(lines: &[Line]) -> String {
     let curve = |name: String, exponent: f64, ratios: fn(&Line) -> [f64; 2]| {
         let own = lines
@@ -120,11 +120,9 @@ fn picture_of(lines: &[Line]) -> String {
                 exponent,
                 |line| line.fleet,
             ),
-            curve(
-                format!("each pod by itself, {exponent}"),
-                exponent,
-                |line| line.apart,
-            ),
+            curve(format!("each pod alone, {exponent}"), exponent, |line| {
+                line.apart
+            }),
         ]
     };
     Picture {

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Caches without servers: what each request would find.
+//! Simulated caches without servers.
 
 use lru::LruCache;
 use sluice_tests::chance::popularity::{Eviction, Zipf};
 use sluice_tests::chance::rng::{Rng, mix};
 use std::num::NonZeroUsize;
 
-/// Which of the pods gets a request.
+/// The pod that gets a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// Any of them, as a Service balances.
+    /// Any pod, as a Service balances.
     Anyone,
-    /// The one that owns the key, as in a fleet.
+    /// The pod that owns the key, as in a fleet.
     Owner,
 }
 
 /// Pods with a cache each.
 #[derive(Clone, Copy, Debug)]
 pub struct Pods {
-    /// How many.
+    /// Number of pods.
     pub number: usize,
-    /// For how many objects each has room.
+    /// Room of each pod, in objects.
     pub room: NonZeroUsize,
-    /// What a full one gives up.
+    /// The object that a full cache evicts.
     pub eviction: Eviction,
-    /// Who gets a request.
+    /// The pod that gets a request.
     pub balance: Balance,
 }
 
-/// What came of a simulation.
+/// Result of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// The share of requests that a cache answered.
@@ -38,7 +38,7 @@ pub struct Outcome {
 }
 
 impl Pods {
-    /// Lets so many requests pass until the caches are as full as they will be, and counts as many more.
+    /// Sends `requests` requests to fill the caches, then as many more, which are counted.
     pub fn simulate(&self, zipf: &Zipf, requests: usize) -> Outcome {
         let mut rng = Rng::new(1);
         let mut caches = vec![LruCache::new(self.room); self.number];
@@ -63,7 +63,7 @@ impl Pods {
         }
     }
 
-    /// Whether the object is there; it is afterwards.
+    /// Whether the object is cached; afterwards it is.
     fn asks(&self, cache: &mut LruCache<usize, ()>, object: usize) -> bool {
         let there = match self.eviction {
             Eviction::LeastRecentlyUsed => cache.get(&object).is_some(),

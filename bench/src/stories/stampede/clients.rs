@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients at one key.
+//! Clients of one key.
 
 use super::{ORIGIN, REST};
 use sluice_tests::client::{Client, Failure, Response, request};
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// What a client got, and how long it took.
+/// Result of a client, and its time.
 pub struct Answer {
     pub response: Result<Response, Failure>,
     pub took: Duration,
@@ -23,7 +23,7 @@ pub async fn ask(client: &mut Client, target: &str) -> Answer {
     }
 }
 
-/// Asks on a connection, if there is one.
+/// Sends a request on a connection, if there is one.
 pub async fn come(client: Result<Client, Failure>, target: String) -> Answer {
     match client {
         Ok(mut client) => ask(&mut client, &target).await,
@@ -83,7 +83,7 @@ pub async fn after_a_leader(
         origin.wait_for_requests(target, 1).await;
     }
     let crowd = at_once(address, target, clients);
-    // The others are there by then, and the answer is not.
+    // The other clients are waiting by then, and the response has not arrived.
     let leaving = async {
         tokio::time::sleep(ORIGIN).await;
         leader.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stampede: many clients at one key, in the situations in which it goes wrong.
+//! The stampede: many clients of one key, in situations with failures.
 
 mod clients;
 mod report;
@@ -19,9 +19,9 @@ use sluice_tests::origin::Origin;
 use std::time::{Duration, SystemTime};
 
 const SIZE: usize = 10_000;
-/// How long the origin takes for an answer.
+/// Time of the origin for a response.
 const ORIGIN: Duration = Duration::from_millis(100);
-/// How long clients that come again and again rest in between.
+/// Pause of repeating clients after a response.
 const REST: Duration = Duration::from_millis(10);
 
 const NGINX: Kind = Kind::Nginx(Caching::Lock);
@@ -38,14 +38,14 @@ const KINDS: [Kind; 9] = [
 ];
 const UPDATING: Kind = Kind::Nginx(Caching::BackgroundUpdate);
 
-/// How much is measured.
+/// Scale of the measurement.
 struct Scale {
     rounds: usize,
-    /// Clients where their number is not what is varied.
+    /// Number of clients in scenes that do not vary it.
     crowd: usize,
-    /// Clients that ask for one thing after the other.
+    /// Number of clients that send one request after the other.
     regulars: usize,
-    /// How long they do where an object expires, and where the origin fails.
+    /// How long they do so where an object expires, and where the origin fails.
     expiring: Duration,
     failing: Duration,
 }
@@ -74,15 +74,15 @@ impl Scale {
 
 /// One scene with one contender.
 struct Run {
-    /// Requests that the origin got.
+    /// Requests that the origin received.
     fetches: usize,
     /// Requests that clients sent.
     requests: usize,
-    /// Requests that were not answered as they should be.
+    /// Requests without the expected response.
     failed: usize,
-    /// From asking to the end of the answer.
+    /// Times from sending to the end of the response.
     times: Distribution,
-    /// What the server took; nothing where it has died, and of the origin itself.
+    /// CPU time and memory of the server; `None` if it has died, and for the origin itself.
     taken: Option<Taken>,
 }
 
@@ -108,7 +108,7 @@ pub async fn run(quick: bool) -> Report {
     let progress = Progress::of(scale.rounds * scenes.len());
     for round in 1..=scale.rounds {
         let origin = Origin::start().ready().await;
-        // NB: anew in each round, as not everyone survives the last scene.
+        // NB: started again in each round, because not every contender survives the last scene.
         let contenders = start_all(&KINDS, Before::Origin(&origin)).await;
         for &scene in &scenes {
             progress.step(format_args!("{scene}, round {round}"));

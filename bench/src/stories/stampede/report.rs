@@ -9,8 +9,8 @@ use crate::figures::{Conclusions, Distribution, Figures, Table};
 use crate::machine;
 use crate::report::{Report, bars};
 
-const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
-     each, and on a miss a second listener.";
+const CPU_REASON: &str = "Envoy alone takes more for a request than they do (row `bare Envoy`). \
+     Sluice adds a Wasm filter to each request, and a second listener to a miss.";
 const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
      with the filter in it.";
 
@@ -52,8 +52,8 @@ pub fn report(rows: &[Row], scale: &Scale, before: f64) -> Report {
         title: "The stampede".to_owned(),
         about: format!(
             "{SIZE} bytes, an origin that takes {} ms, {} rounds, in turn\n\
-             {} clients at once where not said, or {} that come again and again, for {} s where the origin fails and {} s \
-             where an object expires; {}",
+             {} clients at once unless the scene differs, or {} that ask again and again, for {} s where the origin fails and \
+             {} s where an object expires; {}",
             ORIGIN.as_millis(),
             scale.rounds,
             scale.crowd,
@@ -135,7 +135,7 @@ fn findings(rows: &[Row]) -> Conclusions {
     findings
 }
 
-/// The peers that do the same.
+/// The peers with the same behaviour.
 const fn compared(ours: Kind) -> &'static [Kind] {
     match ours {
         Kind::SluiceStale => &[UPDATING],
@@ -143,7 +143,7 @@ const fn compared(ours: Kind) -> &'static [Kind] {
     }
 }
 
-/// What ours takes as it comes, beside one of the peers.
+/// Compares the CPU time and memory of Sluice with default settings with those of a peer.
 fn usage_findings(findings: &mut Conclusions, ours: &Row, theirs: &Row) {
     let scene = ours.scene;
     if [Scene::Expiring, Scene::Uncacheable, Scene::Failing].contains(&scene) {
@@ -155,7 +155,7 @@ fn usage_findings(findings: &mut Conclusions, ours: &Row, theirs: &Row) {
             CPU_REASON,
         );
     }
-    // What it takes for one crowd is what it takes.
+    // The peak memory is compared for one crowd only.
     if scene == Scene::Cold(100) {
         let what = format!("{scene}, peak memory");
         findings.compare_with_reason(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The situations, and who asks in them.
+//! The situations, and their clients.
 
 use super::{ORIGIN, SIZE, UPDATING};
 use crate::contenders::Kind;
@@ -10,17 +10,17 @@ use std::time::Duration;
 /// A situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// So many clients at once, nothing stored.
+    /// This many clients at once, with an empty cache.
     Cold(usize),
     /// An object that is fresh for a second, under load.
     Expiring,
-    /// The origin says `private`: nobody has anything of waiting.
+    /// The origin sends `private`, so waiting does not help a client.
     Uncacheable,
-    /// The body comes in pieces over half a second.
+    /// The body arrives in pieces over half a second.
     SlowLeader,
-    /// The origin answers 500 throughout.
+    /// The origin answers with status 500 throughout.
     Failing,
-    /// The first client leaves before its answer.
+    /// The first client leaves before its response.
     LeaderLeaves,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Scene {
 }
 
 impl Scene {
-    /// All; the last is one that not everyone survives.
+    /// All scenes; the last one is a scene that not every contender survives.
     pub fn all(quick: bool) -> Vec<Self> {
         let crowds: &[usize] = if quick { &[100] } else { &[1, 10, 100, 1_000] };
         let cold = crowds.iter().copied().map(Self::Cold);
@@ -52,7 +52,7 @@ impl Scene {
         cold.chain(others).collect()
     }
 
-    /// Whether it tells anything of this one: what is served stale must have expired.
+    /// Whether the scene applies to this contender: to serve stale, an object must have expired.
     pub fn concerns(self, kind: Kind) -> bool {
         self == Self::Expiring || ![UPDATING, Kind::SluiceStale].contains(&kind)
     }
@@ -74,7 +74,7 @@ impl Scene {
         }
     }
 
-    /// The status that is in order.
+    /// The expected status.
     pub const fn status(self) -> u16 {
         match self {
             Self::Failing => 500,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much a server carries: how many hits a second it answers when asked as fast as it goes, and with which rate it
-//! keeps up when requests come whether it has answered or not.
+//! Capacity of a server: the hits a second that it answers under full load, and the highest constant rate that it
+//! sustains.
 
 use crate::contenders::{Contender, Kind};
 use crate::figures::format::whole;
@@ -9,52 +9,52 @@ use crate::load::h2load::{self, Ask, Pace, Paced};
 use crate::machine::spent::{Spent, Watch};
 use std::time::Duration;
 
-/// With which it is asked as fast as it goes.
+/// Connections for full load.
 const CONNECTIONS: u32 = 32;
-/// Who keeps up sends this part of what is due.
+/// Part of the due requests that a server must send to sustain a rate.
 const SENT: f64 = 0.99;
-/// And answers all but one of a hundred within so many milliseconds.
+/// Bound on the 99th percentile of its times, in milliseconds.
 pub const P99_MS: f64 = 20.0;
 
-/// What is found of a server.
+/// Capacity of one server.
 pub struct Capacity {
-    /// Which one.
+    /// Its kind.
     pub kind: Kind,
-    /// In cleartext, as fast as it goes, by round.
+    /// Full load in cleartext, by round.
     plain: Rounds<Saturated>,
-    /// Over TLS.
+    /// Full load over TLS, by round.
     tls: Rounds<Saturated>,
-    /// The rates that were tried, and whether it kept up; the last one may be that with which it did not.
+    /// The rates that were tried, and whether the server sustained them; it may not have sustained the last one.
     tried: Vec<(u32, bool)>,
 }
 
-/// A round of hits, asked as fast as it goes.
+/// A round of hits under full load.
 #[derive(Clone, Copy)]
 struct Saturated {
     per_second: f64,
     spent: Spent,
 }
 
-/// These as a table.
+/// The capacities as a table.
 pub fn table(capacities: &[Capacity]) -> Table {
-    let columns = "as fast as it goes | a second, plain | TLS | us CPU, plain | TLS | us h2load, plain | TLS \
+    let columns = "as fast as possible | a second, plain | TLS | us CPU, plain | TLS | us h2load, plain | TLS \
     | cores, TLS | sustained, TLS";
     Table::new(columns, capacities.iter().map(Capacity::cells))
 }
 
-/// So many hundreds that it is that part of `rate`, at least one.
+/// A part of `rate`, in hundreds, at least one hundred.
 pub fn hundreds(rate: f64, part: f64) -> u32 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let hundreds = (rate * part / 100.0) as u32;
     hundreds.max(1) * 100
 }
 
-/// Whether so many a second of that rate are all but those that chance delays.
+/// Whether `per_second` is `rate`, except for requests that are delayed by chance.
 pub fn carries(rate: u32, per_second: f64) -> bool {
     per_second >= SENT * f64::from(rate)
 }
 
-/// Asks each, in turn, as fast as it goes, once in cleartext and once as `ask` says.
+/// Puts each server under full load, in turn, once in cleartext and once as `ask` says.
 pub async fn saturate(
     servers: &[Contender],
     ask: impl Fn(&Contender) -> Ask<'static>,
@@ -99,7 +99,7 @@ async fn saturated(server: &Contender, ask: &Ask<'_>, time: Duration) -> (Satura
     (Saturated { per_second, spent }, spent.foreign)
 }
 
-/// Finds with which of these parts of its saturation each keeps up: goes on, from the first, as long as it does.
+/// Finds which of these parts of its saturation each server sustains: tries them in order as long as it does.
 pub async fn climb(
     capacities: &mut [Capacity],
     servers: &[Contender],
@@ -128,7 +128,7 @@ pub async fn climb(
     }
 }
 
-/// By the median round.
+/// Whether the median round sustains the rate.
 fn keeps_up(rate: u32, rounds: &[Paced]) -> bool {
     let median =
         |figure: &dyn Fn(&Paced) -> f64| rounds.iter().map(figure).collect::<Figures>().median();
@@ -148,12 +148,12 @@ impl Capacity {
         self.tried.iter().all(|(_, kept_up)| *kept_up)
     }
 
-    /// That part of how many it answers over TLS.
+    /// A part of its rate over TLS under full load.
     fn rate(&self, part: f64) -> u32 {
         hundreds(self.tls.of(|round| round.per_second).median(), part)
     }
 
-    /// The highest rate with which it kept up; the least that was tried where it did with none.
+    /// The highest rate that the server sustained; the lowest one that was tried if it sustained none.
     ///
     /// # Panics
     /// When none was tried.
@@ -183,7 +183,7 @@ impl Capacity {
         cells
     }
 
-    /// What TLS costs it.
+    /// Compares TLS with cleartext.
     pub fn compare(&self, findings: &mut Conclusions) {
         let what = format!("CPU time of a hit of {}", self.kind);
         let (plain, tls) = (self.plain.of(Saturated::cpu), self.tls.of(Saturated::cpu));

@@ -27,18 +27,18 @@ const KINDS: [Kind; 5] = [
     Kind::Haproxy,
 ];
 
-/// How much is measured.
+/// Scale of the measurement.
 struct Scale {
-    /// Parts of its saturation with which it is tried whether each contender keeps up.
+    /// The parts of its saturation that are tried for each contender.
     steps: &'static [f64],
-    /// Parts of the least rate that a contender sustains.
+    /// Parts of the lowest rate that a contender sustains.
     parts: &'static [f64],
     rounds: u32,
-    /// Of asking as fast as it goes.
+    /// Length of a round under full load.
     time: Duration,
-    /// Of trying a rate.
+    /// Plan for the trial of a rate.
     trial: Pace,
-    /// Of one contender at one rate; which is filled in.
+    /// Plan for one contender at one rate, which is filled in later.
     pace: Pace,
 }
 
@@ -55,7 +55,7 @@ struct Row {
     runs: Rounds<Run>,
 }
 
-/// What the story has found.
+/// Results of the story.
 struct Found {
     capacities: Vec<Capacity>,
     rows: Vec<Row>,
@@ -147,7 +147,7 @@ async fn measure(server: &Contender, pace: Pace) -> (Run, f64) {
     (Run { paced, spent }, spent.foreign)
 }
 
-/// The percentiles that so many times have something to say of, and the longest.
+/// The percentiles for which there are enough times, and the longest time.
 fn carried(count: u64) -> Vec<f64> {
     #[allow(clippy::cast_precision_loss)]
     let beyond = |percentile: f64| count as f64 * (1.0 - percentile / 100.0);
@@ -175,12 +175,13 @@ impl Row {
         carried(counts.min().unwrap_or(0))
     }
 
-    /// What is sent ever later is counted from ever later too: there is nothing to be said of times then.
+    /// Whether the requests were sent at the rate. If not, they were sent later and later, and their times say
+    /// nothing.
     fn keeps_up(&self) -> bool {
         capacity::carries(self.rate, self.median(|run| run.paced.per_second))
     }
 
-    /// What there is to say beside the figures.
+    /// Remark beside the figures.
     fn remark(&self) -> String {
         let failed: u64 = self.runs.sum(|run| run.paced.failed);
         if failed > 0 || self.keeps_up() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is asked for, and the clients that ask at a constant rate.
+//! The load, and the clients that send it at a constant rate.
 
 use super::{CONNECTIONS, HIT};
 use sluice_tests::client::{Client, Response, request};
@@ -9,12 +9,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// What is asked for.
+/// Kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Text that nobody has asked for, to be compressed; else one stored object.
+    /// Whether the requests are for new text that has to be compressed; else they are for one stored object.
     pub heavy: bool,
-    /// On connections that stay; else each request on one of its own.
+    /// Whether connections stay; else each request has a new one.
     pub kept: bool,
 }
 
@@ -64,15 +64,15 @@ impl fmt::Display for Load {
     }
 }
 
-/// What came on one connection.
+/// Results of one connection.
 pub struct Answers {
     pub times: Vec<Duration>,
-    /// Who has answered, where the server says so.
+    /// The worker that has answered, if the server names it.
     pub worker: Option<String>,
 }
 
-/// Asks at a constant rate: the n-th request is due after n periods, on the n-th connection of as many as there are, and
-/// waits there only for the one before it.
+/// Sends requests at a constant rate. The n-th request is due after n periods, on the n-th connection, modulo their
+/// number, and waits there only for the one before it.
 pub async fn ask(address: SocketAddr, load: Load, seconds: u32) -> Vec<Answers> {
     let mut kept = Vec::new();
     for _ in 0..CONNECTIONS {

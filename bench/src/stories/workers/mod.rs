@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which worker works: how connections and CPU time spread over the workers, and what that does to times, by how
-//! workers come to connections.
+//! Which worker works: how connections and CPU time spread over the workers, and the effect on times, by the ways in
+//! which workers get connections.
 
 mod load;
 mod report;
@@ -24,25 +24,26 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 const CONNECTIONS: u32 = 200;
-/// How long a run is.
+/// Length of a run.
 const SECONDS: u32 = 4;
 const QUICK_SECONDS: u32 = 2;
-/// One of either kind, kept alive and not.
+/// One load of either kind, kept alive and not.
 const QUICK_LOADS: [Load; 2] = [Load::ALL[0], Load::ALL[3]];
 const HIT: &str = "/hit";
 const HIT_BYTES: usize = 10_000;
 const COMPRESSING: &str = "origin: {kind: http}\ncompression: {enabled: true, codings: [gzip]}\n";
 
-/// Who is measured.
+/// Server under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Sluice as it comes: each worker has an accept queue, into which the kernel puts connections by their hash.
+    /// Sluice with default settings: each worker has an accept queue, into which the kernel puts connections by their
+    /// hash.
     Sluice,
-    /// Each worker hands connections on to the one that has fewest.
+    /// Sluice whose workers pass connections to the worker that has fewest.
     Balanced,
-    /// nginx as it comes: all workers accept from one queue.
+    /// nginx with its defaults: all workers accept from one queue.
     Nginx,
-    /// With an accept queue for each worker.
+    /// nginx with an accept queue for each worker.
     NginxReuseport,
 }
 
@@ -58,9 +59,9 @@ impl fmt::Display for Kind {
 }
 
 struct Run {
-    /// From when a request was due to the end of its answer.
+    /// Times from when a request was due to the end of its response.
     times: Distribution,
-    /// Of each worker: connections, and what it has taken of the cores.
+    /// For each worker: connections, and its part of the CPU time.
     connections: Vec<u64>,
     cpu: Vec<Duration>,
     taken: Taken,
@@ -122,7 +123,7 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
                 exact_balance: kind == Kind::Balanced,
                 ..Direct::default()
             };
-            // NB: all statistics, as those of each worker are not among the few.
+            // NB: all statistics, because the few exclude those of each worker.
             let edge = Edge::http(origin).env("STATS", "all");
             let edge = edge.policy(COMPRESSING).direct(direct);
             Contender::sluice(Server::Sluice, edge).await
@@ -134,7 +135,7 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
     Some(server)
 }
 
-/// The CPU time that each worker has taken so far, by its thread or process.
+/// CPU time of each worker so far, by its thread or process.
 fn cpu(server: &Contender) -> BTreeMap<u32, Duration> {
     match server.edge() {
         Some(edge) => usage::threads(edge.envoy_pid(), "wrk:worker_"),
@@ -142,7 +143,7 @@ fn cpu(server: &Contender) -> BTreeMap<u32, Duration> {
     }
 }
 
-/// The connections that each worker of an Envoy has had.
+/// Number of connections of each worker of an Envoy.
 async fn connections(edge: &Edge) -> Vec<u64> {
     let name = format!("listener.127.0.0.1_{}.worker_", edge.address().port());
     let stats = edge.stats(&name).await.into_iter();
@@ -181,7 +182,7 @@ async fn measure(server: &Contender, load: Load, seconds: u32) -> (Run, f64) {
     (run, foreign)
 }
 
-/// The connections that each worker of nginx has had, as its answers say.
+/// Number of connections of each worker of nginx, from its responses.
 fn by_worker(answers: &[Answers]) -> Vec<u64> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for worker in answers.iter().filter_map(|answer| answer.worker.as_deref()) {
@@ -190,7 +191,7 @@ fn by_worker(answers: &[Answers]) -> Vec<u64> {
     counts.into_values().collect()
 }
 
-/// The part of the busiest of all, in percent.
+/// The busiest worker's part of all, in percent.
 fn busiest(parts: impl Iterator<Item = f64> + Clone) -> f64 {
     let all: f64 = parts.clone().sum();
     100.0 * parts.fold(0.0, f64::max) / all

@@ -60,7 +60,7 @@ pub fn report(rows: &[Row], rounds: usize, seconds: u32, before: f64) -> Report 
     }
 }
 
-/// For each load, the times and how uneven the work is.
+/// Times for each load, and how uneven the work is.
 fn pictures(rows: &[Row]) -> Vec<(String, String)> {
     let mut loads: Vec<_> = rows.iter().map(|row| row.load).collect();
     loads.dedup();
@@ -84,22 +84,23 @@ fn pictures(rows: &[Row]) -> Vec<(String, String)> {
     loads.into_iter().flat_map(of_load).collect()
 }
 
-const BALANCE_REASON: &str = "Connections are put to workers by a hash, and two of those that are there may not be equally many.";
+const BALANCE_REASON: &str =
+    "A hash assigns connections to workers, so the two workers may not have equally many.";
 const CPU_REASON: &str =
     "Envoy takes more for a connection and for a request, and a Wasm filter is in it.";
 
-/// Sluice as it comes beside the other way, and beside nginx.
+/// Compares Sluice with default settings with `exact_balance`, and with nginx.
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     let of = |kind, load| rows.iter().find(|row| row.kind == kind && row.load == load);
     for load in Load::ALL {
-        // Who gets a connection is no matter of how busy the machine is.
+        // The spread of connections does not depend on other work on the machine.
         if let Some((ours, other)) = of(Kind::Sluice, load).zip(of(Kind::Balanced, load)) {
             let busiest = |row: &Row| row.runs.of(Run::busiest_connections).range(whole);
             let (ours, other) = (busiest(ours), busiest(other));
             findings.say(format!(
-                "{load}: the busiest worker has {ours} % of the connections with Sluice as it comes, {other} % with \
-                 exact_balance."
+                "{load}: the busiest worker has {ours} % of the connections with Sluice's default settings, \
+                 {other} % with exact_balance."
             ));
         }
     }

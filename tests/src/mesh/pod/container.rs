@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The container of a pod, run as the kubelet would: its volumes, its variables, and its agent.
+//! The container of a pod, run as the kubelet would: its volumes, its variables and its agent.
 
 use super::place::Place;
 use crate::machine::ports::free_port;
@@ -67,7 +67,7 @@ pub fn mount(mesh: &Mesh, pod: &Value, folder: &Path) {
     for (path, text) in secret_files(mesh, pod) {
         write(path.trim_start_matches('/'), &text);
     }
-    // As in the image, but that nothing listens outside this machine.
+    // As in the image, except that all listeners are on this machine's loopback addresses.
     let template = mesh.istiod.release().file("envoy_bootstrap.json");
     write(
         "bootstrap.json",
@@ -82,7 +82,7 @@ pub fn mount(mesh: &Mesh, pod: &Value, folder: &Path) {
     }
 }
 
-/// Where the container has Secrets among its volumes.
+/// The mounts of Secrets in the container.
 fn secret_mounts(pod: &Value) -> Vec<(&str, &Value)> {
     let list = |value| Value::as_array(value).into_iter().flatten();
     let volumes = || list(&pod["spec"]["volumes"]).filter(|volume| volume["secret"].is_object());
@@ -91,12 +91,12 @@ fn secret_mounts(pod: &Value) -> Vec<(&str, &Value)> {
             let volume = volumes().find(|volume| volume["name"] == mount["name"])?;
             Some((mount["mountPath"].as_str()?, &volume["secret"]))
         })
-        // Istio's own are of certificates that these pods do not have.
+        // Istio's own Secrets are certificates that these pods do not have.
         .filter(|(_, secret)| secret["optional"] != true)
         .collect()
 }
 
-/// The files of these volumes, by their path in the container.
+/// The files of these volumes, by their paths in the container.
 fn secret_files(mesh: &Mesh, pod: &Value) -> Vec<(String, String)> {
     let file = |(folder, volume): (&str, &Value), item: &Value| {
         let reference = json!({"name": volume["secretName"], "key": item["key"]});
@@ -143,8 +143,9 @@ pub fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
     Process::start(command, &folder.join("pod.log")).unwrap()
 }
 
-/// The agent's command. It keeps what it fetches below a fixed folder of its container's, and a volume may have the
-/// filter's module there. So a file system of that name is mounted for it alone, which takes root.
+/// The agent's command. The agent keeps the files that it fetches below a fixed folder of its container, and a volume
+/// may have the filter's module there. So a file system of that name is mounted for this process only, which needs
+/// root.
 fn agent(mesh: &Mesh, place: &Place) -> Command {
     const DATA: &str = "mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/istio/data /var/lib/sluice && \
                         { [ -z \"$1\" ] || cp \"$1\" /var/lib/sluice/plugin.wasm; } && shift && exec \"$0\" \"$@\"";
@@ -202,11 +203,11 @@ fn secret(mesh: &Mesh, pod: &Value, reference: &Value) -> String {
     )
 }
 
-/// What is elsewhere on this machine than in a cluster.
+/// Variables whose values differ on this machine from those in a cluster.
 fn here(mesh: &Mesh, place: &Place, variables: &mut BTreeMap<String, String>) {
     let mut proxy: Value = serde_json::from_str(variables["PROXY_CONFIG"].trim()).unwrap();
     proxy["proxyAdminPort"] = place.admin_port.into();
-    // The agent's own listener would be on all addresses of the machine: a port that is taken keeps it from that.
+    // The agent's own listener would be on all addresses of the machine; a port that is taken prevents that.
     proxy["statusPort"] = mesh.istiod.address().port().into();
     proxy["binaryPath"] = tool::envoy().display().to_string().into();
     proxy["proxyBootstrapTemplatePath"] = place

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pod whose kubelet is the test: created through the API server, injected by istiod, and run here: its agent with
-//! Envoy, in a folder that stands for the container's file system.
+//! A pod with the test as its kubelet: created through the API server, injected by istiod, and run here. Its agent
+//! with Envoy runs in a folder that stands for the container's file system.
 
 mod container;
 mod place;
@@ -25,7 +25,7 @@ pub struct Pod {
     mesh: &'static Mesh,
     namespace: String,
     name: String,
-    // Ends before its folder goes.
+    // Declared before the folder, so that it ends first.
     agent: Process,
     place: Place,
     object: Value,
@@ -64,12 +64,12 @@ impl Pod {
         }
     }
 
-    /// Ends its container and starts another one, with the volumes of the former.
+    /// Ends the pod's container and starts another one, with the former one's volumes.
     pub async fn restart(&mut self) {
         self.restart_after(|_| ()).await;
     }
 
-    /// The same, with what happens to the cache's volume in between.
+    /// Restarts the container, with `meanwhile` for the cache's volume in between.
     pub async fn restart_after(&mut self, meanwhile: impl FnOnce(&Path)) {
         self.terminate().await;
         meanwhile(&self.place.cache());
@@ -77,13 +77,13 @@ impl Pod {
         self.ready().await;
     }
 
-    /// The same with a proxy of another version of Istio.
+    /// Restarts the container with a proxy of another version of Istio.
     pub async fn upgrade(&mut self, istio_version: &str) {
         self.place.istio_version = Some(istio_version.to_owned());
         self.restart().await;
     }
 
-    /// Waits until a worker says that it is ready, and tells the API server, as the kubelet does.
+    /// Waits until a worker reports that it is ready, and reports it to the API server, as the kubelet does.
     ///
     /// # Panics
     /// When it does not become so.
@@ -104,14 +104,14 @@ impl Pod {
         self.say_ready(true);
     }
 
-    /// Tells the API server whether it takes requests: what does not is no endpoint of its service.
+    /// Reports to the API server whether the pod is ready: a pod that is not ready is not an endpoint of its service.
     pub fn say_ready(&self, ready: bool) {
         let status = if ready { "True" } else { "False" };
         let conditions = json!({"conditions": [{"type": "Ready", "status": status}]});
         patch_status(self.mesh, &self.namespace, &self.name, &conditions);
     }
 
-    /// Waits until one of its ports takes connections.
+    /// Waits until one of its ports accepts connections.
     ///
     /// # Panics
     /// When it does not.
@@ -130,7 +130,7 @@ impl Pod {
         );
     }
 
-    /// One of its ports.
+    /// Address of one of its ports.
     #[must_use]
     pub const fn at(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.place.address, port)
@@ -146,29 +146,29 @@ impl Pod {
         SocketAddr::new(address, self.place.admin_port)
     }
 
-    /// What agent and Envoy have logged.
+    /// Log of agent and Envoy.
     #[must_use]
     pub fn log(&self) -> String {
         self.agent.log()
     }
 
-    /// Asks the agent to end, as the kubelet does, and says how it ended.
+    /// Asks the agent to end, as the kubelet does, and returns its exit status.
     pub async fn terminate(&mut self) -> std::process::ExitStatus {
         self.agent.signal(libc::SIGTERM);
         self.agent.ended().await
     }
 
-    /// The same without waiting.
+    /// Asks the agent to end, without waiting.
     pub fn begin_termination(&self) {
         self.agent.signal(libc::SIGTERM);
     }
 
-    /// Ends it at once, with no word to anybody: its machine is lost.
+    /// Ends the pod at once, without notice, as when its machine is lost.
     pub fn lose(&mut self) {
         self.agent.stop(Duration::ZERO);
     }
 
-    /// Takes it out of the API server, once it has ended.
+    /// Removes the pod from the API server, after it has ended.
     pub fn forget(&self) {
         let object = format!("pod/{}", self.name);
         let arguments = ["--namespace", &self.namespace, "delete", &object];
@@ -199,7 +199,7 @@ impl Pod {
             .find(|&pid| process::name_of(pid).contains("envoy"))
     }
 
-    /// One of Envoy's statistics; 0 when there is none of that name.
+    /// One of Envoy's statistics; 0 if there is none of that name.
     ///
     /// # Panics
     /// When it cannot be asked.
@@ -216,7 +216,7 @@ impl Pod {
         line.map_or(0, |value| value.trim().parse().unwrap())
     }
 
-    /// What Envoy is configured with.
+    /// Configuration of Envoy.
     ///
     /// # Panics
     /// When it cannot be asked.
@@ -239,7 +239,7 @@ impl Pod {
 }
 
 impl Drop for Pod {
-    /// Nobody is left who would notice how it ends.
+    /// No other code would notice how the pod ends.
     fn drop(&mut self) {
         self.lose();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a pod will be: what manifests name of it before it is there.
+//! The place of a pod: values that manifests need before the pod exists.
 
 use super::Pod;
 use crate::machine::ports::free_port;
@@ -8,35 +8,35 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// What must be known of a pod before it is there, as manifests name it.
+/// Values of a pod that manifests need before the pod exists.
 pub struct Place {
-    /// Its address.
+    /// Address of the pod.
     pub address: IpAddr,
-    /// The version of Istio that its proxy says it is of; none is that of its control plane.
+    /// The version of Istio that its proxy reports; `None` for that of its control plane.
     pub istio_version: Option<String>,
-    /// Whether the agent gets a folder for modules that it fetches.
+    /// Whether the agent gets a folder for the modules that it fetches.
     pub fetches: bool,
     /// The filter's module, where a volume of the pod has it.
     pub module: Option<PathBuf>,
-    /// What stands for its file system.
+    /// The folder that stands for its file system.
     pub(super) folder: TempDir,
     pub(super) admin_port: u16,
 }
 
 impl Place {
-    /// A place for one.
+    /// Creates a place.
     ///
     /// # Panics
-    /// When no folder is to be had.
+    /// When no folder can be created.
     #[must_use]
     pub fn new() -> Self {
         Self::at(pod_address().into())
     }
 
-    /// A place at that loopback address.
+    /// Creates a place at that loopback address.
     ///
     /// # Panics
-    /// When no folder is to be had.
+    /// When no folder can be created.
     #[must_use]
     pub fn at(address: IpAddr) -> Self {
         let folder = TempDir::with_prefix("sluice-pod-").unwrap();
@@ -52,7 +52,7 @@ impl Place {
         place
     }
 
-    /// A place for one with the volume of a pod that has ended.
+    /// Creates a place with the volume of a pod that has ended.
     ///
     /// # Panics
     /// When the volume cannot be moved.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The judge lets right answers pass, and no others.
+//! Tests that the judge accepts right responses, and no others.
 
 use super::super::clock::Clock;
 use super::super::fetches::{Ending, Fetches};
@@ -8,7 +8,7 @@ use super::*;
 use crate::http::message::Headers;
 use std::sync::Arc;
 
-/// Of 30 kB, known by its length, and another one each 400 ms; the origin does not fail for it.
+/// An object of 30 kB, with a known length, and a new version each 400 ms; the origin does not fail for it.
 const OBJECT: usize = 12;
 
 fn world() -> World {
@@ -32,7 +32,7 @@ fn ask() -> Ask {
     }
 }
 
-/// A whole, right answer with a version, asked for when it was there.
+/// A whole, right response with a version, requested when it was current.
 fn right(world: &World, version: u64) -> Answer {
     let object = &world.shelf.objects[OBJECT];
     let size = object.size(version);
