@@ -18,7 +18,7 @@ fn folder() -> PathBuf {
 
 fn read(path: &str) -> Value {
     let text = fs::read_to_string(folder().join(path)).unwrap();
-    serde_yaml_ng::from_str(&text).unwrap()
+    serde_saphyr::from_str(&text).unwrap()
 }
 
 fn services() -> Vec<(String, Value)> {

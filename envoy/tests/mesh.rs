@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 use sluice::render::render;
 use sluice::settings::Settings;
@@ -24,7 +23,7 @@ fn standalone(variables: &[(&str, &str)]) -> Value {
     let settings = Settings::from_lookup(&|name| all.get(name).map(Into::into)).unwrap();
     let origin = settings.origin.clone().unwrap();
     let text = render(&settings, &origin, Path::new("/var/cache/sluice")).unwrap();
-    serde_yaml_ng::from_str(&text).unwrap()
+    serde_saphyr::from_str(&text).unwrap()
 }
 
 /// The patches of an `EnvoyFilter`, with YAML's anchors resolved.
@@ -34,7 +33,7 @@ fn patches(file: &str) -> Vec<Value> {
         .join(file);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let filter: Value = serde_yaml_ng::from_str(&text).unwrap();
+    let filter: Value = serde_saphyr::from_str(&text).unwrap();
     filter["spec"]["configPatches"].as_array().unwrap().clone()
 }
 
@@ -151,7 +150,7 @@ fn comparable(mut value: Value) -> Value {
 
 fn assert_same(what: &str, mesh: &Value, standalone: &Value) {
     let [mesh, standalone] =
-        [mesh, standalone].map(|value| serde_yaml_ng::to_string(value).unwrap());
+        [mesh, standalone].map(|value| serde_json::to_string_pretty(value).unwrap());
     assert_eq!(mesh, standalone, "{what}: in the mesh, and standalone");
 }
 
@@ -594,7 +593,7 @@ fn policy_of(folder: &str) -> Value {
     let file = format!("../mesh/{folder}/policy.yaml");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let text = std::fs::read_to_string(path).unwrap();
-    serde_yaml_ng::from_str::<Value>(&text).unwrap()["spec"].clone()
+    serde_saphyr::from_str::<Value>(&text).unwrap()["spec"].clone()
 }
 
 #[test]
@@ -641,11 +640,11 @@ fn envoy_filters() -> Vec<(String, Value)> {
                 folders.push(path);
             } else if path.extension().is_some_and(|name| name == "yaml") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let documents = serde_yaml_ng::Deserializer::from_str(&text);
-                let documents = documents.map(|one| Value::deserialize(one).unwrap());
+                let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
                 let file = path.strip_prefix(&root).unwrap().display().to_string();
                 found.extend(
                     documents
+                        .into_iter()
                         .filter(|document| document["kind"] == "EnvoyFilter")
                         .map(|document| (file.clone(), document)),
                 );
@@ -671,7 +670,7 @@ fn a_caches_requests_lose_what_those_of_a_gateway_by_itself_lose() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../mesh/components/tier-two/request-mutations.yaml");
     let text = std::fs::read_to_string(path).unwrap();
-    let mut fleets: Value = serde_yaml_ng::from_str(&text).unwrap();
+    let mut fleets: Value = serde_saphyr::from_str(&text).unwrap();
     let fleets = fleets["spec"].as_array_mut().unwrap();
     assert_eq!(fleets.remove(0)["append"]["header"]["key"], "cdn-loop");
     let hop = only("base/hop.yaml", "LISTENER");

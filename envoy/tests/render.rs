@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use serde_yaml_ng::Value;
+use serde_json::Value;
 use sluice::render::render;
 use sluice::settings::Settings;
 use support::modules::{self, DEAD};
@@ -32,7 +32,7 @@ fn rendered(settings: &Settings) -> String {
 }
 
 fn parsed(settings: &Settings) -> Value {
-    serde_yaml_ng::from_str(&rendered(settings)).unwrap()
+    serde_saphyr::from_str(&rendered(settings)).unwrap()
 }
 
 /// Panics unless Envoy would start with this configuration.
@@ -159,11 +159,9 @@ fn the_store_has_room_until_the_entry_point_says_otherwise() {
         ("ORIGIN", "http://127.0.0.1:8000"),
         ("STORE", "v1"),
     ]));
-    let layers = config["layered_runtime"]["layers"].as_sequence().unwrap();
-    assert!(layers.iter().any(|layer| layer["admin_layer"].is_mapping()));
-    let listeners = config["static_resources"]["listeners"]
-        .as_sequence()
-        .unwrap();
+    let layers = config["layered_runtime"]["layers"].as_array().unwrap();
+    assert!(layers.iter().any(|layer| layer["admin_layer"].is_object()));
+    let listeners = config["static_resources"]["listeners"].as_array().unwrap();
     for listener in ["edge", "sluice_background"] {
         let listener = listeners.iter().find(|it| it["name"] == listener);
         let manager = &listener.unwrap()["filter_chains"][0]["filters"][0]["typed_config"];
@@ -186,7 +184,7 @@ fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_familie
             ("METRICS_BIND", bind),
             ("PURGE_BIND", bind),
         ]));
-        let listeners = config["static_resources"]["listeners"].as_sequence();
+        let listeners = config["static_resources"]["listeners"].as_array();
         let addresses = listeners.unwrap().iter().filter_map(|listener| {
             let address = &listener["address"]["socket_address"];
             (address["address"].as_str()? == bind).then(|| address["ipv4_compat"].as_bool())
@@ -202,9 +200,7 @@ fn an_https_origin_is_verified_by_its_name() {
         ("ORIGIN", "https://example.com"),
         ("SSL_CERT_FILE", "/dev/null"),
     ]));
-    let clusters = config["static_resources"]["clusters"]
-        .as_sequence()
-        .unwrap();
+    let clusters = config["static_resources"]["clusters"].as_array().unwrap();
     let tls = &clusters.last().unwrap()["transport_socket"]["typed_config"];
     assert_eq!(tls["sni"].as_str(), Some("example.com"));
     let context = &tls["common_tls_context"]["validation_context"];
@@ -227,7 +223,7 @@ fn the_policy_stands_in_it_whole() {
     let filters = &config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
         ["http_filters"];
     let edge = filters
-        .as_sequence()
+        .as_array()
         .unwrap()
         .iter()
         .find(|filter| filter["name"].as_str() == Some("sluice.edge"))

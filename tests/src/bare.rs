@@ -145,7 +145,7 @@ impl Bare {
             std::fs::create_dir_all(&cache).unwrap();
             let port = free_port();
             let text = configuration(store, workers, &cache, port, url);
-            let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+            let mut document: Value = serde_saphyr::from_str(&text).unwrap();
             // No test uses its admin interface.
             document["admin"].take();
             if store.version == Version::V2 {

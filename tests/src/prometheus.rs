@@ -84,7 +84,7 @@ impl Prometheus {
         let folder = TempDir::with_prefix("sluice-prometheus-").unwrap();
         let text = std::fs::read_to_string(observability().join(config)).unwrap();
         let text = text.replace("_interval: 15s", &format!("_interval: {seconds}s"));
-        let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+        let mut document: Value = serde_saphyr::from_str(&text).unwrap();
         for file in document["rule_files"].as_array_mut().expect("rules") {
             let path = observability().join(file.as_str().unwrap());
             *file = path.display().to_string().into();

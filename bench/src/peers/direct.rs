@@ -30,7 +30,7 @@ pub async fn start(certificate: Option<&Certificate>) -> Peer {
             ("PORT", address.port().to_string()),
             ("ROUTES", format!("[{}]", SIZES.map(route).join(", "))),
         ];
-        let mut document: Value = serde_yaml_ng::from_str(&fill(TEMPLATE, &values)).unwrap();
+        let mut document: Value = serde_saphyr::from_str(&fill(TEMPLATE, &values)).unwrap();
         if let Some(certificate) = certificate {
             certificate.add_listener(&mut document, second.port());
         }

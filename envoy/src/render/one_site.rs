@@ -2,11 +2,11 @@
 //! The one site of an edge whose settings name an origin and no file of sites.
 
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::origin::Origin;
 use crate::settings::{BUCKET, HTTP, Settings};
-use crate::sites::{Certificate, Credentials, Site, Sites};
+use crate::sites::{Certificate, Credentials, Site, Sites, read_yaml};
 
 /// The sites that the settings name; with neither `SITES` nor `ORIGIN` the one site for `demo`.
 ///
@@ -30,7 +30,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         (None, Origin::Bucket(_)) => ("the built-in policy for buckets".into(), BUCKET),
         (None, Origin::Http(_)) => ("the built-in policy for HTTP origins".into(), HTTP),
     };
-    let policy = parse(text).with_context(|| policy_name.clone())?;
+    let (policy, _) = read_yaml(text).with_context(|| policy_name.clone())?;
     let credentials = if settings.static_credentials {
         let variable = |name: &str| name.to_owned();
         Credentials::Environment {
@@ -67,13 +67,6 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         edge: json!({}),
         sites: vec![site],
     })
-}
-
-/// Reads a policy's document.
-fn parse(text: &str) -> anyhow::Result<Value> {
-    // JSON is YAML, so one reader does for both.
-    let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
-    Ok(serde_json::to_value(yaml)?)
 }
 
 #[cfg(test)]

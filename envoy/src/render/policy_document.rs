@@ -209,7 +209,7 @@ mod tests {
             ("cache: {hit_for_miss: soon}", "cache.hit_for_miss"),
             ("- a\n- b", "the document"),
             ("cache: 5", "cache"),
-            ("a: [", "did not find"),
+            ("a: [", "line 1"),
             ("cache: {}\ncache: {}", "duplicate"),
         ] {
             let error = parse(text, "s3://site").unwrap_err();

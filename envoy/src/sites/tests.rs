@@ -372,7 +372,7 @@ fn a_file_that_is_no_list_of_sites_is_refused() {
             "site: []\nsites: [{name: a, origin: s3://site}]",
             "sites.yaml:1: site: unknown field, expected edge or sites",
         ),
-        ("sites:\n  a: [", "sites.yaml:3: expected YAML or JSON: "),
+        ("sites:\n  a: [", "sites.yaml:2: expected YAML or JSON: "),
         (
             "sites:\n- {name: a,\n   name: b}",
             "sites.yaml:2: expected YAML or JSON: ",

@@ -389,7 +389,7 @@ fn numbers_of_bytes_may_have_units() {
 
 #[test]
 fn the_policies_that_come_with_the_edge_are_accepted() {
-    let read = |text: &str| serde_yaml_ng::from_str::<Value>(text).unwrap();
+    let read = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
     // The entry point sets the bucket.
     let complete = |text| {
         let mut document = read(text);

@@ -71,7 +71,7 @@ impl Direct {
             std::fs::create_dir_all(made).unwrap();
         }
         let text = render::render(&settings, &origin, &cache).unwrap();
-        let mut config: Value = serde_yaml_ng::from_str(&text).unwrap();
+        let mut config: Value = serde_saphyr::from_str(&text).unwrap();
         self.change(&mut config, folder);
         let path = folder.join("envoy.json");
         std::fs::write(&path, config.to_string()).unwrap();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// it does not set them. A text that is not a policy stays unchanged.
 pub fn lasting(policy: Option<&str>) -> String {
     let text = policy.unwrap_or("origin: {kind: http}");
-    let Ok(Value::Object(mut document)) = serde_yaml_ng::from_str(text) else {
+    let Ok(Value::Object(mut document)) = serde_saphyr::from_str(text) else {
         return text.to_owned();
     };
     let cache = document.entry("cache").or_insert_with(|| json!({}));

@@ -217,7 +217,7 @@ fn configure(folder: &Path, ports: Ports, release: Release) {
         "defaultConfig": {"discoveryAddress": loopback(ports.secure).to_string()},
     });
     write("etc/istio/config/mesh", mesh.to_string());
-    let values: Value = serde_yaml_ng::from_str(&release.file("values.yaml")).unwrap();
+    let values: Value = serde_saphyr::from_str(&release.file("values.yaml")).unwrap();
     write(
         "var/lib/istio/inject/values",
         values["_internal_defaults_do_not_set"].to_string(),

@@ -34,7 +34,7 @@ pub const TIER_ONES_ROLES: [&str; 2] = ["sluice-probe", "sluice-front"];
 /// When the folder has none.
 pub fn changed_policy(folder: &str, change: impl FnOnce(&mut Value)) -> Value {
     let path = repository().join("mesh").join(folder).join("policy.yaml");
-    let resource: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let resource: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut policy = resource["spec"].clone();
     change(&mut policy);
     policy
@@ -244,7 +244,7 @@ fn write_policy(folder: &Path, policy: &Value) {
 }
 
 fn write_kustomization(folder: &Path, kustomization: &Value) {
-    let text = serde_yaml_ng::to_string(kustomization).unwrap();
+    let text = serde_json::to_string(kustomization).unwrap();
     std::fs::write(folder.join("kustomization.yaml"), text).unwrap();
 }
 

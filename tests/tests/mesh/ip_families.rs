@@ -16,7 +16,7 @@ use std::process::Command;
 fn probes_address() -> Value {
     let path = repository().join("mesh/base/health.yaml");
     let text = std::fs::read_to_string(path).unwrap();
-    let filter: Value = serde_yaml_ng::from_str(&text).unwrap();
+    let filter: Value = serde_saphyr::from_str(&text).unwrap();
     filter["spec"]["configPatches"][0]["patch"]["value"]["address"].clone()
 }
 

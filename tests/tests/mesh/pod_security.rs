@@ -31,7 +31,7 @@ async fn the_namespace_admits_the_gateways_pod_and_none_that_may_do_more() {
     // Each worker has a CPU.
     let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];
     let proxy = annotations["proxy.istio.io/config"].as_str().unwrap();
-    let proxy: Value = serde_yaml_ng::from_str(proxy).unwrap();
+    let proxy: Value = serde_saphyr::from_str(proxy).unwrap();
     let requests = &pod["spec"]["containers"][0]["resources"]["requests"];
     assert_eq!(
         proxy["concurrency"].to_string(),

@@ -62,8 +62,7 @@ fn template(cached: bool) -> Value {
     let mut metadata = json!({"labels": {"app": "web", "version": "v1"}});
     if cached {
         let path = repository().join("mesh/overlays/sidecar/workload.yaml");
-        let patch: Value =
-            serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let patch: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let wanted = &patch["spec"]["template"]["metadata"];
         metadata["annotations"] = wanted["annotations"].clone();
         metadata["labels"]["sluice-cache"] = wanted["labels"]["sluice-cache"].clone();

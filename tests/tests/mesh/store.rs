@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the store of a gateway survives: clients that leave, and its pod.
 
-use serde::Deserialize as _;
 use serde_json::Value;
 use sluice_tests::client::{Client, request};
 use sluice_tests::machine::kubelet;
@@ -51,9 +50,10 @@ async fn a_volume_that_is_kept_is_a_warm_cache() {
 /// The `fsGroupChangePolicy` of the pods that have the cache on a volume.
 fn volume_policy(gateway: &Gateway) -> Option<String> {
     let manifests = gateway.overlay.clone().component("cache-on-volume").build();
-    let documents = serde_yaml_ng::Deserializer::from_str(&manifests);
-    let mut documents = documents.map(|one| Value::deserialize(one).unwrap());
-    let pods = documents.find(|document| document["kind"] == "StatefulSet");
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&manifests).unwrap();
+    let pods = documents
+        .iter()
+        .find(|document| document["kind"] == "StatefulSet");
     let context = &pods.unwrap()["spec"]["template"]["spec"]["securityContext"];
     assert!(context["fsGroup"].is_u64(), "{context}");
     context["fsGroupChangePolicy"].as_str().map(str::to_owned)

@@ -164,7 +164,7 @@ impl Variant {
         let rendered = render.output().unwrap();
         let said = String::from_utf8_lossy(&rendered.stderr);
         assert!(rendered.status.success(), "sluice render: {said}");
-        let mut document: Value = serde_yaml_ng::from_slice(&rendered.stdout).unwrap();
+        let mut document: Value = serde_saphyr::from_slice(&rendered.stdout).unwrap();
         changes::first_start(&mut document);
         for change in &self.changes {
             change(&mut document);

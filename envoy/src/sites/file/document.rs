@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::lines::Lines;
 use super::problem::Problem;
+use super::yaml::{self, Lines};
 
 /// A file that has been read.
 #[derive(Clone, Debug)]
@@ -39,19 +39,13 @@ impl Document {
     /// # Errors
     /// The text is no YAML.
     pub fn parse(text: &str, name: &str, folder: PathBuf) -> Result<Self, Problem> {
-        // JSON is YAML, so one reader does for both.
-        let yaml: Result<serde_yaml_ng::Value, _> = serde_yaml_ng::from_str(text);
-        let yaml = yaml.map_err(|error| {
-            let line = error.location().map(|location| location.line());
-            whole(name, line, format!("expected YAML or JSON: {error}"))
-        })?;
-        let value = serde_json::to_value(yaml)
-            .map_err(|error| whole(name, None, format!("expected YAML or JSON: {error}")))?;
+        let (value, lines) =
+            yaml::read(text).map_err(|fault| whole(name, fault.line, fault.to_string()))?;
         Ok(Self {
             name: name.to_owned(),
             folder,
             value,
-            lines: Lines::of(text),
+            lines,
         })
     }
 
@@ -78,7 +72,7 @@ impl Document {
     }
 }
 
-fn whole(name: &str, line: Option<usize>, message: String) -> Problem {
+fn whole(name: &str, line: Option<u64>, message: String) -> Problem {
     Problem {
         file: name.to_owned(),
         line,

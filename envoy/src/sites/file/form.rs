@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::lines::join;
 use super::problem::{one_of, shown};
+use super::yaml::join;
 
 /// A field of a mapping.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 
 mod document;
 mod form;
-mod lines;
 mod problem;
+mod yaml;
 
 pub use document::Document;
 pub use form::{Field, Form, Text};
-pub use lines::join;
 pub use problem::{Problem, one_of, shown};
+pub use yaml::{join, read};

@@ -14,7 +14,7 @@ pub struct Problem {
     /// The file, as the user has named it.
     pub file: String,
     /// The line of the field, from 1; `None`: the file as a whole.
-    pub line: Option<usize>,
+    pub line: Option<u64>,
     /// The path of the field, such as `sites[1].hosts[0]`; empty for the document itself.
     pub field: String,
     /// The value and what is accepted, or what is to be done.

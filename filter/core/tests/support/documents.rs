@@ -49,12 +49,12 @@ pub fn merge(into: &mut Value, from: Value) {
 }
 
 fn bucket_with(sections: &str) -> Result<Policy, PolicyError> {
-    let document = bucket_document(serde_yaml_ng::from_str(sections).unwrap());
+    let document = bucket_document(serde_saphyr::from_str(sections).unwrap());
     Policy::parse(document.to_string().as_bytes())
 }
 
 fn http_with(sections: &str) -> Result<Policy, PolicyError> {
-    let document = http_document(serde_yaml_ng::from_str(sections).unwrap());
+    let document = http_document(serde_saphyr::from_str(sections).unwrap());
     Policy::parse(document.to_string().as_bytes())
 }
 
@@ -80,7 +80,7 @@ pub fn http_refusal(sections: &str) -> String {
 
 /// Cross-origin resource sharing with these fields, in YAML.
 pub fn cors(fields: &str) -> CorsPolicy {
-    let fields: Value = serde_yaml_ng::from_str(fields).unwrap();
+    let fields: Value = serde_saphyr::from_str(fields).unwrap();
     let sections = json!({ "website": { "cors": fields } }).to_string();
     http_policy(&sections).website.cors.unwrap()
 }
