@@ -20,7 +20,7 @@ const NEEDS_RESTART: &str =
     "a restart is needed: the first or last token for purges makes or ends the listener for purges";
 
 /// Changes what differs between the configuration that Envoy has and `new`, one resource after the other, so that none
-/// names what Envoy does not know. Gives the resources that have changed.
+/// names what Envoy does not know. Returns the resources that have changed.
 ///
 /// Nothing that a request may be on its way to is removed: the `new` configuration still has the servers of sites that
 /// are gone.

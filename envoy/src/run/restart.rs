@@ -17,7 +17,7 @@ use super::running::{POLL, tells_to_stop};
 use crate::log::say;
 use crate::system::child::{Child, exit_code};
 
-/// Runs this program without arguments, and again each time that it has ended by a fault. Gives its last exit code.
+/// Runs this program without arguments, and again each time that it has ended by a fault. Returns its last exit code.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -48,7 +48,7 @@ pub fn keep_running() -> anyhow::Result<u8> {
     }
 }
 
-/// Waits until the edge has ended, and passes signals on to it. Gives its status, and whether it was told to stop.
+/// Waits until the edge has ended, and passes signals on to it. Returns its status, and whether it was told to stop.
 fn wait_for_end(mut edge: Child, signals: &mut Signals) -> (ExitStatus, bool) {
     let mut was_told = false;
     loop {

@@ -106,7 +106,7 @@ impl RunningEdge<'_> {
         Some(exit_code(status))
     }
 
-    /// Waits until a process ends or a signal arrives, and stops the edge. Gives the exit code.
+    /// Waits until a process ends or a signal arrives, and stops the edge. Returns the exit code.
     pub fn watch(&mut self, configuration: &mut Configuration<'_>, mut demo: Option<Demo>) -> u8 {
         loop {
             if std::mem::take(&mut self.wants_reload) {
@@ -145,7 +145,7 @@ impl RunningEdge<'_> {
     }
 
     /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
-    /// edge is told to stop once more. Gives the exit code.
+    /// edge is told to stop once more. Returns the exit code.
     fn stop_in_order(&mut self) -> u8 {
         let admin = Admin::new(self.settings.admin_socket());
         admin.fail_health_checks();

@@ -94,7 +94,7 @@ impl Verifier {
         Ok(message)
     }
 
-    /// The checks that need no key: the message is of a listed topic, and new. Gives the topic.
+    /// The checks that need no key: the message is of a listed topic, and new. Returns the topic.
     fn admit(&self, message: &Message, now: Timestamp) -> Result<&Topic, Refusal> {
         let arn = &message.topic_arn;
         let topic = self.topics.iter().find(|topic| topic.arn == *arn);

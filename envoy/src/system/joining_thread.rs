@@ -45,7 +45,7 @@ impl Drop for JoiningThread {
 }
 
 impl StopToken {
-    /// Waits for `time`, and gives `true`. When the thread must end, gives `false` at once.
+    /// Waits for `time`, and gives `true`. When the thread must end, returns `false` at once.
     pub fn wait(&self, time: Duration) -> bool {
         self.ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }

@@ -247,7 +247,7 @@ impl Keeper {
         }
     }
 
-    /// Reads the whole folder, after the system has lost changes. Gives the files that were not known.
+    /// Reads the whole folder, after the system has lost changes. Returns the files that were not known.
     fn rescan(&mut self) -> Vec<(u64, Fingerprint)> {
         let found = self.live.list(&mut || true);
         let Some(found) = self.complain(found, "eviction is left to Envoy") else {
@@ -337,7 +337,7 @@ impl Keeper {
         }
     }
 
-    /// Logs an error and its consequence, unless one has been logged. Gives what there is without an error.
+    /// Logs an error and its consequence, unless one has been logged. Returns what there is without an error.
     fn complain<T>(&mut self, result: io::Result<T>, consequence: &str) -> Option<T> {
         if let Err(error) = &result
             && !self.complained

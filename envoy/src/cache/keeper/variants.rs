@@ -16,7 +16,7 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// Adds a file that has just been stored. Gives the file that must go where the URL has more than `most` by now.
+    /// Adds a file that has just been stored. Returns the file that must go where the URL has more than `most` by now.
     pub fn add(&mut self, number: u64, url: UrlId, most: usize) -> Option<u64> {
         self.forget(number);
         self.urls.insert(number, url);

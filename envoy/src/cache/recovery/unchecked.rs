@@ -62,7 +62,7 @@ impl fmt::Display for RecoveryCounts {
 
 impl UncheckedFiles {
     /// The files in `folders`, of which the manifest has the fingerprints `known`. The file used last is checked first.
-    /// Ends early when `goes_on` gives `false`.
+    /// Ends early when `goes_on` returns `false`.
     ///
     /// # Errors
     /// A folder cannot be read.
