@@ -30,7 +30,7 @@ impl EntrySecret {
         &self.0
     }
 
-    /// Reads the secret of the cache at `root`. `None`: there is no secret to trust, because the file is missing,
+    /// Reads the secret of the cache at `root`. `None`: the secret cannot be trusted, because the file is missing,
     /// is damaged, is a link, belongs to another user, or is open to other users.
     pub fn read(root: &Path) -> Option<Self> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();

@@ -44,7 +44,7 @@ pub struct FreeSpace {
 
 impl FreeSpace {
     /// A watch over the file system of `folder`, the cache's entries, which publishes its `shortage`. `None`: the
-    /// edge has no filter to tell, there is no reserve, or the file system has no limit.
+    /// edge has no filter to tell, the reserve is 0, or the file system has no limit.
     ///
     /// # Errors
     /// The file system cannot be asked, or the reserve is more than half of it.
