@@ -37,7 +37,7 @@ impl Demo {
     /// Starts MinIO and uploads the site.
     ///
     /// # Errors
-    /// There is no MinIO, or MinIO did not start or refused the site.
+    /// The MinIO binary is missing, or MinIO did not start or refused the site.
     pub fn start(settings: &Settings) -> anyhow::Result<Self> {
         let program = settings.locations.minio.as_ref().context(
             "ORIGIN: must be set to s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT], \

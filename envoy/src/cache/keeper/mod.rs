@@ -31,8 +31,7 @@ use variants::Variants;
 
 /// The time between two looks at the changes.
 const LOOK: Duration = Duration::from_millis(50);
-/// The longest pause between two batches of files. A batch that takes longer than this is followed by this pause
-/// only.
+/// The longest pause between two batches of files. A longer batch has already let other threads work.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The keeper of a cache.
