@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of the file of sites: the one definition of which the check of the file, its JSON Schema and the tables
-//! of `docs/sites.md` are made.
+//! The fields of the file of sites. This one definition yields the check of the file, its JSON Schema, and the
+//! tables of `docs/sites.md`.
 
 use std::time::Duration;
 
@@ -197,8 +197,8 @@ const CHAIN: Form = Form::Text(Text {
     hidden: true,
 });
 
-/// NB: in upper case, which a secret hardly is, so that a message may name the variable and never shows a secret that
-/// stands there by mistake.
+/// NB: in upper case, which a secret rarely is. So a message may repeat the name, and never shows a secret that was
+/// written there by mistake.
 const VARIABLE: Form = Form::Text(Text {
     expected: "the name of an environment variable: upper-case letters, digits and underscores",
     pattern: "^[A-Z_][A-Z0-9_]*$",
@@ -318,10 +318,10 @@ pub fn keepalive(text: &str) -> Option<Duration> {
     duration::parse(text).filter(|time| accepted.contains(time))
 }
 
-/// What [`keepalive`] accepts.
+/// The description of the texts that [`keepalive`] accepts.
 pub const EXPECTED_KEEPALIVE: &str = "a duration from 100ms to 1h, such as 4s";
 
-/// The JSON Schema of the file of sites, which holds the definitions of the policy.
+/// The JSON Schema of the file of sites, which includes the definitions of the policy.
 pub fn schema() -> Value {
     let mut schema = FILE.schema();
     let policy: Value = serde_json::from_str(POLICY_SCHEMA).unwrap_or_default();
@@ -341,7 +341,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The definitions of the sections that all sites share, and of those of a site.
+/// The definitions of the sections that all sites share, and the definitions of a site's sections.
 fn split(policy: &Value) -> (Value, Value) {
     let mut edge = Map::new();
     let mut site = policy.get("properties").cloned().unwrap_or_default();

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::origin::Origin;
 
-/// A folder for the file of sites and what it names.
+/// A folder for the file of sites and the files that it names.
 struct Folder(TempDir);
 
 impl Folder {
@@ -25,7 +25,7 @@ impl Folder {
         self
     }
 
-    /// A certificate for these names, which ends after so many days, in `NAME.pem` and `NAME.key`.
+    /// Adds a certificate for these names, valid for this number of days, in `NAME.pem` and `NAME.key`.
     fn with_certificate(self, name: &str, hosts: &[&str], days: i64) -> Self {
         let hosts = hosts
             .iter()
@@ -76,7 +76,8 @@ impl Folder {
         self.read(text).expect_err("bad sites")
     }
 
-    /// Expects one problem of a site with this line beside its name and its origin, with this start.
+    /// Expects exactly one problem of a site with this line beside its name and its origin. The problem must begin
+    /// with `start`.
     #[track_caller]
     fn refuses(&self, line: &str, expected: &str) {
         let origin = if line.starts_with("origin") {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lines on which the fields of a YAML document stand, for messages.
+//! The line numbers of the fields of a YAML document, for messages.
 
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser};
 
-/// The lines of a document's fields, by the paths of the fields.
+/// The line numbers of a document's fields, by the paths of the fields.
 #[derive(Clone, Debug, Default)]
 pub struct Lines(HashMap<String, usize>);
 
 /// A mapping or a list that is being read.
 enum Level {
-    /// Where the next value belongs, once its key has been read.
+    /// The path of the next value, once its key has been read.
     Mapping { path: String, key: Option<String> },
     /// The index of the next item.
     List { path: String, next: usize },
 }
 
 impl Lines {
-    /// The lines of the fields of `text`, as far as it is YAML.
+    /// The lines of the fields of `text`, up to the first error in the YAML.
     pub fn of(text: &str) -> Self {
         let mut lines = Self::default();
         let mut levels = Vec::new();
@@ -29,7 +29,7 @@ impl Lines {
         lines
     }
 
-    /// The line of a field, or of the nearest field around it that there is.
+    /// The line of a field, or of the nearest enclosing field that exists.
     pub fn line(&self, path: &str) -> Option<usize> {
         let mut path = path;
         loop {
@@ -48,7 +48,7 @@ impl Lines {
                     key: key @ None,
                 }) = levels.last_mut()
                 {
-                    // The line of a field is its key's, where a reader looks for it.
+                    // The line of a field is the line of its key, where a reader looks for it.
                     self.0.entry(join(path, text)).or_insert(line);
                     *key = Some(text.to_string());
                 } else {
@@ -73,11 +73,11 @@ impl Lines {
         }
     }
 
-    /// Notes the line of a value, and gives its path.
+    /// Notes the line of a value, and returns its path.
     fn begin_value(&mut self, levels: &mut [Level], line: usize) -> String {
         let path = match levels.last_mut() {
             None => return String::new(),
-            // A key that is no scalar has no path of its own.
+            // A key that is not a scalar does not get a path.
             Some(Level::Mapping { path, key }) => match key.take() {
                 Some(key) => join(path, &key),
                 None => path.clone(),
