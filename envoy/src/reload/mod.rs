@@ -17,7 +17,7 @@ use verdict::Verdict;
 
 /// The reason why a change needs a restart of Envoy.
 const NEEDS_RESTART: &str =
-    "a restart is needed: the first or last token for purges adds or removes the listener for purges";
+    "a restart is needed: the first or last token for purges adds or removes a listener";
 
 /// Puts the files that differ between `old` and `new` in place, one resource after the other, so that no resource
 /// names another one that Envoy does not know yet. Returns the changed resources.
@@ -44,7 +44,9 @@ pub fn reload(old: &Rendered, new: &Rendered, admin: &Admin) -> anyhow::Result<V
             }
             return match failures.pop() {
                 None => Err(error),
-                Some(failed) => Err(error.context(format!("the former configuration is only partly restored ({failed:#})"))),
+                Some(failed) => Err(error.context(format!(
+                    "the former configuration is only partly restored ({failed:#})"
+                ))),
             };
         }
     }

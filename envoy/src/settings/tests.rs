@@ -519,7 +519,8 @@ fn workers_and_their_hot_copies_follow_the_memory() {
     assert_eq!(shares(GIB, 32, &[("CONCURRENCY", "32")]), (32, 4, 672));
     assert_eq!(shares(GIB, 2, &[("HOT_BYTES", "128MiB")]), (2, 128, 576));
     let settings = read_on(machine(GIB, 32), &[]).unwrap();
-    let told = "8 workers for 32 cores, because the memory is 1GiB: CONCURRENCY sets another number";
+    let told =
+        "8 workers for 32 cores, because the memory is 1GiB: CONCURRENCY sets another number";
     assert_eq!(settings.notices, [told]);
     let all_cores = read_on(machine(GIB, 32), &[("CONCURRENCY", "32")]).unwrap();
     assert_eq!(all_cores.notices, <[String; 0]>::default());
