@@ -103,7 +103,7 @@ class Crate:
         """The modules that a module names."""
         text = self.modules[module]
         trees = USE.findall(text)
-        # What a module re-exports counts where it is used.
+        # A re-exported module counts where it is used.
         named = [path for public, tree in trees if not public for path, _ in expand(tree)]
         named += PATH.findall(USE.sub("", text))
         paths = (self.absolute(module, path) for path in named)

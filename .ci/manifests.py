@@ -18,7 +18,7 @@ import yaml
 ROOT = pathlib.Path(__file__).parent.parent
 # Patches and lists of resources, which no schema describes.
 KUSTOMIZE = "kustomize.config.k8s.io"
-# What only kustomize reads, such as the policy: no object for the cluster.
+# Files that only kustomize reads, such as the policy; they are not applied to the cluster.
 LOCAL = "config.kubernetes.io/local-config"
 
 
@@ -50,7 +50,7 @@ def custom_schemas(files):
         spec = definition["spec"]
         for version in spec["versions"]:
             schema = strict(version["schema"]["openAPIV3Schema"])
-            # Every object has these, and a definition need not say so.
+            # Every object has these fields, even if its definition does not list them.
             for field in ("apiVersion", "kind", "metadata"):
                 schema["properties"][field] = {}
             schemas[f"{spec['group']}/{version['name']}", spec["names"]["kind"]] = schema
@@ -97,7 +97,7 @@ def manifests():
 def main(definitions):
     """Check everything, and give the exit code."""
     schemas = custom_schemas(definitions)
-    # What finds nothing here would find nothing anywhere.
+    # Control: a check that accepts these objects would accept any object.
     for wrong in (
         {"apiVersion": "networking.istio.io/v1", "kind": "Gateway", "spec": {"nonsense": True}},
         {"apiVersion": "v1", "kind": "Service", "spec": {"nonsense": True}},

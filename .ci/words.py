@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parent.parent
-# The first words of a documentation comment that are no noun and no verb.
+# The words that must not begin a documentation comment, because they are neither a noun nor a verb.
 FIRST = re.compile(
     r"(what|who|whose|whom|whoever|whatever|whichever|those|these|it|they|he|she|nobody|nothing|somebody|anybody|everybody"
     r"|everything|the same([,.;:]| (of|for|as|where|if|by|in)\b)|all that|all who|that of|that which)\b",
@@ -38,9 +38,9 @@ PHRASES = {
     r"but for": "except",
 }
 BANNED = {re.compile(rf"(?<![\w`-])({phrase})(?![\w-])", re.IGNORECASE): better for phrase, better in PHRASES.items()}
-# Suffixes of files in which # begins a comment.
+# Suffixes of files with comments that begin with #.
 HASHED = {".py", ".sh", ".yaml", ".yml", ".toml", ".j2", ".service", ""}
-# The texts of others, and what tests compare with.
+# Texts of others, and texts that tests compare with.
 IGNORED = re.compile(r"^(LICENSE|.*/(corpus|fixtures|testdata)/)|\.(lock|txt|json|svg|png|proptest-regressions)$")
 
 

@@ -30,7 +30,7 @@ class Bill:
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest.removeprefix("sha256:"))],
             licenses=_licenses("Apache-2.0"),
         )
-        # Not random, as the library would have it: the same image has the same bill.
+        # Not random, as the library's default is, so that the same image has the same bill.
         self.bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_OID, digest))
         self.bom.metadata.timestamp = datetime.datetime.fromtimestamp(made, datetime.timezone.utc)
         self.bom.metadata.component = self.image
@@ -87,5 +87,5 @@ def _is_macro(package: dict) -> bool:
 
 
 def _licenses(expression: str | None) -> list:
-    # crates.io once took "MIT/Apache-2.0".
+    # crates.io used to accept "MIT/Apache-2.0".
     return [LicenseFactory().make_from_string(expression.replace("/", " OR "))] if expression else []
