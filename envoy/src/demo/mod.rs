@@ -49,7 +49,7 @@ impl Demo {
         let lock = private::lock(&credentials).map_err(at(&credentials))?;
         let mut lock = lock.with_context(|| {
             let reason =
-                "another edge is running its demo in this folder; each needs one of its own";
+                "another edge is running its demo in this folder; each edge needs a separate folder";
             format!("SLUICE_STATE={}: {reason}", folder.display())
         })?;
         let keys = Keys::load(&mut lock).map_err(at(&credentials))?;

@@ -63,7 +63,7 @@ pub fn check_bucket(settings: &Settings, site: &Site) -> anyhow::Result<()> {
     let request = request.config().timeout_global(Some(PATIENCE)).build();
     let answer = request
         .call()
-        .with_context(|| format!("the bucket could not be checked by way of http://{edge}/"))?;
+        .with_context(|| format!("the bucket could not be checked through http://{edge}/"))?;
     match answer.status().as_u16() {
         403 => bail!(
             "the bucket answers 403 for an object that does not exist: the credentials may not list the bucket \

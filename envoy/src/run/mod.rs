@@ -48,8 +48,8 @@ use running::RunningEdge;
 /// restored while Envoy serves.
 const CHECK_PATIENCE: Duration = Duration::from_secs(1);
 /// Notice at the start, if the user has not chosen a policy for an HTTP origin.
-const ORIGIN_DECIDES: &str = "only what the origin says is cached; a policy with \
-    cache.ttl, such as {\"200\": 1h, default: 1s}, keeps what it says nothing of (docs/policy.md)";
+const ORIGIN_DECIDES: &str = "a response is cached only if the origin says so; a policy with \
+    cache.ttl, such as {\"200\": 1h, default: 1s}, caches other responses too (docs/policy.md)";
 /// Components of Envoy whose warnings are not useful. The cache filter warns at every start that it is work in
 /// progress, and at every insertion that the store has ended it.
 const QUIETER: &str = "misc:error,cache_filter:error";

@@ -138,7 +138,7 @@ impl<'a> ChosenPolicy<'a> {
     fn misplaced(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.value.get("origin").is_some() {
-            let message = "a site's policy has none: remove it, since `origin` of the site says what stands behind it";
+            let message = "not a section of a site's policy: remove it, because the site's own field `origin` sets it";
             problems.push(self.problem("origin", message));
         }
         for section in EDGE_SECTIONS {

@@ -502,7 +502,7 @@ sites:
     assert_eq!(
         folder.problems(text),
         [
-            "p.yaml:2: origin: a site's policy has none: remove it, since `origin` of the site says what stands behind it",
+            "p.yaml:2: origin: not a section of a site's policy: remove it, because the site's own field `origin` sets it",
             "p.yaml:4: hot: all sites share this: move it to `edge.hot` of the file of sites",
             "sites.yaml:9: sites[1].policy.coalesce.lease: all sites share this: move it to `edge.coalesce.lease` of the file of sites",
         ]

@@ -88,7 +88,7 @@ impl CacheFolder {
         );
         let lock = lock(root).map_err(io_error(&root.join("lock")))?;
         let lock = lock.with_context(|| {
-            let reason = "another edge is using this folder; each edge needs one of its own";
+            let reason = "another edge is using this folder; each edge needs a separate folder";
             format!("CACHE_DIR={}: {reason}", root.display())
         })?;
         Self::take(root, ends_with_edge, lock).map_err(failed)
