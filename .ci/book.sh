@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # book.sh MDBOOK FOLDER: builds the book of docs/SUMMARY.md into FOLDER.
-# A book has all its pages below one folder, so the pages and what they link to are copied, each to its own path.
+# All pages of a book are in one folder, so the pages and the files that they link to are copied, each to its own
+# path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mdbook=$1

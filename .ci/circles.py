@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """circles.py: fails when modules of a crate use each other in a circle.
 
-The entries of a folder (a file, a folder, or x.rs with its folder x/, as one) are compared at each level: all that an
-entry holds counts as the entry. Between a folder's children and its mod.rs arrows may go both ways, so neither counts.
-What is used by way of a re-export counts where it comes from. `#[cfg(test)]` modules are not read.
+The entries of a folder (a file, a folder, or x.rs with its folder x/, as one) are compared at each level. The modules
+inside an entry count as the entry. A folder's children and its mod.rs may use each other, so these uses do not count.
+A re-exported item counts as part of its original module. `#[cfg(test)]` modules are not read.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+\w+\s*\{")
 
 
 def without_tests(text):
-    """The text without the modules that `#[cfg(test)]` is on."""
+    """The text without the modules marked `#[cfg(test)]`."""
     while match := TESTS.search(text):
         depth, end = 1, match.end()
         while depth and end < len(text):
@@ -43,7 +43,7 @@ def split(tree):
 
 
 def expand(tree):
-    """The paths of a use tree, each with the name that it gets."""
+    """The paths of a use tree, each with its local name."""
     tree = tree.strip()
     if brace := re.match(r"((?:\w+::)*)\{(.*)\}$", tree, re.S):
         prefix = brace.group(1)
@@ -54,7 +54,7 @@ def expand(tree):
 
 
 class Crate:
-    """The modules of a crate, what each re-exports and what each uses."""
+    """The modules of a crate, with their re-exports and uses."""
 
     def __init__(self, source):
         self.source = source
@@ -87,7 +87,7 @@ class Crate:
         return None
 
     def home(self, path, seen=()):
-        """The module that a path from the root leads to, through re-exports."""
+        """The module of a path from the root, after resolving re-exports."""
         module = path
         while module not in self.modules:
             module = module[:-1]
@@ -103,7 +103,7 @@ class Crate:
         """The modules that a module names."""
         text = self.modules[module]
         trees = USE.findall(text)
-        # What a module re-exports counts where it is used.
+        # A re-exported module counts where it is used.
         named = [path for public, tree in trees if not public for path, _ in expand(tree)]
         named += PATH.findall(USE.sub("", text))
         paths = (self.absolute(module, path) for path in named)
@@ -134,7 +134,7 @@ class Crate:
 
 
 def reachable(start, arrows):
-    """What can be reached from an entry, itself only in a circle."""
+    """The entries that can be reached from an entry. They include the entry itself only if it is in a circle."""
     found, waiting = set(), [start]
     while waiting:
         here = waiting.pop()
@@ -153,7 +153,7 @@ def components(arrows):
 
 
 def sources():
-    """The folder of each crate, and of each test that is one."""
+    """The folder of each crate, including tests that are crates."""
     listed = subprocess.run(
         ["git", "ls-files", "*/lib.rs", "*/main.rs"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
@@ -161,7 +161,7 @@ def sources():
 
 
 def main():
-    """Prints the circles of all crates, or of those whose sources are named."""
+    """Prints the circles of all crates, or of the crates whose sources are named."""
     lines = [line for name in sys.argv[1:] or sources() for line in Crate(ROOT / name).circles()]
     if lines:
         print("\n".join(["modules use each other in a circle:", *lines]), file=sys.stderr)

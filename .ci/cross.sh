@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# cross.sh TARGET FILE OUTPUT OPTION...: builds for another target than this machine, with options of Cargo's, and copies
-# FILE of the target's build folder to OUTPUT. It takes rustup's target where it is installed or to be had within
-# seconds, else Debian's toolchain, which builds the standard library from source.
+# cross.sh TARGET FILE OUTPUT OPTION...: builds for another target than this machine, with options of Cargo, and
+# copies FILE from the target's build folder to OUTPUT. It uses rustup's target if it is installed or can be added
+# within seconds. Otherwise it uses Debian's toolchain, and builds the standard library from source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$1 file=$2 output=$3
 options=("${@:4}")
 builds=${CARGO_TARGET_DIR:-target}
-refused=.sluice/rustup-refused-$target # the compiler for which rustup could not get the target: not tried again
+refused=.sluice/rustup-refused-$target # the compiler for which rustup could not get the target: it is not tried again
 
 is_debian() {
     grep -q '^ID=debian$' /etc/os-release 2>/dev/null
@@ -32,7 +32,7 @@ add_target() {
     return 1
 }
 
-# What links the target's programs. Debian's cross compilers are named after the machine.
+# The linker of the target's programs. Debian's cross compilers are named after the machine.
 case $target in
 wasm32-*) linker=wasm-ld packages=(lld) ;;
 aarch64-*) linker=aarch64-linux-gnu-gcc packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross) ;;
@@ -55,7 +55,7 @@ build() { # CARGO FOLDER OPTION...
 
 if has_target || add_target; then
     with=$(rustc --version | cut -d' ' -f1,2)
-    [ "$linker" = wasm-ld ] || use_linker # rustup's target has its own
+    [ "$linker" = wasm-ld ] || use_linker # rustup's wasm target has its own linker
     build cargo cross-rustup
 elif is_debian; then
     .ci/debian.sh rustc-web cargo-web rust-web-src
@@ -64,7 +64,7 @@ elif is_debian; then
     use_linker
     build /usr/bin/cargo cross-debian -Zbuild-std=std,panic_abort
 else
-    echo "missing: the Rust target $target. To mend it: rustup target add $target" >&2
+    echo "missing: the Rust target $target. To fix it: rustup target add $target" >&2
     exit 1
 fi
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# debian.sh PACKAGE...: installs the packages that are missing, where we are root on Debian or Ubuntu.
+# debian.sh PACKAGE...: installs missing packages, if this is Debian or Ubuntu and the user is root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 log=.sluice/apt.log
@@ -13,10 +13,10 @@ done
 
 mend="apt-get update && apt-get install --no-install-recommends ${absent[*]}"
 if ! command -v apt-get >/dev/null; then
-    echo "missing: ${absent[*]} (so named in Debian). To mend it, use this system's package manager" >&2
+    echo "missing: ${absent[*]} (so named in Debian). To fix it, use this system's package manager" >&2
     exit 1
 elif [ "$(id -u)" -ne 0 ]; then
-    echo "missing: Debian packages. To mend it, as root: $mend" >&2
+    echo "missing: Debian packages. To fix it, as root: $mend" >&2
     exit 1
 fi
 
@@ -28,6 +28,6 @@ if ! {
         apt-get -qy -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300 install --no-install-recommends "${absent[@]}"
 } >"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
-    echo "missing: ${absent[*]}, which apt-get could not install (see $log). To mend it: $mend" >&2
+    echo "missing: ${absent[*]}, which apt-get could not install (see $log). To fix it: $mend" >&2
     exit 1
 fi

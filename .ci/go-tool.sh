@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# go-tool.sh MODULE PACKAGE BINARY [TAGS]: builds a Go package that the go.mod in folder MODULE pins, with a sign of
-# life while it takes long.
+# go-tool.sh MODULE PACKAGE BINARY [TAGS]: builds a Go package that the go.mod in folder MODULE pins. Prints a line
+# now and then while the build takes long.
 set -euo pipefail
 module=$1 package=$2 tags=${4:-}
 mkdir -p "$(dirname "$3")"

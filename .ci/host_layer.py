@@ -18,13 +18,13 @@ CALLS = re.compile(r'proxy_wasm::|^proxy-wasm\b|extern "C"|wasm_import_module')
 
 
 def code(file):
-    """The lines of a file that are code."""
+    """The lines of code in a file."""
     lines = file.read_text(encoding="utf-8").split("#[cfg(test)]\nmod tests {")[0].splitlines()
     return [line for line in lines if line.strip() and not line.strip().startswith("//")]
 
 
 def main():
-    """Prints what is wrong with the host layer."""
+    """Prints the faults of the host layer."""
     errors = []
     for layer, bound in LAYERS.items():
         lines = sum(len(code(file)) for file in (ROOT / layer).rglob("*.rs"))

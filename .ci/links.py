@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""links.py: fails when a Markdown file links to a file or a heading that is not there, or when the book lacks a page.
+"""links.py: fails when a Markdown file links to a missing file or heading, or when the book lacks a page.
 
 Links to the Internet are not followed.
 """
@@ -18,7 +18,7 @@ HEADING = re.compile(r"^#{1,6} +(.*?) *#*$", re.MULTILINE)
 
 
 def pages():
-    """Every Markdown file that is in the repository or about to be."""
+    """Every Markdown file that is in the repository, or new and not ignored."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
         cwd=ROOT, check=True, capture_output=True, text=True,
@@ -43,7 +43,7 @@ def anchors(page):
 
 
 def fault(page, link):
-    """What is wrong with a link of the page, or nothing."""
+    """The fault of a link of the page, or None."""
     path, _, anchor = link.partition("#")
     target = (page.parent / path).resolve() if path else page
     if not target.exists():
@@ -56,7 +56,7 @@ def fault(page, link):
 
 
 def faults():
-    """All that is wrong, a line for each."""
+    """All faults, one on each line."""
     everything = pages()
     for page in everything:
         for link in LINK.findall(prose(page)):
@@ -72,7 +72,7 @@ def faults():
 
 
 def main():
-    """Prints what is wrong."""
+    """Prints all faults."""
     wrong = list(faults())
     for line in wrong:
         print(line, file=sys.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""manifests.py CRDS...: checks each object in mesh/ against its schema, fields that the schema does not know included.
+"""manifests.py CRDS...: checks each object in mesh/ against its schema. Unknown fields are faults.
 
 Kubernetes' own kinds are checked against the oldest release that mesh/README.md names and against the one that the
 tests run, custom ones against the definitions (YAML) that the arguments name. What a kustomization makes of them is
@@ -18,18 +18,18 @@ import yaml
 ROOT = pathlib.Path(__file__).parent.parent
 # Patches and lists of resources, which no schema describes.
 KUSTOMIZE = "kustomize.config.k8s.io"
-# What only kustomize reads, such as the policy: no object for the cluster.
+# Files that only kustomize reads, such as the policy; they are not applied to the cluster.
 LOCAL = "config.kubernetes.io/local-config"
 
 
 def documents(path):
-    """What a YAML file has that is not empty."""
+    """The documents of a YAML file that are not empty."""
     with open(path, encoding="utf-8") as file:
         return [document for document in yaml.safe_load_all(file) if document]
 
 
 def strict(schema):
-    """The same schema, where an object has no other fields than those it names, as the API server has it."""
+    """The schema, changed so that an object must not have other fields, like in the API server."""
     if isinstance(schema, list):
         return [strict(item) for item in schema]
     if not isinstance(schema, dict):
@@ -42,7 +42,7 @@ def strict(schema):
 
 
 def custom_schemas(files):
-    """By apiVersion and kind, the schemas that definitions of custom resources have."""
+    """The schemas in definitions of custom resources, by apiVersion and kind."""
     schemas = {}
     for definition in (document for file in files for document in documents(file)):
         if definition["kind"] != "CustomResourceDefinition":
@@ -50,7 +50,7 @@ def custom_schemas(files):
         spec = definition["spec"]
         for version in spec["versions"]:
             schema = strict(version["schema"]["openAPIV3Schema"])
-            # Every object has these, and a definition need not say so.
+            # Every object has these fields, even if its definition does not list them.
             for field in ("apiVersion", "kind", "metadata"):
                 schema["properties"][field] = {}
             schemas[f"{spec['group']}/{version['name']}", spec["names"]["kind"]] = schema
@@ -67,7 +67,7 @@ def releases():
 
 
 def faults(manifest, schemas):
-    """What is wrong with an object."""
+    """The faults of an object."""
     schema = schemas.get((manifest.get("apiVersion"), manifest.get("kind")))
     if schema:
         errors = jsonschema.Draft202012Validator(schema).iter_errors(manifest)
@@ -95,15 +95,15 @@ def manifests():
 
 
 def main(definitions):
-    """Check everything, and give the exit code."""
+    """Checks all objects, and returns the exit code."""
     schemas = custom_schemas(definitions)
-    # What finds nothing here would find nothing anywhere.
+    # Control: a check that accepts these objects would accept any object.
     for wrong in (
         {"apiVersion": "networking.istio.io/v1", "kind": "Gateway", "spec": {"nonsense": True}},
         {"apiVersion": "v1", "kind": "Service", "spec": {"nonsense": True}},
         {"apiVersion": "v1", "kind": "Nonsense"},
     ):
-        assert faults(wrong, schemas), f"taken for right: {wrong}"
+        assert faults(wrong, schemas), f"accepted by mistake: {wrong}"
     count, wrong = 0, 0
     for path, manifest in manifests():
         count += 1

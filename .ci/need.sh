@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# need.sh TOOL...: checks for tools that are not installed by the Makefile itself.
-# What is missing is named in one line, with the command that mends it.
+# need.sh TOOL...: checks for tools that the Makefile does not install.
+# Names a missing tool in one line, with the command that installs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 missing() {
-    echo "missing: $1. To mend it: $2" >&2
+    echo "missing: $1. To fix it: $2" >&2
     exit 1
 }
 
@@ -42,7 +42,7 @@ go_for() { # MODULE: a folder
     local wanted found
     wanted=$(sed -n 's/^go //p' "$1/go.mod")
     command -v go >/dev/null || missing "Go $wanted or later" 'see https://go.dev/doc/install'
-    # Go fetches a later release of itself where the user lets it.
+    # Go downloads a later release of Go if the user allows it.
     found=$(cd "$1" && go version 2>/dev/null | sed 's/.* go\([0-9.]*\).*/\1/') || true
     at_least "${found:-0}" "$wanted" ||
         missing "Go $wanted or later ($(go env GOVERSION) is too old)" 'see https://go.dev/doc/install'

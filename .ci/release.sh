@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# release.sh FOLDER MODULE BOOK [REPOSITORY]: completes the release in FOLDER, where build.sh has made FOLDER/images, from
-# the filter's module and the book of the documents, and prints what publishes it. With REPOSITORY everything names the
-# images as they are called there. The same commit always gives the same SHA256SUMS.
+# release.sh FOLDER MODULE BOOK [REPOSITORY]: completes the release in FOLDER, where build.sh has made
+# FOLDER/images. Adds the filter's module and the book of the documents, and prints the commands that publish the
+# release. With REPOSITORY all files name the images in that repository. The same commit always gives the same
+# SHA256SUMS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022

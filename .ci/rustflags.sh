@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# rustflags.sh: prints options for rustc that keep this machine's folders out of what it builds, so that the same
-# sources give the same bytes anywhere.
+# rustflags.sh: prints options for rustc that keep this machine's folder names out of the output, so that the same
+# sources give the same bytes on any machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

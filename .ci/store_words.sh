@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# store_words.sh: fails when the filter outside of filter/store speaks of how Envoy's cache is asked. The door of that crate
-# has the words of a cache: to look up, to lead, to follow, to fill.
+# store_words.sh: fails when the filter outside of filter/store uses words of Envoy's cache. The interface of that
+# crate has the words of any cache: to look up, to lead, to follow, to fill.
 set -euo pipefail
 cd "$(dirname "$0")/../filter"
 

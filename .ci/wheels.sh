@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# wheels.sh REQUIREMENTS FOLDER [OPTION...]: installs pinned wheels into FOLDER, each verified by its hash, all of them or
-# nothing, with further options of pip's.
+# wheels.sh REQUIREMENTS FOLDER [OPTION...]: installs pinned wheels into FOLDER with further options of pip. Each
+# wheel is verified by its hash, and either all are installed or none.
 set -euo pipefail
 requirements=$1
 folder=$2

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parent.parent
-# The first words of a documentation comment that are no noun and no verb.
+# The words that must not begin a documentation comment, because they are neither a noun nor a verb.
 FIRST = re.compile(
     r"(what|who|whose|whom|whoever|whatever|whichever|those|these|it|they|he|she|nobody|nothing|somebody|anybody|everybody"
     r"|everything|the same([,.;:]| (of|for|as|where|if|by|in)\b)|all that|all who|that of|that which)\b",
@@ -38,14 +38,14 @@ PHRASES = {
     r"but for": "except",
 }
 BANNED = {re.compile(rf"(?<![\w`-])({phrase})(?![\w-])", re.IGNORECASE): better for phrase, better in PHRASES.items()}
-# Suffixes of files in which # begins a comment.
+# Suffixes of files with comments that begin with #.
 HASHED = {".py", ".sh", ".yaml", ".yml", ".toml", ".j2", ".service", ""}
-# The texts of others, and what tests compare with.
+# Texts of others, and texts that tests compare with.
 IGNORED = re.compile(r"^(LICENSE|.*/(corpus|fixtures|testdata)/)|\.(lock|txt|json|svg|png|proptest-regressions)$")
 
 
 def paragraphs(lines):
-    """Joins lines that follow each other to one text: (the first line's number, the text)."""
+    """Joins successive lines to one text: (the first line's number, the text)."""
     number, texts = 0, []
     for at, text in lines:
         if not text.strip() or at != number + len(texts):
@@ -61,7 +61,7 @@ def paragraphs(lines):
 
 
 def rust(lines):
-    """The comments of a Rust file: (line, whether it documents, text)."""
+    """The comments of a Rust file: (line, whether it is a documentation comment, text)."""
     for documents in (True, False):
         pattern = r"\s*//[/!] ?(.*)" if documents else r"\s*// (.*)"
         matched = ((at, re.fullmatch(pattern, line)) for at, line in enumerate(lines, 1))
@@ -70,7 +70,7 @@ def rust(lines):
 
 
 def hashed(lines):
-    """The comments of a file in which # begins one."""
+    """The comments of a file in which # begins a comment."""
     matched = ((at, re.fullmatch(r"\s*(?:\{#|##?) ?(.*?)(?:#\})?", line)) for at, line in enumerate(lines, 1))
     yield from ((at, False, text) for at, text in paragraphs((at, match[1]) for at, match in matched if match))
 
@@ -102,7 +102,7 @@ def findings(path):
 
 
 def main():
-    """Prints the faults of the files that are named, or of all."""
+    """Prints the faults of the named files, or of all files."""
     listed = ["git", "ls-files", "-z", *sys.argv[1:]]
     names = subprocess.run(listed, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
     paths = [ROOT / name for name in names if name and not IGNORED.search(name)]

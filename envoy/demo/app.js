@@ -1,4 +1,4 @@
-// Loads a dozen objects through the edge and shows for each what the edge said about it.
+// Loads a dozen objects through the edge and shows the edge's Cache-Status for each.
 
 const OBJECTS = [
   "images/aurora.svg",
@@ -20,12 +20,12 @@ const summary = document.querySelector("#summary");
 const body = document.querySelector("#objects");
 const template = document.querySelector("#row");
 
-/** A key as a path: every segment escaped. */
+/** A key as a path, with every segment escaped. */
 const path = (key) => "/" + key.split("/").map(encodeURIComponent).join("/");
 
 const isImage = (key) => key.endsWith(".svg");
 
-/** Shows an image as it has just come, without asking for it again. */
+/** Shows the image that was just received, without a second request. */
 function showThumb(thumb, image) {
   const url = URL.createObjectURL(image);
   thumb.style.backgroundImage = `url("${url}")`;
@@ -40,7 +40,7 @@ function parse(header) {
   return new Map(parameters.map(([name, value]) => [name, value ?? true]));
 }
 
-/** What the parameters mean, in a word and a colour. */
+/** The meaning of the parameters, as a word and a colour. */
 function verdict(status, ok) {
   if (status.has("hit")) return ["hit", "hit"];
   if (status.has("collapsed")) return ["shared", "hit"];
@@ -48,7 +48,7 @@ function verdict(status, ok) {
   return ["unknown", "bad"];
 }
 
-/** One row for each object, in which the answers go. */
+/** One row for each object, which shows the answers. */
 const rows = OBJECTS.map((key) => {
   const row = template.content.firstElementChild.cloneNode(true);
   const part = (name) => row.querySelector(name);
@@ -62,7 +62,7 @@ const rows = OBJECTS.map((key) => {
 
 async function load({ key, row, part }) {
   const start = performance.now();
-  // no-store: the browser's own cache would answer for the edge's.
+  // no-store, because otherwise the browser's cache would answer instead of the edge's.
   const response = await fetch(path(key), { cache: "no-store" });
   const content = await response.blob();
   const header = response.headers.get("cache-status");

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# base.sh ARCHITECTURE CACHE FOLDER: unpacks the packages of debian.txt into FOLDER, as distroless images have them: with
-# an entry for each in var/lib/dpkg/status.d, by which scanners know it, and without a shell. Packages are kept in CACHE.
+# base.sh ARCHITECTURE CACHE FOLDER: unpacks the packages of debian.txt into FOLDER in the form of distroless
+# images: each package has an entry in var/lib/dpkg/status.d, by which scanners recognize it, and a shell is not included.
+# CACHE keeps the downloaded packages.
 set -euo pipefail
 architecture=$1 cache=$2 root=$3
 here=$(dirname "$0")
-# Where a package is while its release has it, and afterwards.
+# The places of a package: in its release, and after its release has ended.
 mirrors=(https://deb.debian.org/debian https://snapshot.debian.org/archive/debian/20261122T000000Z)
 
 has_digest() { # FILE SHA256
@@ -22,9 +23,9 @@ fetch() { # PATH SHA256: sets `package`
             mv "$package.part" "$package"
             return
         fi
-        echo "$mirror/$1 has not the SHA-256 $2 of debian.txt" >&2
+        echo "$mirror/$1 does not have the SHA-256 $2 of debian.txt" >&2
     done
-    echo "${1##*/} is not to be had" >&2
+    echo "${1##*/} cannot be downloaded" >&2
     exit 1
 }
 
@@ -37,9 +38,9 @@ while read -r of name _ path sha256; do
     dpkg-deb --field "$package" >"$root/var/lib/dpkg/status.d/$name"
 done <"$here/debian.txt"
 
-# What the package's own script would write.
+# The file that the package's own script would write.
 cat "$root"/usr/share/ca-certificates/mozilla/*.crt >"$root/etc/ssl/certs/ca-certificates.crt"
-# Nothing reads these there, or a shell would. What says the licence of a package stays.
+# Nothing reads these files in the image without a shell. The texts of the packages' licences stay.
 find "$root/usr/share/doc" -mindepth 3 -delete
 find "$root/usr/share/doc" -mindepth 2 ! -name copyright -delete
 rm -r "$root"/usr/share/{ca-certificates,info,lintian,man} "$root"/usr/lib/*/gconv "$root"/usr/sbin/* \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in an image: a software bill of materials, https://cyclonedx.org/docs/1.6/json/"""
+"""The contents of an image: a software bill of materials, https://cyclonedx.org/docs/1.6/json/"""
 
 import datetime
 import functools
@@ -21,7 +21,7 @@ class Bill:
     """The bill of one image."""
 
     def __init__(self, name: str, version: str, digest: str, made: int):
-        """For the image with this manifest's digest; `made` is seconds since 1970."""
+        """Starts the bill of the image whose manifest has this digest; `made` is in seconds since 1970."""
         self.image = Component(
             type=ComponentType.CONTAINER,
             name=name,
@@ -30,13 +30,13 @@ class Bill:
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest.removeprefix("sha256:"))],
             licenses=_licenses("Apache-2.0"),
         )
-        # Not random, as the library would have it: the same image has the same bill.
+        # Not random, as the library's default is, so that the same image has the same bill.
         self.bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_OID, digest))
         self.bom.metadata.timestamp = datetime.datetime.fromtimestamp(made, datetime.timezone.utc)
         self.bom.metadata.component = self.image
 
     def add(self, purl: PackageURL, licenses: str | None = None, digest: str | None = None) -> None:
-        """Something of this name, version and SHA-256."""
+        """Adds a component with this name, version and SHA-256."""
         component = Component(
             type=ComponentType.LIBRARY,
             name=purl.name,
@@ -50,20 +50,20 @@ class Bill:
         self.bom.register_dependency(self.image, [component])
 
     def add_crates(self, crate: str, target: str) -> None:
-        """A crate of this workspace, and every crate that is linked into it for a target."""
+        """Adds a crate of this workspace, and every crate that is linked into it for a target."""
         for package in linked(crate, target):
             purl = PackageURL("cargo", None, package["name"], package["version"])
             if purl.to_string() not in {component.bom_ref.value for component in self.bom.components}:
                 self.add(purl, package["license"])
 
     def text(self) -> bytes:
-        """Its JSON."""
+        """The bill as JSON."""
         return JsonV1Dot6(self.bom).output_as_string(indent=1).encode()
 
 
 @functools.cache
 def linked(crate: str, target: str) -> list[dict]:
-    """What `cargo metadata` says of a crate and of the crates that are linked into it."""
+    """The output of `cargo metadata` for a crate and for the crates that are linked into it."""
     command = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target]
     metadata = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
@@ -87,5 +87,5 @@ def _is_macro(package: dict) -> bool:
 
 
 def _licenses(expression: str | None) -> list:
-    # crates.io once took "MIT/Apache-2.0".
+    # crates.io used to accept "MIT/Apache-2.0".
     return [LicenseFactory().make_from_string(expression.replace("/", " OR "))] if expression else []

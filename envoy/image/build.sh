@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# build.sh CRANE PARTS CACHE FOLDER ARCHITECTURE...: makes the images below FOLDER, from what PARTS has, and prints their
-# digests. The same parts always give the same digests.
+# build.sh CRANE PARTS CACHE FOLDER ARCHITECTURE...: makes the images below FOLDER from the files in PARTS, and prints
+# their digests. The same parts always give the same digests.
 #
-# FOLDER/edge is the standalone edge for these architectures: Debian's C library, Envoy and the edge, without a shell and
-# a package manager. FOLDER/filter is the Wasm module for Istio's agents. Beside them are their documents.
+# FOLDER/edge is the standalone edge for these architectures: Debian's C library, Envoy and the edge, without a shell
+# and a package manager. FOLDER/filter is the Wasm module for Istio's agents. Their documents are beside them.
 set -euo pipefail
 umask 022
 export LC_ALL=C
@@ -25,14 +25,14 @@ until port=$(sed -n 's/.*serving on port //p' "$work/registry.log") && [ -n "$po
 done
 registry=127.0.0.1:$port
 
-quietly() { # COMMAND...: shows what it says only where it fails
+quietly() { # COMMAND...: shows the command's output only if it fails
     "$@" >"$work/log" 2>&1 || {
         cat "$work/log" >&2
         return 1
     }
 }
 
-archive() { # TAR-OPTION...: into or onto $work/layer.tar, of root's unless an option says otherwise
+archive() { # TAR-OPTION...: writes or appends to $work/layer.tar, owned by root unless an option says otherwise
     tar --format=ustar --sort=name --mtime=@0 --numeric-owner --file "$work/layer.tar" "$@"
 }
 
@@ -41,7 +41,7 @@ layer() { # NAME: compresses the archive
     rm "$work/layer.tar"
 }
 
-image() { # NAME TITLE OS ARCHITECTURE CONFIG LAYER...: pushes it to the registry
+image() { # NAME TITLE OS ARCHITECTURE CONFIG LAYER...: pushes the image to the registry
     local tag=$registry/$1:$4 layers=("${@:6}") annotations
     "$here/layout.py" "$work/begin" "$3" "$4" ${5:+"$5"}
     quietly "$crane" push "$work/begin" "$tag"
@@ -71,15 +71,15 @@ edge() { # ARCHITECTURE
 }
 
 filter() {
-    # One layer with one file, plugin.wasm: the layout that Istio's agent takes for oci:// (the "compat" variant of
-    # https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
+    # One layer with one file, plugin.wasm: the layout that Istio's agent accepts for oci:// (the "compat" variant
+    # of https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
     install -D --mode=644 "$parts/sluice.wasm" "$work/filter/plugin.wasm"
     archive --create --owner=0 --group=0 --directory "$work/filter" plugin.wasm
     layer filter
     image filter sluice-filter wasi wasm "" filter
 }
 
-keep() { # NAME TAG TITLE: writes it below the folder, with the name that `podman load` gives it, and prints its digest
+keep() { # NAME TAG TITLE: writes the image below the folder, under the name that `podman load` gives it, and prints its digest
     rm -rf "${folder:?}/$1"
     "$crane" pull --format=oci --annotate-ref "$registry/$1:$2" "$folder/$1"
     sed -i "s|$registry/$1:$2|$3:$version|" "$folder/$1/index.json"

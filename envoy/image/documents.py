@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""documents.py FOLDER CACHE: writes what is in each image of FOLDER, and what it was made from.
+"""documents.py FOLDER CACHE: writes the contents and the sources of each image in FOLDER.
 
 FOLDER has the layouts `edge` and `filter`, as build.sh makes them. Beside them are then, for each platform, the bill
 of materials and the provenance: as JSON, and as a layout that a registry lists with the image. CACHE has Debian's
@@ -35,7 +35,7 @@ class Image(NamedTuple):
     manifest: dict
 
     def bill(self, source: Source) -> Bill:
-        """An empty bill of it."""
+        """An empty bill of the image."""
         version = re.search('^version = "(.*)"', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE)[1]
         return Bill(self.title, version, self.manifest["digest"], source.made)
 
@@ -66,7 +66,7 @@ def images(folder: pathlib.Path, name: str, title: str) -> list[Image]:
 
 
 def descriptor(manifest: dict) -> dict:
-    """An entry of an index without what it says beside which manifest it is."""
+    """An entry of an index, reduced to the fields that identify its manifest."""
     return {field: manifest[field] for field in ("mediaType", "digest", "size")}
 
 
@@ -81,7 +81,7 @@ class Package(NamedTuple):
 
     @property
     def purl(self) -> PackageURL:
-        """Its name in bills of materials."""
+        """The package's name in bills of materials."""
         return PackageURL("deb", "debian", self.name, self.version, {"arch": self.architecture, "distro": "debian-13"})
 
 
@@ -93,7 +93,7 @@ def packages(architecture: str) -> list[Package]:
 
 
 def pin(path: str) -> dict:
-    """One of this repository's files that say what is fetched, as a material."""
+    """A file of this repository that pins downloads, as a material."""
     return material(REPOSITORY / path, REPOSITORY)
 
 
@@ -123,7 +123,7 @@ def describe_edge(folder: pathlib.Path, cache: pathlib.Path, source: Source) -> 
 
 
 def main() -> None:
-    """Writes all of them."""
+    """Writes the documents of all images."""
     if len(sys.argv) != len(("documents.py", "FOLDER", "CACHE")):
         raise SystemExit(__doc__)
     folder, cache = map(pathlib.Path, sys.argv[1:])

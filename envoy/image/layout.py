@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""layout.py FOLDER OS ARCHITECTURE [CONFIG]: writes an image without layers for crane to build upon, with what crane
-has no options for: a date, volumes, a health check.
+"""layout.py FOLDER OS ARCHITECTURE [CONFIG]: writes an image without layers, on which crane builds. The image has the
+fields for which crane has no options: a date, volumes, a health check.
 
 FOLDER is an image layout: https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md
 """

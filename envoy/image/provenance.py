@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an image was made from, as an in-toto statement: https://slsa.dev/spec/v1.0/provenance"""
+"""The sources of an image, as an in-toto statement: https://slsa.dev/spec/v1.0/provenance"""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ BUILD_TYPE = "https://sluice.invalid/make-image/v1"
 
 
 class Source:
-    """The commit of this work tree, or nothing where there is no repository of Git."""
+    """The commit of this work tree, or nothing outside of a Git repository."""
 
     def __init__(self) -> None:
         self.commit = _output("git", "rev-parse", "HEAD")
@@ -20,7 +20,7 @@ class Source:
 
     @property
     def revision(self) -> str:
-        """The commit, marked where the work tree is not it."""
+        """The commit, marked if the work tree differs from it."""
         return self.commit + ("-dirty" if self.changed else "") if self.commit else "unknown"
 
 
@@ -30,7 +30,7 @@ def sha256(content: bytes) -> str:
 
 
 def compact(document: dict) -> bytes:
-    """The one JSON text of a document."""
+    """The canonical JSON text of a document."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -56,7 +56,7 @@ def statement(name: str, digest: str, source: Source, materials: list[dict]) -> 
 
 
 def material(path: pathlib.Path, folder: pathlib.Path) -> dict:
-    """A file as a resource descriptor, named by its way from a folder above it."""
+    """A file as a resource descriptor, named by its path from a parent folder."""
     return {
         "name": path.relative_to(folder).as_posix(),
         "digest": {"sha256": sha256(path.read_bytes()).removeprefix("sha256:")},

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# push.sh CRANE FOLDER REPOSITORY VERSION: pushes the images of FOLDER, each with the documents on it, and prints what
-# they are called then.
+# push.sh CRANE FOLDER REPOSITORY VERSION: pushes the images of FOLDER with their documents, and prints the names of
+# the pushed images.
 set -euo pipefail
 crane=$1 folder=$2 repository=$3 version=$4
 

@@ -19,7 +19,7 @@ def rate(metric, *more):
 
 
 def by(label, metric, *more):
-    """The same for each value of a label."""
+    """The rate for each value of a label."""
     return rate(metric, *more).replace("sum(", f"sum by ({label}) (", 1)
 
 

@@ -12,7 +12,7 @@ const REQUIREMENTS: &str = include_str!("../requirements.txt");
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  0    done; of the edge itself: it was told to stop
+  0    done; for the edge: it was told to stop
   1    something is wrong, and the messages say what
   2    wrong arguments
   128  and the number of a signal: Envoy was ended by that signal, and the edge with it";
@@ -30,46 +30,46 @@ static VERSION: LazyLock<String> = LazyLock::new(version);
     args_conflicts_with_subcommands = true
 )]
 pub struct Arguments {
-    /// Start the edge again when it has ended by a fault
+    /// Start the edge again after a fault
     #[arg(long)]
     pub restart: bool,
-    /// What to do; without it the edge runs.
+    /// The subcommand; without it the edge runs.
     #[command(subcommand)]
     pub action: Option<Action>,
 }
 
-/// What to do instead of running the edge.
+/// A subcommand, which runs instead of the edge.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Print the Envoy configuration that the settings give
     Render,
     /// Print the settings, as Markdown tables
     Settings,
-    /// Check settings, sites, policies and certificates, and tell what is wrong
+    /// Check settings, sites, policies and certificates, and report problems
     Check(Check),
     /// Ask a running edge with the same settings whether it is ready
     Healthcheck,
-    /// Copy the filter's module to a file, for proxies beside the edge
+    /// Copy the filter's module to a file, for use in other proxies
     Module {
-        /// The file; one that is there is replaced
+        /// The file; an existing file is replaced
         file: PathBuf,
     },
     /// Print a JSON Schema
     Schema {
-        /// Of which document
+        /// The document
         document: Document,
     },
     /// Print a script that completes these arguments in a shell
     Completions {
-        /// In which shell
+        /// The shell
         shell: CompletedShell,
     },
 }
 
-/// What to check.
+/// Options of `sluice check`.
 #[derive(Args, Debug)]
 pub struct Check {
-    /// Ask each bucket too: credentials, region, permissions, clock
+    /// Also ask each bucket, to check credentials, region, permissions and clock
     #[arg(long)]
     pub online: bool,
 }
@@ -104,7 +104,7 @@ impl From<CompletedShell> for Shell {
     }
 }
 
-/// The version of this program, the commit where the build knows it, and the version of Envoy that goes with it.
+/// The version of this program, the commit if the build knows it, and the version of Envoy that belongs to it.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let commit = option_env!("SLUICE_COMMIT").filter(|commit| !commit.is_empty());

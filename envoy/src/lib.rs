@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The standalone edge: its settings, Envoy's configuration, and what starts, watches and stops it all.
+//! The standalone edge: its settings, Envoy's configuration, and the code that starts, watches and stops all
+//! processes.
 //!
 //! Where do I change …
 //!
@@ -23,8 +24,8 @@
 //! | child processes, threads, limits of the machine | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A room uses only rooms that follow it in this list: `check`, `run`, `reload`, `render`, `cache` and `demo`, `settings`,
-//! `sites`, `sns`, `net`, `origin`, `system` and `log`.
+//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `render`, `cache` and `demo`,
+//! `settings`, `sites`, `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
 pub mod check;

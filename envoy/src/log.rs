@@ -5,11 +5,12 @@ use std::io::{self, Write};
 
 /// Writes a line to standard error. Standard output belongs to the access log.
 pub fn say(line: &str) {
-    // Standard error may be closed; then there is nowhere to report that.
+    // Standard error may be closed; the failure cannot be reported then.
     let _ = write_line(&mut io::stderr(), line);
 }
 
-/// Writes a line by one call: Envoy writes to the same file, and its lines would come between the parts.
+/// Writes a line by one call. Envoy writes to the same file, and its lines would otherwise appear between the
+/// parts.
 fn write_line(log: &mut impl Write, line: &str) -> io::Result<()> {
     log.write_all(format!("sluice: {line}\n").as_bytes())
 }

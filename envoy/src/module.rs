@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The filter's module for proxies beside the edge, those of an Istio mesh for example.
+//! The filter's module, copied for other proxies, such as those of an Istio mesh.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::Context as _;
 use sluice::settings::module;
 
-/// Copies the module to `file`, which is whole or not there, also when another process reads it meanwhile.
+/// Copies the module to `file`. The file is whole or absent, also for another process that reads it meanwhile.
 ///
 /// # Errors
-/// The module cannot be read, or the file not be written.
+/// The module cannot be read, or the file cannot be written.
 pub fn copy(file: &Path) -> anyhow::Result<()> {
     let module = module()?;
     let part = file.with_extension("part");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `sluice check`: what it tells, and how it ends.
+//! `sluice check`: its messages and its exit status.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 
-/// The exit status of `sluice check`, and what it tells on standard error.
+/// The exit status of `sluice check`, and its messages on standard error.
 fn check(
     folder: &Path,
     arguments: &[&str],
@@ -33,7 +33,7 @@ fn check(
     )
 }
 
-/// A certificate for these hosts that ends after so many days, in `NAME.pem` and `NAME.key`.
+/// Writes a certificate for these hosts, valid for this number of days, to `NAME.pem` and `NAME.key`.
 fn write_certificate(folder: &Path, name: &str, hosts: &[&str], days: u64) {
     let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
     let mut params = CertificateParams::new(hosts).unwrap();
@@ -44,7 +44,7 @@ fn write_certificate(folder: &Path, name: &str, hosts: &[&str], days: u64) {
     std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
 }
 
-/// A bucket's endpoint that gives every request this status and body.
+/// A bucket's endpoint that answers every request with this status and body.
 fn bucket(status: u16, body: &'static str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

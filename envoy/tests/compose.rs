@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Compose file: its edge has settings that the edge takes, on the ports that are published, and its files are there.
+//! The Compose file: its edge has valid settings and publishes its ports, and the files that it names exist.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use serde_json::Value;
@@ -31,7 +31,7 @@ fn edge() -> Value {
     read("compose.yaml")["services"]["edge"].clone()
 }
 
-/// A value of the file where no variable of its own is set: `${NAME:-default}` is the default.
+/// The default of a value in the file: `${NAME:-default}` gives `default`.
 fn by_default(value: &str) -> String {
     let mut text = value.to_owned();
     while let Some(start) = text.find("${") {
@@ -48,7 +48,7 @@ fn strings(list: &Value) -> Vec<&str> {
     items.map(|item| item.as_str().unwrap()).collect()
 }
 
-/// The edge's environment: what the image sets, and what the file sets.
+/// The edge's environment, from the image and from the Compose file.
 fn environment() -> HashMap<String, String> {
     let image = fs::read_to_string(envoy_folder().join("image/config.json")).unwrap();
     let image: Value = serde_json::from_str(&image).unwrap();
@@ -68,7 +68,7 @@ fn settings(environment: &HashMap<String, String>) -> Settings {
     Settings::from_lookup(&|name| environment.get(name).map(Into::into)).unwrap()
 }
 
-/// The ports of the edge's container that are published.
+/// The published ports of the edge's container.
 fn published() -> Vec<u16> {
     let edge = edge();
     let ports = strings(&edge["ports"]).into_iter();

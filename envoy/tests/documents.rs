@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the documents say of settings, metrics, the policy, alerts and tests is what there is.
+//! The documents on settings, metrics, the policy, alerts and tests match the code.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
@@ -23,7 +23,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap()
 }
 
-/// Fails unless `page` has `table` between its marks of this name. With `UPDATE_DOCUMENTS` it has it afterwards.
+/// Fails unless `page` has `table` between its marks of this name. With `UPDATE_DOCUMENTS`, writes the table to the
+/// page.
 fn assert_has_table(page: &str, name: &str, table: &str) {
     let (begin, end) = (
         format!("<!-- begin {name} -->\n"),
@@ -114,7 +115,7 @@ fn the_page_of_sites_lists_every_field() {
     assert_has_table("docs/sites.md", "site", &table);
 }
 
-/// Adds a row for each field of a site. Its meaning ends with the default, unless it must be there.
+/// Adds a row for each field of a site. The meaning ends with the default, unless the field is required.
 fn add_site_fields(schema: &Value, path: &str, table: &mut String) {
     let required = schema["required"].as_array();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -218,12 +219,12 @@ fn no_page_names_a_metric_that_there_is_not() {
             word.strip_prefix("sluice_")
                 .is_some_and(|rest| !rest.is_empty())
         }) {
-            // A histogram has series of its own names in Prometheus' format.
+            // In Prometheus' format a histogram has several series, with these suffixes.
             let name = ["_bucket", "_sum", "_count"]
                 .iter()
                 .find_map(|suffix| word.strip_suffix(suffix))
                 .unwrap_or(word);
-            // A query may ask for all whose names begin so.
+            // A query may match all names with a common beginning.
             let begins = |metric: &Metric| name.ends_with('_') && metric.name().starts_with(name);
             assert!(
                 Metric::ALL
@@ -261,7 +262,7 @@ fn every_test_that_a_table_names_exists() {
         for row in text.lines().filter(|line| line.starts_with("| ")) {
             let tests = row.trim_matches('|').split(" | ").last().unwrap();
             for name in tests.split('`').skip(1).step_by(2) {
-                // Metrics and commands stand there as well.
+                // The column also has metrics and commands.
                 if name.starts_with("sluice_") {
                     continue;
                 }

@@ -141,7 +141,7 @@ fn only_canonical_paths_of_the_bucket_are_signed_and_sent() {
         ("GET /site/a.b/x;/../y", false),
         ("GET /site/a.b/x\\y", false),
     ] {
-        // Around the cache, so that the origin is asked each time.
+        // The request bypasses the cache, so that each one reaches the origin.
         let before = origin.requests().len();
         let answer = exchange(edge.port, request, "if-range: \"sluice-bypass\"\r\n");
         assert_eq!(

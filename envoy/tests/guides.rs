@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guides can be followed: each provider's settings, each policy, each setting and field that they name.
+//! The guides are correct: each provider's settings are valid, and each policy, setting and field that they name
+//! exists.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 use sluice::origin::{Addressing, Origin};
 use sluice::settings::{Settings, docs};
 
-/// The guides for those who come from something else.
+/// The guides for users of other software.
 const GUIDES: [&str; 3] = ["from-nginx-s3-gateway", "from-varnish", "from-cloudfront"];
 
 fn repository() -> &'static Path {
@@ -30,7 +31,7 @@ fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect())
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -140,14 +141,14 @@ fn no_page_names_a_field_of_the_policy_that_there_is_not() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        // Blocks have backticks of their own.
+        // Blocks of code have backticks too.
         let prose: String = text.split("```").step_by(2).collect();
         for word in code(&prose) {
             let field = word.split(':').next().unwrap();
             let (section, rest) = field.split_once('.').unwrap_or_default();
             let letters = |c: char| c.is_ascii_lowercase() || matches!(c, '_' | '.' | '[' | ']');
             let is_field = !rest.is_empty() && rest.chars().all(letters) && rest != "yaml";
-            // A function of Varnish's.
+            // A function of Varnish.
             if !fields.contains(section) || !is_field || word == "purge.soft" {
                 continue;
             }
@@ -196,7 +197,7 @@ fn the_lines_of_a_bucket_that_a_page_quotes_are_those_that_are_told() {
         "envoy/src/check/bucket_answer.rs",
     ];
     let told = sources.map(|path| fs::read_to_string(repository().join(path)).unwrap());
-    // A message may go over several lines of the source.
+    // A message may span several lines of the source.
     let told = told.concat().replace("\\\n", " ");
     let told: Vec<_> = told.split_whitespace().collect();
     let told = told.join(" ");

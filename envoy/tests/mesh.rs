@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration that a gateway in the mesh shares with the standalone edge is the same in both.
+//! A gateway in the mesh and the standalone edge have the same configuration, in the parts that they share.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ fn background_of_the_gateway() -> Value {
     listener
 }
 
-/// The value of the patch of this kind and name.
+/// The value of the patch with this kind and name.
 fn value(file: &str, kind: &str, name: &str) -> Value {
     let found: Vec<_> = patches(file)
         .iter()
@@ -83,7 +83,7 @@ fn named(list: &Value, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("no {name}")).clone()
 }
 
-/// The same filters, with the two roles discovered by name as in the mesh.
+/// The filters with the two roles discovered by name, as in the mesh.
 fn discovered(mut value: Value) -> Value {
     each_object(&mut value, &mut |object| {
         let wasm = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
@@ -114,7 +114,7 @@ fn each_object(value: &mut Value, change: &mut dyn FnMut(&mut serde_json::Map<St
     }
 }
 
-/// The same value with texts replaced by others.
+/// The value with some texts replaced.
 fn renamed(value: &Value, names: &[(&str, &str)]) -> Value {
     let text = names.iter().fold(value.to_string(), |text, (from, to)| {
         text.replace(&format!("\"{from}\""), &format!("\"{to}\""))
@@ -122,7 +122,7 @@ fn renamed(value: &Value, names: &[(&str, &str)]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The same filter without sizes, which are each deployment's own.
+/// The filter without its sizes, which differ for each deployment.
 fn unsized_cache(mut value: Value) -> Value {
     each_object(&mut value, &mut |object| {
         for size in ["max_cache_size_bytes", "max_cache_entry_count"] {
@@ -136,8 +136,8 @@ fn unsized_cache(mut value: Value) -> Value {
     value
 }
 
-/// The same without what only one of the two has: the standalone edge tells the filter of the store's room, and waits for a
-/// turn in native code where the mesh calls the listener for the filter's own requests.
+/// The value without the parts that only one side has. The standalone edge reports the store's room to the filter,
+/// and waits for a turn in native code; the mesh calls the listener for the filter's own requests instead.
 fn comparable(mut value: Value) -> Value {
     const OF_ONE: [&str; 2] = ["next_turn", "sluice_background+no_room"];
     each_object(&mut value, &mut |object| {
@@ -154,7 +154,7 @@ fn assert_same(what: &str, mesh: &Value, standalone: &Value) {
     assert_eq!(mesh, standalone, "{what}: in the mesh, and standalone");
 }
 
-/// What a route of the mesh says of a filter that is off on others.
+/// The configuration with which a route of the mesh switches a filter on.
 fn on() -> Value {
     json!({
         "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
@@ -163,14 +163,14 @@ fn on() -> Value {
     })
 }
 
-/// The same filter without its switch: in the mesh it is off but for routes that have it on.
+/// The filter without its switch: in the mesh the filter is off, except for routes that switch it on.
 fn switched(mut filter: Value) -> Value {
     let switch = filter.as_object_mut().unwrap().remove("disabled");
     assert_eq!(switch, Some(true.into()), "{filter}");
     filter
 }
 
-/// The same background listener without the switches of its filters, which its route has on.
+/// The background listener without the switches of its filters, which its route has on.
 fn switched_background(mut listener: Value) -> Value {
     let manager = listener.pointer_mut(MANAGER).unwrap();
     let mut switched_on = serde_json::Map::new();
@@ -196,14 +196,14 @@ fn switched_background(mut listener: Value) -> Value {
     listener
 }
 
-/// A filter's chain, from which one filter is taken.
+/// Removes one filter from a chain, and returns it.
 fn take(filters: &mut Value, name: &str) -> Value {
     let filters = filters.as_array_mut().unwrap();
     let at = filters.iter().position(|filter| filter["name"] == name);
     filters.remove(at.unwrap_or_else(|| panic!("no {name}")))
 }
 
-/// The hop of an edge with one site, whose parts do not change by themselves: what each route has for its site stands in
+/// The hop of an edge with one site, in a form without reloads: the parts that each route has for its site are in
 /// the listener's chain, as in the mesh.
 fn hop_of_one_site(edge: &Value) -> Value {
     let mut hop = named(&edge["static_resources"]["listeners"], "origin");
@@ -211,7 +211,7 @@ fn hop_of_one_site(edge: &Value) -> Value {
     let mut chain = manager["http_filters"].take();
     take(&mut chain, "paths");
     take(&mut chain, "compressors");
-    // A gateway has no native module.
+    // A gateway does not have the native module.
     take(&mut chain, "once_more");
     take(&mut chain, "own_connection");
     manager["route_config"]
@@ -252,7 +252,7 @@ fn hop_of_one_site(edge: &Value) -> Value {
             fields.remove(other);
         }
     } else {
-        // A policy that says nothing of compression asks for none before an HTTP origin.
+        // A policy without compression settings does not compress an HTTP origin's responses here.
         chain.retain(|filter| filter["disabled"].is_null());
     }
     manager["http_filters"] = chain.clone().into();
@@ -260,7 +260,7 @@ fn hop_of_one_site(edge: &Value) -> Value {
     hop
 }
 
-/// What the server's chain does to requests, which the hop does in the mesh: headers that it removes, and a bucket's
+/// The request filters in the server's chain, which the mesh has in the hop: the removal of headers, and a bucket's
 /// signature.
 fn server_filters_of_the_hop(edge: &Value) -> Vec<Value> {
     let server = named(&edge["static_resources"]["clusters"], "origin_server");
@@ -271,7 +271,7 @@ fn server_filters_of_the_hop(edge: &Value) -> Vec<Value> {
     filters
 }
 
-/// The cluster of a bucket's server, without what the hop does in the mesh.
+/// The cluster of a bucket's server, without the filters that the mesh has in the hop.
 fn server_of_one_site(edge: &Value) -> Value {
     let mut server = named(&edge["static_resources"]["clusters"], "origin_server");
     let chain = &mut server["typed_extension_protocol_options"][PROTOCOL_OPTIONS]["http_filters"];
@@ -294,7 +294,8 @@ fn upstream_filters(cluster: &Value) -> &Value {
     &cluster["typed_extension_protocol_options"][PROTOCOL_OPTIONS]["http_filters"]
 }
 
-/// The guard of a bucket's paths as it stands behind EDGE in the mesh, where a path towards the store has qualifiers.
+/// The guard of a bucket's paths in the form for the mesh, where it is behind EDGE and a path towards the store has
+/// qualifiers.
 fn guard_behind_edge(edge: &Value) -> Value {
     let hop = named(&edge["static_resources"]["listeners"], "origin");
     let host = &hop.pointer(MANAGER).unwrap()["route_config"]["virtual_hosts"][0];
@@ -334,7 +335,7 @@ fn the_gateways_clusters_are_those_of_the_standalone_edge() {
             &comparable(discovered(named(edge, name))),
         );
     }
-    // Istio adds the last one.
+    // Istio adds the last filter.
     let mut server = server_of_one_site(&bucket);
     server.as_object_mut().unwrap().retain(|field, _| {
         [
@@ -469,7 +470,7 @@ fn a_sidecars_part_is_that_of_the_standalone_edge_before_an_http_origin() {
     assert_same("the hop", &value(file, "LISTENER", "origin"), &hop);
 }
 
-/// A filter that no route has on does nothing.
+/// A filter that is off on all routes has no effect.
 #[test]
 fn every_filter_that_is_off_is_on_for_a_route() {
     for (filters, routes) in [
@@ -548,7 +549,7 @@ fn the_roles_are_the_standalone_edges() {
     let sidecars = "overlays/sidecar/roles.yaml";
     let mesh = |file, name| value(file, "EXTENSION_CONFIG", name);
     assert_roles(["sluice.edge", "sluice.origin"].map(|name| mesh(sidecars, name)));
-    // The other roles of a gateway have the VM of this one.
+    // The other roles of a gateway share the VM of this role.
     let probe = mesh("base/probe.yaml", "sluice.probe");
     let vm = &probe["typed_config"]["config"]["vm_config"];
     let roles = [
@@ -580,7 +581,7 @@ fn assert_roles(mesh: [Value; 2]) {
         let [mesh, standalone] = [mesh, standalone].map(|mut role| {
             let config = role["typed_config"]["config"].as_object_mut().unwrap();
             config["vm_config"]["code"].take();
-            // A text here, and fields there: compared below.
+            // The configuration is a text here, and fields there, so it is compared below.
             config.remove("configuration");
             role
         });
@@ -588,7 +589,7 @@ fn assert_roles(mesh: [Value; 2]) {
     }
 }
 
-/// The policy that a folder comes with.
+/// The policy in a folder of the mesh.
 fn policy_of(folder: &str) -> Value {
     let file = format!("../mesh/{folder}/policy.yaml");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
@@ -613,7 +614,7 @@ fn the_gateways_policy_is_the_built_in_one() {
     };
     let mut edge = parse(serde_json::from_str(edge.as_str().unwrap()).unwrap());
     let policy = parse(policy);
-    // There are no purges there, so the entries of earlier runs on the volume are valid.
+    // There are no purges in the mesh, so the entries of earlier runs on the volume are valid.
     assert!(
         policy.edge.purge.warm
             && policy.edge.purge.journal == Some(Vec::new())
@@ -621,14 +622,14 @@ fn the_gateways_policy_is_the_built_in_one() {
     );
     let edge_wide = std::rc::Rc::make_mut(&mut edge.edge);
     edge_wide.purge = policy.edge.purge.clone();
-    // The edge's default is for a machine of its own; a pod has less memory.
+    // The edge's default is for a machine that it has alone; a pod has less memory.
     assert!(policy.edge.hot.is_on() && policy.edge.hot.max_bytes < edge_wide.hot.max_bytes);
     edge_wide.hot.max_bytes = policy.edge.hot.max_bytes;
     assert_told(&mut edge, &policy);
     assert_eq!(policy, edge);
 }
 
-/// Every `EnvoyFilter` of the manifests, by its file.
+/// All `EnvoyFilter`s of the manifests, with their files.
 fn envoy_filters() -> Vec<(String, Value)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mesh");
     let mut folders = vec![root.clone()];
@@ -679,7 +680,8 @@ fn a_caches_requests_lose_what_those_of_a_gateway_by_itself_lose() {
     assert_eq!(Value::from(fleets.clone()), own);
 }
 
-/// The standalone edge reports on requests only if the access log or traces show it. In a mesh it always does.
+/// Expects that the standalone edge reports on requests only if the access log or traces show it, and the mesh
+/// always.
 fn assert_told(edge: &mut Policy, mesh: &Policy) {
     assert!(mesh.response.account && !edge.response.account);
     edge.response.account = true;

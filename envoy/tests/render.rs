@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rendered configuration: Envoy accepts it, and it says what the settings say.
+//! The rendered configuration: Envoy accepts it, and it matches the settings.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod support;

@@ -33,7 +33,7 @@ fn held_request(edge: &Edge, origin: &Origin) -> TcpStream {
     client
 }
 
-/// Lets the origin answer that request, and fails unless its client gets all of the answer.
+/// Lets the origin answer that request, and fails unless the client receives the whole answer.
 fn assert_answered(origin: &Origin, mut client: TcpStream) {
     origin.release();
     let mut answer = String::new();
@@ -87,12 +87,12 @@ fn the_admin_interface_is_a_socket_of_its_user_and_no_port() {
     let metadata = edge.admin.metadata().unwrap();
     assert!(metadata.file_type().is_socket());
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-    // What a page of another site has a browser send goes to a port, and this is the only one.
+    // A page of another site can make a browser send requests to any port; the edge listens on this one only.
     assert_eq!(listening_ports(edge.envoy()), [edge.port]);
     assert_eq!(says(&get(edge.port, "/ready")), (200, false));
 }
 
-/// The ports of TCP on which a process listens.
+/// The TCP ports on which a process listens.
 fn listening_ports(pid: u32) -> Vec<u16> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let links = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
@@ -110,7 +110,7 @@ fn listening_ports(pid: u32) -> Vec<u16> {
         own.then(|| u16::from_str_radix(port, 16).ok())?
     };
     let mut ports: Vec<_> = rows.filter_map(port).collect();
-    // Each worker listens by itself.
+    // Each worker has its own listening socket.
     ports.dedup();
     ports
 }
@@ -302,7 +302,7 @@ fn with_restart_an_edge_whose_envoy_has_crashed_comes_back_each_time() {
 fn with_restart_a_stop_ends_the_pause_before_a_start() {
     let folder = tempfile::tempdir().unwrap();
     let crashing = folder.path().join("envoy");
-    // It tells its version, and no more.
+    // This Envoy reports its version, and does nothing else.
     let real = envoy();
     let real = real.display();
     let script =
@@ -382,7 +382,7 @@ fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_cl
         .set("METRICS_PORT", &metrics.to_string())
         .open_files(400)
         .start();
-    // These are more than 400 open files are for.
+    // More connections than 400 open files allow.
     let connect = |port| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     let mut idle: Vec<_> = (0..200).map(|_| connect(edge.port)).collect();
     eventually("a refused connection", || idle.iter_mut().any(is_closed));
@@ -405,14 +405,14 @@ fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_cl
         )),
         200
     );
-    // Control: there was no room for another client all the while.
+    // Control: the edge was full, so another client could not connect.
     assert!(idle.iter_mut().any(|stream| !is_closed(stream)));
     eventually("all closed", || idle.iter_mut().all(is_closed));
     assert!(start.elapsed() > Duration::from_secs(5));
     assert!(get(edge.port, "/a").ends_with("origin\n"));
 }
 
-/// Whether nothing will come of a connection. What comes before its end is read.
+/// Whether a connection has ended. Reads the bytes that arrive in front of the end.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     loop {
@@ -424,7 +424,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// A connection of a client that sends this, gets an answer, and is idle then.
+/// A connection of a client that sends these bytes, gets an answer, and is idle then.
 fn idle_after(port: u16, sends: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.write_all(sends).unwrap();
@@ -435,19 +435,19 @@ fn idle_after(port: u16, sends: &[u8]) -> TcpStream {
 #[test]
 fn clients_that_stay_idle_leave_room_for_others_within_seconds() {
     const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: edge.test\r\n\r\n";
-    // With empty SETTINGS.
+    // The preface ends with an empty SETTINGS frame.
     const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let origin = Origin::start();
     let quiet = edge(&origin).start();
     let mut alone = [REQUEST, HTTP2].map(|sends| idle_after(quiet.port, sends));
-    // 400 open files are for 150 connections.
+    // 400 open files allow 150 connections.
     let full = edge(&origin).open_files(400).start();
     let start = Instant::now();
     let sends = [REQUEST, HTTP2].into_iter().cycle().take(150);
     let mut idle: Vec<_> = sends.map(|sends| idle_after(full.port, sends)).collect();
     let mut refused = TcpStream::connect((Ipv4Addr::LOCALHOST, full.port)).unwrap();
     eventually("a refused connection", || is_closed(&mut refused));
-    // Where others find room, idle connections are kept.
+    // Idle connections are closed only until other clients find room.
     eventually("room", || {
         idle.retain_mut(|stream| !is_closed(stream));
         idle.len() <= 100
@@ -455,7 +455,7 @@ fn clients_that_stay_idle_leave_room_for_others_within_seconds() {
     let took = start.elapsed();
     assert!(took < Duration::from_secs(60), "{took:?}");
     assert!(get(full.port, "/a").ends_with("origin\n"));
-    // Where there is room, a connection is kept.
+    // An edge with room keeps idle connections.
     assert!(!alone.iter_mut().any(is_closed));
 }
 
@@ -469,7 +469,7 @@ fn requests_of_an_address_are_bounded_on_the_listener_for_clients_only() {
         .set("METRICS_PORT", &metrics.to_string())
         .start();
     let mut refused = String::new();
-    // Whatever the client says of its address.
+    // The client's own X-Forwarded-For has no effect.
     let mut number = 0;
     eventually("429", || {
         number += 1;
@@ -504,14 +504,14 @@ fn the_address_of_a_client_is_what_the_trusted_proxies_say() {
         assert_eq!(send(&format!("192.0.2.{number}")), 200);
         assert_eq!(send(&format!("2001:db8:0:{number}::1")), 200);
     }
-    // What a client has sent stands before what the proxy has appended.
+    // The client's part of the header is in front of the proxy's.
     for number in 0.. {
         if send(&format!("192.0.2.{}, 198.51.100.1", number % 250)) == 429 {
             break;
         }
         assert!(number < 10_000);
     }
-    // One network of IPv6 is one client's.
+    // All addresses of one IPv6 network count as one client.
     for number in 0.. {
         if send(&format!("2001:db8:1:2::{number:x}")) == 429 {
             break;

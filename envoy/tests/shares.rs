@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sites share the files that Envoy has written by their weights.
+//! Sites share the files that Envoy has written according to their weights.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -17,10 +17,10 @@ use support::modules::APPROVING;
 use support::origin::Origin;
 use support::{PATIENCE, eventually};
 
-/// Objects of the site that is asked for first, and of the site that scans after it.
+/// The sites and their numbers of objects: one site fills the cache first, and the other one scans after it.
 const OBJECTS: [(&str, u64); 2] = [("quiet", 40), ("scanning", 260)];
 
-/// Has an edge's Envoy store the objects of both sites in `cache`, and gives how many bytes each object takes.
+/// Lets an edge's Envoy store the objects of both sites in `cache`, and returns the size of an object in bytes.
 fn fill(cache: &Path) -> u64 {
     let variables = Variables::new(&Origin::start().url(), APPROVING);
     let mut edge = variables.set("CACHE_DIR", cache.to_str().unwrap()).start();
@@ -55,7 +55,7 @@ fn count(cache: &Path) -> u64 {
     fs::read_dir(cache.join("entries")).unwrap().count() as u64
 }
 
-/// The number of files of a site. NB: this reads the files, which is a use of them.
+/// The number of files of a site. NB: this reads the files, which counts as a use.
 fn count_of(cache: &Path, site: &str) -> u64 {
     let files = fs::read_dir(cache.join("entries")).unwrap();
     let of_site = files.filter(|file| {
@@ -65,7 +65,7 @@ fn count_of(cache: &Path, site: &str) -> u64 {
     of_site.count() as u64
 }
 
-/// How many files each site has after the keeper has had to evict half of the bytes.
+/// The number of files of each site after the keeper has evicted half of the bytes.
 fn evict_half(shares: Shares) -> [u64; 2] {
     let folder = tempfile::TempDir::new().unwrap();
     let root = folder.path().join("cache");

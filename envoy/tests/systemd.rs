@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The unit for systemd: systemd takes it, its sandbox is tight, and its variables are settings.
+//! The unit for systemd: systemd accepts it, its sandbox is tight, and its variables are settings.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use sluice::settings::docs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What `systemd-analyze security` may say at most, 0 to 100: below 50 it says "OK".
+/// Bound on the exposure in `systemd-analyze security`, from 0 to 100: below 50 the command reports "OK".
 const EXPOSURE: &str = "20";
 
 fn folder() -> PathBuf {
@@ -21,7 +21,8 @@ fn read(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap()
 }
 
-/// Asserts that `systemd-analyze` succeeds, and says nothing of the lines of the unit. Where there is none, only CI minds.
+/// Asserts that `systemd-analyze` succeeds without a warning about the unit. A missing program is an error only in
+/// CI.
 fn analyze(arguments: &[&OsStr]) {
     let output = match Command::new("systemd-analyze").args(arguments).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -34,7 +35,7 @@ fn analyze(arguments: &[&OsStr]) {
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(output.status.success(), "{arguments:?}\n{said}");
-    // What it does not understand it ignores with a warning, `FILE:LINE: …`.
+    // systemd ignores lines that it does not understand, with a warning `FILE:LINE: …`.
     let mut after = said.split("sluice.service:").skip(1);
     let is_line = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
     assert!(!after.any(is_line), "{said}");
@@ -44,7 +45,7 @@ fn analyze(arguments: &[&OsStr]) {
 fn systemd_takes_the_unit() {
     let installed = TempDir::new().unwrap();
     let unit = installed.path().join("sluice.service");
-    // The program must be there to be verified.
+    // The verification needs the program to exist.
     fs::write(
         &unit,
         read("sluice.service").replace("/opt/sluice/sluice", "/bin/true"),

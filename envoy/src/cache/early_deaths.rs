@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gives up a cache that kills Envoy at its start.
 //!
-//! Answers this behaviour of Envoy: the v1 store crashes on a file that is not whole
+//! Works around a behaviour of Envoy: the v1 store crashes on a file that is not whole
 //! (`control_bare_envoy_dies_of_a_file_that_is_cut_short`). [`crate::cache::recovery`] finds damaged files, but it
-//! cannot find an undamaged file that crashes Envoy all the same. With such a file the edge would crash again after
-//! each restart. So the entry point counts, over its own restarts, how often in a row a signal has ended Envoy within a
-//! minute of its start. After two such deaths the next start keeps no entries.
+//! cannot find an undamaged file that crashes Envoy. Such a file would crash the edge again after each restart. So
+//! the entry point counts, across its own restarts, how often in a row a signal has ended Envoy within a minute of
+//! its start. After two such deaths the next start keeps no entries.
 //!
-//! When Envoy survives every file, that control test fails. Then delete this file, its notice in
+//! If Envoy survives every file, that control test fails. Then delete this file, its notice in
 //! [`crate::cache::folder`], and `deaths` in [`crate::cache::keeper`] and [`crate::run`].
 
 use std::fs;
@@ -21,12 +21,12 @@ use crate::system::private;
 
 /// Name of the file in the cache's folder.
 const FILE: &str = "early-deaths";
-/// After this many early deaths in a row the cache is given up.
+/// Number of early deaths in a row after which the cache is given up.
 const TOO_MANY: u32 = 2;
 /// A death within this time of the start is early.
 pub const EARLY: Duration = Duration::from_secs(60);
 
-/// The count for one cache. Where the count cannot be kept, no cache is given up.
+/// The count for one cache. If the count cannot be written, no cache is given up.
 #[derive(Clone, Debug)]
 pub struct EarlyDeaths {
     path: PathBuf,
@@ -40,7 +40,7 @@ impl EarlyDeaths {
         }
     }
 
-    /// Whether the cache should be given up. If so, the count begins anew.
+    /// Whether the cache should be given up. If so, the count starts again from zero.
     pub fn are_too_many(&self) -> bool {
         let too_many = self.count() >= TOO_MANY;
         if too_many {
@@ -49,18 +49,18 @@ impl EarlyDeaths {
         too_many
     }
 
-    /// Notes that Envoy has ended by itself after it had `lived` for so long. Only an end by a signal counts: an Envoy
-    /// that refuses its configuration exits.
+    /// Counts an end of Envoy that the edge has not asked for, after Envoy had `lived` for this time. Only an end
+    /// by a signal counts, because an Envoy that refuses its configuration exits.
     pub fn note_end(&self, status: ExitStatus, lived: Duration) {
         if lived >= EARLY {
             self.forget();
         } else if status.signal().is_some() {
-            // Where the count cannot be written, the cache is given up one death later.
+            // If the count cannot be written, the cache is given up one death later.
             let _ = private::write(&self.path, &format!("{}\n", self.count() + 1));
         }
     }
 
-    /// Sets the count back: Envoy has lived for long enough, or was told to end.
+    /// Resets the count: Envoy has lived for long enough, or was told to end.
     pub fn forget(&self) {
         let _ = fs::remove_file(&self.path);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The journal of purges, by which purges outlive Envoy. The filter cannot write files.
+//! The journal of purges, which lets purges outlive Envoy. The filter cannot write files.
 //!
-//! The filter posts the records of each purge to a Unix socket, and answers its caller when the records are on disk. At
-//! the next start the entry point hands them to the filter with its policy. Where the journal is lost, or cannot be
-//! written, the next start keeps no entries, so that no purged object comes back.
+//! The filter posts the records of each purge to a Unix socket, and answers its caller when the records are on
+//! disk. At the next start the entry point passes the records to the filter with its policy. If the journal is
+//! lost, or cannot be written, the next start keeps no entries, so that no purged object returns.
 
 use std::fs::{self, File};
 use std::io::ErrorKind::{InvalidData, NotFound};
@@ -22,7 +22,7 @@ use crate::system::private;
 
 /// Name of the file in the cache's folder.
 const FILE: &str = "purges";
-/// After this many appended bytes the file is written anew, without records that later ones have replaced.
+/// Number of appended bytes after which the file is rewritten without the records that later ones have replaced.
 const REWRITE_BYTES: usize = 1 << 20;
 
 /// The journal of one cache folder.
@@ -38,7 +38,7 @@ impl Journal {
     /// Reads the journal of `folder`; `None` if there is none, or it is damaged.
     ///
     /// # Errors
-    /// The file is there and cannot be read, or cannot be written anew.
+    /// The file exists but cannot be read, or cannot be rewritten.
     pub fn read(folder: &Path) -> io::Result<Option<Self>> {
         let text = match fs::read_to_string(folder.join(FILE)) {
             Err(error) if matches!(error.kind(), NotFound | InvalidData) => return Ok(None),
@@ -54,7 +54,7 @@ impl Journal {
         Self::begin(folder, purges).map(Some)
     }
 
-    /// Begins an empty journal in `folder`.
+    /// Creates an empty journal in `folder`.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -91,13 +91,13 @@ impl Journal {
             self.append_text(text)
         };
         if written.is_err() {
-            // If this fails too, there is nothing more to do: the caller gets the first error.
+            // If this fails too, nothing more can be done: the caller gets the first error.
             let _ = fs::remove_file(&self.path);
         }
         Ok(written?)
     }
 
-    /// Writes what the filter posts to a socket in `state`, until the socket is dropped.
+    /// Writes the records that the filter posts to a socket in `state`, until the socket is dropped.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -127,12 +127,12 @@ impl Journal {
     }
 }
 
-/// What the filter must know of earlier runs.
+/// The facts about earlier runs that the filter must know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EarlierRuns {
-    /// Their purges, a record in each line; `None`: unknown.
+    /// The purges of earlier runs, one record on each line; `None`: unknown.
     pub purges: Option<String>,
-    /// Whether they have left entries.
+    /// Whether earlier runs have left entries.
     pub warm: bool,
     /// The socket to which the filter posts purges for the journal.
     pub socket: Option<PathBuf>,
@@ -160,7 +160,7 @@ mod tests {
     use sluice_core::key::secret::StoreSecret;
     use tempfile::TempDir;
 
-    /// An answer that does not come in this time fails the test.
+    /// Longest wait for an answer before the test fails.
     const PATIENCE: Duration = Duration::from_secs(120);
 
     fn call(path: &Path, body: &str) -> String {
@@ -187,7 +187,7 @@ mod tests {
         let socket = journal.serve(dir.path()).unwrap();
         let silent = UnixStream::connect(socket.path()).unwrap();
         assert!(call(socket.path(), "1 hard url a!0123456789abcdef\n").starts_with("HTTP/1.1 200"));
-        // It has not been given up for that.
+        // The silent connection was not closed meanwhile.
         assert!(call_on(silent, "2 hard url a!0123456789abcdee\n").starts_with("HTTP/1.1 200"));
     }
 
@@ -245,7 +245,7 @@ mod tests {
         };
         let journal = read("4 hard everything\n5 hard ur").unwrap();
         assert_eq!(journal.purges.newest(), 4);
-        // The second is of a release that knew URLs by another hash.
+        // The second record was written by a release that knew URLs by another hash.
         for text in ["4 hard everything\n\0\0\n", "4 hard bucket 7\n"] {
             assert!(read(text).is_none(), "{text:?}");
         }

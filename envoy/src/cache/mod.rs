@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cache on files, which Envoy's store (v1) fills and reads, and the entry point looks after.
+//! The cache on files. Envoy's store (v1) fills and reads it, and the entry point manages it.
 //!
-//! - `folder`: the folder that one edge takes at its start, and the format of what is in it
+//! - `folder`: the folder that one edge opens at its start, and the format of its contents
 //! - `journal`: the journal of purges
-//! - `entries`: the files of Envoy's store: their names, their sites, how much they take, and what changes
+//! - `entries`: the files of Envoy's store: their names, their sites, their usage, and changes
 //! - `shares`: the weights by which sites share the cache
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
 //!
-//! Each of the other modules answers one behaviour of Envoy. Its header names the test that will tell when the module
-//! can go, and what to delete then.
+//! Each of the other modules works around one behaviour of Envoy. Its header names the test that fails when the
+//! module is no longer needed, and lists the code to delete then.
 //!
-//! - `recovery`: a damaged file kills Envoy, so entries of earlier runs are checked before they come back
+//! - `recovery`: a damaged file kills Envoy, so entries of earlier runs are checked before they are restored
 //! - `early_deaths`: an undamaged file may kill Envoy too, so a cache is given up after two early deaths
 //! - `eviction`: Envoy reads the whole folder for each object that it evicts, so the keeper evicts many at once
 //! - `free_space`: Envoy does not report a failed write, so nothing is stored on a full disk

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::entries::SiteId;
 
-/// How many variants of a URL the cache keeps. The keeper reads the number, and a reload replaces it.
+/// Bound on the variants of a URL in the cache. The keeper reads the number, and a reload replaces it.
 #[derive(Clone, Debug)]
 pub struct MostVariants(Arc<AtomicUsize>);
 
 impl MostVariants {
-    /// So many.
+    /// Sets the bound to `most`.
     pub fn new(most: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(most)))
     }
@@ -22,7 +22,7 @@ impl MostVariants {
         self.0.store(most, Ordering::Relaxed);
     }
 
-    /// The number now.
+    /// The present number.
     pub(super) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -40,7 +40,7 @@ impl Shares {
         shares
     }
 
-    /// Replaces the weights by those of `sites`, which are all sites in use, each with its name.
+    /// Replaces the weights by those of `sites`, all sites in use, each with its name.
     pub fn publish<'a>(&self, sites: impl IntoIterator<Item = (&'a str, u32)>) {
         let weights = sites.into_iter();
         let weights = weights.map(|(name, share)| (SiteId::of(name.as_bytes()), share));
@@ -48,7 +48,7 @@ impl Shares {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = weights;
     }
 
-    /// The weights now; `None`: there is one site at most, which shares the cache with nobody.
+    /// The present weights; `None`: the edge has at most one site, which does not share the cache.
     pub(super) fn weights(&self) -> Option<Arc<Weights>> {
         let weights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (weights.0.len() > 1).then(|| Arc::clone(&weights))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks a bucket for an object that it cannot have, with a request that is signed as the edge's are.
+//! Requests an object that the bucket cannot have, and signs the request as the edge does.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -20,10 +20,10 @@ const VALIDITY: Duration = Duration::from_secs(300);
 /// Bound on the part of an error's body that is read, in bytes.
 const MOST_BYTES: u64 = 4_096;
 
-/// Asks the bucket. `roots` has the CA certificates for an endpoint that speaks TLS.
+/// Sends the request to the bucket. `roots` has the CA certificates for an endpoint that speaks TLS.
 ///
 /// # Errors
-/// There is no answer, and why.
+/// The bucket does not answer; the error has the reason.
 pub fn ask(bucket: &Bucket, keys: &Keys, roots: Option<&Path>) -> anyhow::Result<BucketAnswer> {
     let agent = http::client_of_servers(roots).context("the CA certificates")?;
     let name = random::hex().context("random bits")?;
@@ -42,7 +42,7 @@ fn signer(bucket: &Bucket) -> anyhow::Result<rusty_s3::Bucket> {
     let style = match bucket.addressing {
         Addressing::Path => UrlStyle::Path,
         Addressing::VirtualHost => {
-            // The endpoint of such a bucket has its name before it, which the signer adds by itself.
+            // The endpoint of such a bucket has the bucket's name in front, which the signer adds itself.
             let host = endpoint.host.strip_prefix(&format!("{}.", bucket.name));
             endpoint.host = host.unwrap_or(&endpoint.host).to_owned();
             UrlStyle::VirtualHost
@@ -53,7 +53,7 @@ fn signer(bucket: &Bucket) -> anyhow::Result<rusty_s3::Bucket> {
     signer.context("the bucket's URL")
 }
 
-/// NB: the URL has the key's ID, the token and a signature; an error must not repeat it.
+/// NB: the URL has the key's ID, the token and a signature, so an error must not repeat it.
 fn get(agent: &Agent, url: &str) -> Result<Response<Body>, String> {
     agent.get(url).call().map_err(|error| match error {
         ureq::Error::BadUri(_) => "its URL cannot be used".to_owned(),
@@ -69,7 +69,7 @@ fn answer(response: Response<Body>) -> BucketAnswer {
     let (date, region) = (header("date"), header("x-amz-bucket-region"));
     let status = response.status().as_u16();
     let mut body = Vec::new();
-    // An answer that ends early is told by what has come of it.
+    // If the answer ends early, the part that has arrived is used.
     let _ = response
         .into_body()
         .into_reader()

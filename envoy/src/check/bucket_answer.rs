@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a bucket's answer for an object that it cannot have says of credentials, region, permissions and clock.
+//! The diagnosis of a bucket's answer for an object that it cannot have: credentials, region, permissions and
+//! clock.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,10 +11,10 @@ use super::Finding;
 
 /// The difference between two clocks with which S3 refuses signed requests.
 const TOLERATED: Duration = Duration::from_secs(15 * 60);
-/// The difference that is warned of.
+/// The difference from which on the check warns.
 const NOTABLE: Duration = Duration::from_secs(60);
 
-/// An answer.
+/// An answer of a bucket.
 #[derive(Clone, Debug)]
 pub struct BucketAnswer {
     /// `:status`.
@@ -24,15 +25,15 @@ pub struct BucketAnswer {
     pub region: Option<String>,
     /// The beginning of the body, XML for an error.
     pub body: String,
-    /// When it came, by the clock of this machine.
+    /// The time of the answer, by the clock of this machine.
     pub now: SystemTime,
 }
 
 impl BucketAnswer {
-    /// What is wrong, with the remedy.
+    /// The problems, each with its remedy.
     pub fn findings(&self) -> Vec<Finding> {
         let clock = self.clock();
-        // A clock that is so wrong makes the bucket refuse the request for this reason or another one.
+        // With such a wrong clock the bucket refuses the request, for this reason or for another one.
         if clock.as_ref().is_some_and(Finding::is_problem) {
             return clock.into_iter().collect();
         }
@@ -62,7 +63,8 @@ impl BucketAnswer {
     fn refusal(&self) -> Option<Finding> {
         let text = |tag| element(&self.body, tag).unwrap_or_default();
         let code = match text("Code") {
-            // The request is signed in its URL, and the edge's are in a header, for which S3 has another code.
+            // This request is signed in its URL. The edge's requests are signed in a header, for which S3 has
+            // another code.
             "AuthorizationQueryParametersError" => "AuthorizationHeaderMalformed",
             code => code,
         };
@@ -85,7 +87,7 @@ impl BucketAnswer {
     }
 }
 
-/// The text of the first element of this name without attributes.
+/// The text of the first element of this `name`, which has no attributes.
 fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once('<')?;
@@ -181,7 +183,7 @@ mod tests {
                 panic!("nothing")
             };
             assert!(clock.to_string().contains(side), "{clock}");
-            // What follows from the clock is not told.
+            // No finding is added for the consequences of a wrong clock.
             assert_eq!(
                 (clock.is_problem(), rest.is_empty()),
                 (is_problem, is_problem)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with the policy and the certificates. Settings and the file of sites have been checked as they were
-//! read.
+//! Problems of the policy and the certificates. Settings and the file of sites are checked when they are read.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -12,7 +11,7 @@ use crate::render::{self, Run};
 use crate::settings::Settings;
 use crate::sites::{Certificate, Site};
 
-/// How long before its end a certificate is warned of.
+/// The time before the end of a certificate from which on the check warns.
 const RENEWAL: Duration = Duration::from_secs(30 * DAY);
 const DAY: u64 = 24 * 60 * 60;
 
@@ -36,7 +35,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// Renders what an edge with these settings would be started with.
+/// Renders the configuration that an edge with these settings would start with.
 fn render(settings: &Settings) -> anyhow::Result<String> {
     let sites = render::sites(settings, Some(&Demo::example_origin()))?;
     let run = Run {

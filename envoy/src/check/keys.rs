@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keys with which a site's bucket is asked.
+//! The keys that sign the requests to a site's bucket.
 
 use std::ffi::OsString;
 
@@ -8,11 +8,11 @@ use rusty_s3::Credentials as Keys;
 
 use crate::sites::{Credentials, ProfileKeys};
 
-/// The keys that a site's credentials stand for; `None`: those of the standard chain, which only Envoy can get.
-/// `lookup` finds the environment's variables.
+/// The keys that a site's credentials name. `None`: the site uses the standard chain, and only Envoy can get those
+/// keys. `lookup` finds the environment's variables.
 ///
 /// # Errors
-/// A variable is not set, or the file has no such profile.
+/// A variable is not set, or the file does not have the profile.
 pub fn keys(
     credentials: &Credentials,
     lookup: &dyn Fn(&str) -> Option<OsString>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `sluice check`: tells what is wrong with settings, sites, policies, certificates and buckets.
+//! `sluice check`: reports problems of settings, sites, policies, certificates and buckets.
 //!
-//! `files` needs neither an edge nor a network. `bucket` asks a bucket with the credentials of its site, and
-//! `bucket_answer` says what the answer means.
+//! `files` needs neither an edge nor a network. `bucket` sends a request to a bucket with the credentials of its
+//! site, and `bucket_answer` interprets the answer.
 
 mod bucket;
 mod bucket_answer;
@@ -14,17 +14,17 @@ use std::fmt;
 
 use crate::settings::Settings;
 
-/// What a check has found.
+/// A result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// Something is wrong.
+    /// A problem that must be fixed.
     Problem(String),
-    /// Something will be wrong, or could not be checked.
+    /// A problem to come, or a check that was not possible.
     Warning(String),
 }
 
 impl Finding {
-    /// Whether something is wrong.
+    /// Whether this is a problem that must be fixed.
     pub const fn is_problem(&self) -> bool {
         matches!(self, Self::Problem(_))
     }
@@ -39,7 +39,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks what the environment says, and asks the buckets where it is to be `online` and nothing else is wrong.
+/// Checks the settings in the environment. Also checks the buckets, if `online` is set and no other problem was
+/// found.
 pub fn check(online: bool) -> Vec<Finding> {
     let settings = match Settings::from_env() {
         Ok(settings) => settings,

@@ -14,10 +14,10 @@ use crate::run;
 use crate::settings::Settings;
 use crate::sites::Site;
 
-/// How many buckets are asked at one time.
+/// Number of buckets that are asked at one time.
 const AT_ONE_TIME: usize = 16;
 
-/// What a message about the settings of one origin is for a site of a file: the names of its fields.
+/// Settings of a single origin that messages name, and the names of the matching fields of a site.
 const FIELDS: [(&str, &str); 6] = [
     (
         "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
@@ -30,7 +30,7 @@ const FIELDS: [(&str, &str); 6] = [
     ("ORIGIN", "`origin`"),
 ];
 
-/// Asks each bucket, and tells what is wrong, in the order of the sites.
+/// Asks each bucket, and returns the problems in the order of the sites.
 pub fn check(settings: &Settings) -> Vec<Finding> {
     let sites = render::sites(settings, None).ok();
     let sites: Vec<_> = sites.iter().flat_map(|sites| &sites.sites).collect();
@@ -83,7 +83,7 @@ fn roots(settings: &Settings, bucket: &Bucket) -> anyhow::Result<Option<std::pat
     bucket.endpoint.tls.then(find).transpose()
 }
 
-/// Asks by way of the edge with these settings, which alone has the credentials of the standard chain.
+/// Asks the bucket through the edge with these settings. Only the edge has the credentials of the standard chain.
 fn check_by_edge(settings: &Settings, site: &Site) -> Vec<Finding> {
     if !run::health_check(settings)() {
         let text = "the bucket has not been asked: only Envoy gets credentials of the standard chain (web identity, \
@@ -95,7 +95,7 @@ fn check_by_edge(settings: &Settings, site: &Site) -> Vec<Finding> {
     problem.into_iter().collect()
 }
 
-/// Says of which site a finding is, and names the fields of the site's entry.
+/// Adds the site's name to a finding, and names the fields of the site's entry instead of settings.
 fn of_site(site: &Site, finding: Finding) -> Finding {
     if site.name.is_empty() {
         return finding;

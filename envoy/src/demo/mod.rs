@@ -37,7 +37,7 @@ impl Demo {
     /// Starts MinIO and uploads the site.
     ///
     /// # Errors
-    /// There is no MinIO, or MinIO did not start or refused the site.
+    /// The MinIO binary is missing, or MinIO did not start or refused the site.
     pub fn start(settings: &Settings) -> anyhow::Result<Self> {
         let program = settings.locations.minio.as_ref().context(
             "ORIGIN: must be set to s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT], \
@@ -49,7 +49,7 @@ impl Demo {
         let lock = private::lock(&credentials).map_err(at(&credentials))?;
         let mut lock = lock.with_context(|| {
             let reason =
-                "another edge is running its demo in this folder; each needs one of its own";
+                "another edge is running its demo in this folder; each edge needs a separate folder";
             format!("SLUICE_STATE={}: {reason}", folder.display())
         })?;
         let keys = Keys::load(&mut lock).map_err(at(&credentials))?;

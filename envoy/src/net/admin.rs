@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The calls to Envoy's admin interface that the entry point makes. The interface is a Unix socket that only this user
-//! can open: no browser reaches it, and no other user of the machine.
+//! The calls to Envoy's admin interface. The interface is a Unix socket that only this user can open, so neither a
+//! browser nor another user of the machine can reach it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bound on the time in which Envoy takes a call, and between two parts of its answer.
+/// Bound on the time until Envoy accepts a call, and on the time between two parts of its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A client of the admin interface.
@@ -22,13 +22,13 @@ impl Admin {
         Self { socket }
     }
 
-    /// Makes the health path answer 503 from now on, and responses close their connections.
+    /// Makes the health path answer 503 from now on, and makes responses close their connections.
     pub fn fail_health_checks(&self) {
-        // Where this fails, clients get no warning; the edge ends all the same.
+        // If this fails, clients get no warning, but the edge still ends.
         let _ = self.call("POST", "/healthcheck/fail");
     }
 
-    /// Tells the filter whether the store has room from now on. False: Envoy does not answer.
+    /// Tells the filter whether the store has room from now on. Returns false if Envoy does not answer.
     #[must_use]
     pub fn set_room(&self, room: bool) -> bool {
         let percent = if room { 0 } else { 100 };
@@ -36,7 +36,7 @@ impl Admin {
         self.call("POST", &path).is_ok()
     }
 
-    /// The number of requests in flight: those of clients, and those to the origin, as a fill goes on without its
+    /// The number of requests in flight: from clients, and to the origin, because a fill continues without its
     /// client. `None`: Envoy does not answer.
     pub fn active_requests(&self) -> Option<u64> {
         let path = "/stats?filter=(downstream|upstream)_rq_active$";
@@ -61,7 +61,7 @@ impl Admin {
         Some(lines.collect())
     }
 
-    /// The body of the answer to a call on a connection of its own.
+    /// The body of the answer to a call. Each call has a new connection.
     fn call(&self, method: &str, path: &str) -> io::Result<String> {
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files in which systems keep the CA certificates that they trust.
+//! The files in which operating systems keep the trusted CA certificates.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ const USUAL_PATHS: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The file with the CA certificates that verify `server`: the one that the user has `chosen`, or else the system's.
+/// The file with the CA certificates that verify `server`: the user's `chosen` file, or else the system's.
 ///
 /// # Errors
-/// The user has chosen none, and the system has none.
+/// The user has not chosen a file, and the system has none.
 pub fn find(chosen: Option<&Path>, server: &str) -> anyhow::Result<PathBuf> {
     let mut usual = USUAL_PATHS.iter().map(Path::new);
     let file = chosen.or_else(|| usual.find(|path| path.is_file()));

@@ -10,10 +10,10 @@ use rustls::crypto::ring::default_provider;
 use ureq::Agent;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Bound on a request to a server that is elsewhere.
+/// Bound on a request to a remote server.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client for loopback and the edge itself, with short timeouts and without a proxy, to which every status is an answer and not an error.
+/// A client for loopback and the edge itself, with short timeouts and without a proxy. A status is never an error.
 pub fn client() -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
@@ -23,8 +23,8 @@ pub fn client() -> Agent {
     Agent::new_with_config(config.build())
 }
 
-/// A client for other servers, without a proxy, to which every status is an answer and not an error, and a redirect too.
-/// `roots` is a file with the CA certificates, in PEM.
+/// A client for other servers, without a proxy. Neither a status nor a redirect is an error. `roots` is a file with
+/// the CA certificates, in PEM.
 ///
 /// # Errors
 /// The file cannot be read, or has no certificate.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Unix sockets on which the filter calls the entry point, for what the filter cannot do: write files, verify
-//! certificates.
+//! Unix sockets on which the filter calls the entry point for tasks that the filter cannot do: writing files and
+//! verifying certificates.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
@@ -22,20 +22,20 @@ const MAX_BODY: usize = 1 << 20;
 const MAX_HEAD: u64 = 16 << 10;
 /// Bound on the length of a socket's path, in bytes (`sun_path`).
 const MAX_PATH: usize = 100;
-/// Bound on the time in which a call must arrive, and in which Envoy must take its answer.
+/// Bound on the time in which a call must arrive, and in which Envoy must read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A socket in the file system. It is removed when this is dropped.
+/// A socket in the file system. The file is removed when this is dropped.
 #[derive(Debug)]
 pub struct LocalSocket {
     path: PathBuf,
-    /// The socket's own folder, where the path of the state folder is too long.
+    /// The socket's own folder, if the path of the state folder is too long.
     folder: Option<PathBuf>,
 }
 
 impl LocalSocket {
-    /// Binds a socket in `state`, with a random name that begins with `name`. No other user can connect to it, whatever the
-    /// umask and the modes of folders are.
+    /// Binds a socket in `state`, with a random name that begins with `name`. No other user can connect to the
+    /// socket, whatever the umask and the modes of folders are.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -62,7 +62,7 @@ impl LocalSocket {
 
 impl Drop for LocalSocket {
     fn drop(&mut self) {
-        // Where this fails, the file stays; later sockets have other names.
+        // If this fails, the file remains; later sockets have other names.
         let _ = fs::remove_file(&self.path);
         if let Some(folder) = &self.folder {
             let _ = fs::remove_dir(folder);
@@ -73,12 +73,12 @@ impl Drop for LocalSocket {
 /// Creates a folder that other users can neither read nor enter.
 fn create_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(folder)?;
-    // The umask may have taken the owner's own rights.
+    // The umask may have removed the owner's own rights.
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-/// Binds a socket that only its owner can connect to. It gets its mode in a private folder: in its place it would have
-/// that of the umask for a moment.
+/// Binds a socket that only its owner can connect to. The socket gets its mode in a private folder, because in its
+/// final place it would have the mode of the umask for a moment.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let folder = path.with_file_name(format!(".{}", random::hex()?));
     create_private(&folder)?;
@@ -89,7 +89,7 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
         Ok(listener)
     });
     if bound.is_err() {
-        // It is not there if it could not be bound.
+        // The file does not exist if the socket could not be bound.
         let _ = fs::remove_file(&first);
     }
     fs::remove_dir(&folder)?;
@@ -99,8 +99,9 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
 /// The answer to a call: the status code and the body.
 pub type Answer = (StatusCode, String);
 
-/// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a thread of its
-/// own: Envoy keeps a connection whose call it gave up before sending it, and other calls must not wait for that one.
+/// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a separate
+/// thread. Envoy may keep a connection whose call it has abandoned before sending it, and other calls must not wait
+/// for that connection.
 ///
 /// # Errors
 /// The socket cannot be bound.
@@ -119,7 +120,7 @@ pub fn serve(
                     say(&format!("a call to the {name} socket: {error}"));
                 }
             };
-            // Without a thread there is no answer, and to Envoy the call has failed.
+            // Without a thread no answer is sent, and Envoy sees a failed call.
             if let Err(error) = thread::Builder::new().spawn(converse) {
                 say(&format!("the {name} socket: {error}"));
             }
@@ -131,7 +132,7 @@ pub fn serve(
 
 fn converse(stream: &UnixStream, answer: &impl Fn(&[u8]) -> Answer) -> io::Result<()> {
     let mut reader = BufReader::new(stream.take(MAX_HEAD + MAX_BODY as u64));
-    // Envoy may close a connection without a call, after any time.
+    // Envoy may close a connection without a call at any time.
     if reader.fill_buf()?.is_empty() {
         return Ok(());
     }
@@ -204,7 +205,7 @@ mod tests {
         let mode = fs::metadata(socket.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(UnixStream::connect(socket.path()).is_ok());
-        // Nothing else is left.
+        // No other file remains.
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The network as the entry point uses it: HTTP to Envoy and MinIO, and sockets on which the filter calls.
+//! The network of the entry point: HTTP to Envoy and MinIO, and sockets for the filter's calls.
 
 pub mod admin;
 pub mod ca_bundle;

@@ -31,7 +31,7 @@ pub enum Addressing {
     VirtualHost,
 }
 
-/// A bucket's name and prefix, as `ORIGIN=s3://…` has them.
+/// A bucket's name and prefix, as written in `ORIGIN=s3://…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketName {
     /// The bucket's name.
@@ -52,7 +52,7 @@ impl BucketName {
         })
     }
 
-    /// The bucket at an endpoint, or at AWS without one, addressed as usual there unless the user has set the addressing.
+    /// The bucket at `endpoint`, or at AWS if there is none. The user's addressing, if set, replaces the usual one.
     pub fn placed(
         self,
         endpoint: Option<Endpoint>,
@@ -65,7 +65,7 @@ impl BucketName {
         }
     }
 
-    /// The bucket at AWS itself, addressed as usual there unless the user has set the addressing.
+    /// The bucket at AWS. The user's addressing, if set, replaces the usual one of AWS.
     pub fn at_aws(self, region: &str, addressing: Option<Addressing>) -> Bucket {
         let domain = if region.starts_with("cn-") {
             "amazonaws.com.cn"
@@ -77,7 +77,7 @@ impl BucketName {
             host: format!("s3.{region}.{domain}"),
             port: 443,
         };
-        // AWS's certificates cover one label only, so a name with dots must stand in the path.
+        // AWS's certificates cover one label only, so a name with dots must be in the path.
         let usual = if self.name.contains('.') {
             Addressing::Path
         } else {
@@ -103,7 +103,8 @@ impl BucketName {
     }
 }
 
-/// Whether a text can be the name of a region. Those of AWS have no capitals; OpenStack's usual one is `RegionOne`.
+/// Whether a text can be the name of a region. The regions of AWS have no capitals; OpenStack's usual one is
+/// `RegionOne`.
 pub fn is_region(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=32).contains(&text.len()) && text.bytes().all(allowed)

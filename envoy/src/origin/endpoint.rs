@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Whether to speak TLS to it.
+    /// Whether connections to the server use TLS.
     pub tls: bool,
     /// A host name, or an IP address without brackets.
     pub host: String,
@@ -25,7 +25,7 @@ impl Endpoint {
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         let (host, port) = match authority.rsplit_once(':') {
-            // The last colon of an IPv6 address without a port is no separator.
+            // The last colon of an IPv6 address without a port does not separate a port.
             Some((host, port)) if !port.ends_with(']') => (host, parse_port(port)?),
             _ => (authority, default_port(tls)),
         };
@@ -73,7 +73,7 @@ fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
 }
 
-/// Reads a port from 1 to 65535; `None`: the text is not one.
+/// Reads a port from 1 to 65535; `None`: the text is not a port.
 fn parse_port(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|port| digits && *port != 0)

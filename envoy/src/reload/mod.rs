@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes the configuration of an edge that serves, or leaves all as it was.
+//! Changes the configuration of a serving edge, or leaves it unchanged.
 //!
-//! Envoy reads a file again when another one is renamed to its place, and takes all of it or nothing. `verdict` waits for
-//! what Envoy makes of a file.
+//! Envoy reads a file again when another file is renamed to its place, and accepts the whole file or none of it.
+//! `verdict` waits until Envoy has accepted or refused a file.
 
 mod verdict;
 mod watch;
@@ -15,18 +15,17 @@ use crate::net::admin::Admin;
 use crate::render::{Rendered, Resource};
 use verdict::Verdict;
 
-/// What Envoy would have to be started again for.
+/// The reason why a change needs a restart of Envoy.
 const NEEDS_RESTART: &str =
-    "a restart is needed: the first or last token for purges makes or ends the listener for purges";
+    "a restart is needed: the first or last token for purges adds or removes a listener";
 
-/// Changes what differs between the configuration that Envoy has and `new`, one resource after the other, so that none
-/// names what Envoy does not know. Gives the resources that have changed.
+/// Puts the files that differ between `old` and `new` in place, one resource after the other, so that no resource
+/// names another one that Envoy does not know yet. Returns the changed resources.
 ///
-/// Nothing that a request may be on its way to is removed: the `new` configuration still has the servers of sites that
-/// are gone.
+/// Requests under way keep their servers: the `new` configuration still has the servers of removed sites.
 ///
 /// # Errors
-/// Envoy has refused a resource, or not answered in time. All is as it was then.
+/// Envoy has refused a resource, or not answered in time. The old configuration is restored then.
 pub fn reload(old: &Rendered, new: &Rendered, admin: &Admin) -> anyhow::Result<Vec<Resource>> {
     let text = |rendered: &'_ Rendered, resource| rendered.files.get(resource).cloned();
     let changed = new.files.iter();
@@ -39,13 +38,15 @@ pub fn reload(old: &Rendered, new: &Rendered, admin: &Admin) -> anyhow::Result<V
             let done = changed.iter().take(index + 1).rev();
             let mut failures = Vec::new();
             for resource in done {
-                // NB: each is put back, whatever becomes of the others.
+                // NB: each resource is put back, even if another one fails.
                 let restored = self::put(old, resource, text(old, resource), admin);
                 failures.extend(restored.err());
             }
             return match failures.pop() {
                 None => Err(error),
-                Some(failed) => Err(error.context(format!("not all is as it was ({failed:#})"))),
+                Some(failed) => Err(error.context(format!(
+                    "the former configuration is only partly restored ({failed:#})"
+                ))),
             };
         }
     }
@@ -53,7 +54,7 @@ pub fn reload(old: &Rendered, new: &Rendered, admin: &Admin) -> anyhow::Result<V
     Ok(changed)
 }
 
-/// Puts one resource in place, and waits until Envoy has taken it. Without a text there was none.
+/// Puts one resource in place, and waits until Envoy has accepted it. Without a text the resource is removed.
 fn put(
     rendered: &Rendered,
     resource: &Resource,
@@ -62,7 +63,7 @@ fn put(
 ) -> anyhow::Result<()> {
     let path = resource.path(&rendered.folder);
     let Some(text) = text else {
-        // Nothing names it any more.
+        // No other resource names this one any more.
         return std::fs::remove_file(&path).with_context(|| path.display().to_string());
     };
     let verdict = Verdict::before(resource, admin)?;
@@ -71,17 +72,17 @@ fn put(
     verdict.wait()
 }
 
-/// Removes the files that Envoy has no use for any more.
+/// Removes the files that Envoy does not need any more.
 fn remove_unused(old: &Rendered, new: &Rendered) {
     for resource in old.files.keys() {
         if !new.files.contains_key(resource) {
-            // Where this fails, a file stays that nobody reads.
+            // If this fails, an unused file remains.
             let _ = std::fs::remove_file(resource.path(&old.folder));
         }
     }
 }
 
-/// Checks that an Envoy which has just started has taken all of its configuration.
+/// Checks that a newly started Envoy has accepted all of its configuration.
 ///
 /// # Errors
 /// Envoy has refused a resource.

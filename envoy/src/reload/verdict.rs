@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy makes of a file of its configuration, by its statistics.
+//! Envoy's verdict on a file of its configuration, read from its statistics.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -12,23 +12,23 @@ use crate::render::Resource;
 
 /// Bound on the time in which Envoy reads a file.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bound on the time for which what Envoy has taken may warm: the name of an origin is looked up meanwhile.
+/// Bound on the time for warming an accepted resource, in which for example the name of an origin is looked up.
 const WARMING: Duration = Duration::from_secs(10);
-/// The time between two looks.
+/// The time between two reads of the statistics.
 const POLL: Duration = Duration::from_millis(20);
 /// The statistics of one resource.
 const COUNTED: &str = "update_success|update_rejected|update_failure";
-/// What is warming, of all resources.
+/// The statistics of warming resources, for all resources.
 const WARM: &str = "^(cluster_manager.warming_clusters|listener_manager.total_listeners_warming)$";
 
-/// What is to become of a resource.
+/// A pending verdict on one resource.
 pub struct Verdict<'a> {
     admin: &'a Admin,
     resource: &'a Resource,
     before: Option<Counts>,
 }
 
-/// How many files of a resource Envoy has taken and refused.
+/// The numbers of accepted and refused files of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
     taken: u64,
@@ -36,7 +36,7 @@ struct Counts {
 }
 
 impl<'a> Verdict<'a> {
-    /// Looks at the resource before its file is changed.
+    /// Reads the statistics of the resource before its file is changed.
     ///
     /// # Errors
     /// Envoy does not answer.
@@ -49,18 +49,18 @@ impl<'a> Verdict<'a> {
         })
     }
 
-    /// Waits until Envoy has taken the changed file, and what it has is in use. A file that nobody has asked for yet is
-    /// not waited for.
+    /// Waits until Envoy has accepted the changed file and uses it. A file that Envoy has not asked for yet is not
+    /// waited for.
     ///
     /// # Errors
-    /// Envoy has refused the file, or not read it in time.
+    /// Envoy has refused the file, or has not read it in time.
     pub fn wait(self) -> anyhow::Result<()> {
         let Some(before) = self.before else {
             return Ok(());
         };
         let start = Instant::now();
         loop {
-            // An Envoy that reads much does not answer meanwhile.
+            // Envoy does not answer while it reads a large file.
             let now = Counts::of(self.resource, self.admin).ok().flatten();
             let now = now.unwrap_or(before);
             if now.refused > before.refused {
@@ -93,7 +93,7 @@ impl<'a> Verdict<'a> {
 }
 
 impl Counts {
-    /// `None`: Envoy does not know of the resource yet, or reads it unasked.
+    /// `None`: Envoy does not know the resource yet, or has no statistics for it.
     fn of(resource: &Resource, admin: &Admin) -> anyhow::Result<Option<Self>> {
         let Some(prefix) = prefix(resource) else {
             return Ok(None);
@@ -124,7 +124,7 @@ pub fn is_refused(resource: &Resource, admin: &Admin) -> anyhow::Result<bool> {
     Ok(counts.is_some_and(|counts| counts.refused > 0))
 }
 
-/// The beginning of the names of a resource's statistics.
+/// The prefix of the names of a resource's statistics.
 fn prefix(resource: &Resource) -> Option<String> {
     let name = match resource {
         Resource::Clusters => "cluster_manager.cds",

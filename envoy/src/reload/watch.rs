@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tells when a file of the user's is replaced: by a rename, or as Kubernetes does it, by a rename of a symbolic link in
-//! its folder.
+//! Reports when one of the user's files is replaced: by a rename of the file, or by a rename of a symbolic link in
+//! its folder, as Kubernetes does it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,20 +14,20 @@ use rustix::io::Errno;
 
 use crate::system::joining_thread::JoiningThread;
 
-/// How long nothing must have changed before the change is told: files that belong together are replaced one by one.
+/// Time without a change before a change is reported. Files that belong together are replaced one by one.
 const CALM: Duration = Duration::from_secs(1);
-/// The time between two looks.
+/// The time between two reads of the changes.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Watches until it is dropped.
+/// A watch, which lasts until it is dropped.
 #[derive(Debug)]
 pub struct FileWatch {
     _thread: JoiningThread,
 }
 
 impl FileWatch {
-    /// Calls `told` each time that something has been moved into the folder of one of these files, and once at the start:
-    /// a file may have been replaced before the watch began.
+    /// Calls `told` each time that something has been moved into the folder of one of these files, and once at the
+    /// start, because a file may have been replaced before the watch began.
     ///
     /// # Errors
     /// A folder cannot be watched.

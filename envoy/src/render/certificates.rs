@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The certificates of the listener for TLS, of which Envoy chooses by the name that a client asks for.
+//! The certificates of the TLS listener. Envoy chooses one by the server name that a client sends.
 
 use std::path::Path;
 
 use crate::sites::{Certificate, Site, Sites};
 
-/// A certificate of the edge's.
+/// A certificate of the edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedCertificate {
     /// The name of the first site that is served with it.
     pub name: String,
-    /// Its files.
+    /// The files of the certificate.
     pub files: Certificate,
 }
 
 impl NamedCertificate {
-    /// All certificates, of which Envoy shows the first where no other fits.
+    /// All certificates. Envoy uses the first if no other fits the client's server name.
     pub fn all(sites: &Sites) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for site in &sites.sites {
@@ -31,13 +31,13 @@ impl NamedCertificate {
         all
     }
 
-    /// The one with which a site is served.
+    /// The certificate of a site.
     pub fn of<'a>(site: &Site, all: &'a [Self]) -> Option<&'a Self> {
         let files = site.certificate.as_ref()?;
         all.iter().find(|each| each.files == *files)
     }
 
-    /// The name of the resource by which Envoy gets it.
+    /// The name of the resource with which Envoy loads the certificate.
     pub fn resource(&self) -> String {
         if self.name.is_empty() {
             return "certificate".to_owned();
@@ -45,8 +45,8 @@ impl NamedCertificate {
         format!("certificate.{}", self.name)
     }
 
-    /// The folder in whose changes Envoy reads both files again. `None`: they are in two, and Envoy reads them again when
-    /// they are replaced themselves.
+    /// The folder that Envoy watches to read both files again. `None`: the files are in two folders, and Envoy
+    /// watches each file.
     pub fn folder(&self) -> Option<&Path> {
         let folder = self.files.chain.parent()?;
         (self.files.key.parent() == Some(folder)).then_some(folder)

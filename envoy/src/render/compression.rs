@@ -9,18 +9,18 @@ use sluice_core::website::media_type::NONE;
 use crate::origin::Origin;
 use crate::settings::Settings;
 
-/// The compressors that most policies need. All sites with such a policy share them: a thousand sites with compressors of
-/// their own would take Envoy many seconds to start.
+/// The compressors that most policies need. All sites with such a policy share them, because a thousand sites with
+/// separate compressors would make Envoy's start take many seconds.
 #[derive(Clone, Debug)]
 pub struct UsualCompression {
     policy: CompressionPolicy,
 }
 
 impl UsualCompression {
-    /// As a policy that says nothing of compression has it.
+    /// The compressors of a policy without a section on compression.
     ///
     /// # Errors
-    /// Never: such a policy is valid.
+    /// Never, because such a policy is valid.
     pub fn new() -> anyhow::Result<Self> {
         let policy = Policy::parse(br#"{"origin": {"kind": "http"}}"#)?;
         Ok(Self {
@@ -28,7 +28,7 @@ impl UsualCompression {
         })
     }
 
-    /// Those that stand in the hop. Without the filter nothing asks for them.
+    /// The compressors in the hop. Without the filter they are not needed.
     pub fn shared(&self, settings: &Settings) -> Vec<Value> {
         if !settings.filter {
             return Vec::new();
@@ -36,7 +36,7 @@ impl UsualCompression {
         vec![self.typed(&self.policy), self.untyped(&self.policy)]
     }
 
-    /// Those that a site's policy needs.
+    /// The compressors that a site's policy needs.
     pub fn of(&self, settings: &Settings, origin: &Origin, policy: &Policy) -> Vec<Value> {
         let policy = &policy.compression;
         if !(settings.filter && policy.enabled) {
@@ -58,7 +58,7 @@ impl UsualCompression {
         compression(policy, usual, COMPRESS_UNTYPED, "_untyped", &NONE)
     }
 
-    /// Whether a policy that compresses does so as most do.
+    /// Whether a policy's compression is the usual one.
     fn is_met(&self, policy: &CompressionPolicy) -> bool {
         let usual = &self.policy;
         (policy.min_bytes, &policy.content_types, &policy.codings)
@@ -66,8 +66,8 @@ impl UsualCompression {
     }
 }
 
-/// The compressors for the responses that the filter marks with the word `wanted`. They have `more_types` beside those
-/// of the policy.
+/// The compressors for the responses that the filter marks with the word `wanted`. They compress `more_types` and
+/// the policy's types.
 fn compression(
     policy: &CompressionPolicy,
     usual: bool,
@@ -82,7 +82,7 @@ fn compression(
         suffix => suffix,
         is_usual => usual,
         anchor => format!("compressors_{wanted}"),
-        // Envoy's field has 32 bits, and no stored object is larger.
+        // Envoy's field has 32 bits, and a stored object is never larger.
         min_bytes => policy.min_bytes.min(u64::from(u32::MAX)),
         content_types => types.chain(more_types.iter().copied()).collect::<Vec<_>>(),
         codings => codings.collect::<Vec<_>>(),

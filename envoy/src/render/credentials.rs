@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How Envoy gets the credentials of a site's bucket: from its environment, or from a file with a profile.
+//! The way in which Envoy gets the credentials of a site's bucket: from its environment, or from a file with a
+//! profile.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,8 +12,8 @@ use minijinja::{Value, context};
 use super::resource::Resource;
 use crate::sites::{Credentials, Site};
 
-/// The values of the credential provider for a site's `server`, with a file among the edge's own `files` for those that variables have.
-/// Without values Envoy goes through the standard chain.
+/// The values of the credential provider for a site's `server`. Credentials from variables are in a file among the
+/// edge's `files`. Without values Envoy uses the standard chain.
 pub fn provider(site: &Site, server: &str, files: &Path) -> Value {
     let from_file = |file: &Path, profile: &str| {
         context! { file => file, folder => file.parent(), profile => profile }
@@ -20,7 +21,7 @@ pub fn provider(site: &Site, server: &str, files: &Path) -> Value {
     match &site.credentials {
         Credentials::Chain => Value::from(()),
         Credentials::File { path, profile } => from_file(path, profile),
-        // Envoy's own variables are those of the one site of ORIGIN.
+        // Envoy's own variables belong to the one site of ORIGIN.
         Credentials::Environment { .. } if site.name.is_empty() => Value::from("environment"),
         Credentials::Environment { .. } => {
             let own = Resource::Credentials(server.to_owned()).path(files);
@@ -29,11 +30,11 @@ pub fn provider(site: &Site, server: &str, files: &Path) -> Value {
     }
 }
 
-/// The profile of a site's `server` whose credentials are in variables, which `lookup` finds, as a file in the format of
-/// AWS's `credentials` has it. `None`: Envoy gets the credentials otherwise.
+/// The profile of a site's `server` in the format of AWS's `credentials`, if the credentials are in variables,
+/// which `lookup` finds. `None`: Envoy gets the credentials in another way.
 ///
 /// # Errors
-/// A variable is missing, or its value cannot stand in such a file.
+/// A variable is missing, or its value cannot be written in such a file.
 pub fn profile(
     site: &Site,
     server: &str,
@@ -64,7 +65,7 @@ pub fn profile(
     Ok(Some(text))
 }
 
-/// The value of a variable with a part of credentials. No error has the value.
+/// The value of a variable with a part of credentials. No error shows the value.
 fn value(variable: &str, lookup: &dyn Fn(&str) -> Option<OsString>) -> anyhow::Result<String> {
     let refused = || anyhow!("{variable}: must be set, to visible characters of ASCII");
     let value = lookup(variable).and_then(|value| value.into_string().ok());

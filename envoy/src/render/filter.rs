@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of the filter: the policies of all sites, and what they share.
+//! The configuration of the filter: the policies of all sites, and the parts that they share.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use super::server::Server;
 use crate::settings::Settings;
 use crate::sites::{Site, Sites};
 
-/// The configuration of the filter, and what it means.
+/// The configuration of the filter, and facts that the templates need from it.
 #[derive(Clone, Debug)]
 pub struct FilterConfiguration {
     /// The document that the filter reads.
@@ -19,7 +19,7 @@ pub struct FilterConfiguration {
     pub policies: Vec<PolicyDocument>,
     /// Whether there is a token for purges.
     pub has_purge_token: bool,
-    /// How many variants of a URL the cache keeps.
+    /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
 }
 
@@ -62,7 +62,7 @@ impl FilterConfiguration {
 }
 
 impl FilterConfiguration {
-    /// Names the server of each site, whose own name it does not have.
+    /// Adds the server's name to each site whose server has another name than the site.
     pub fn name_servers(&mut self, servers: &[Server]) {
         let sites = self.json.get_mut("sites").and_then(Value::as_array_mut);
         for (site, server) in sites.into_iter().flatten().zip(servers) {
@@ -73,7 +73,7 @@ impl FilterConfiguration {
     }
 }
 
-/// What the filter must know of a named site.
+/// The fields of a named site that the filter needs.
 fn describe(site: &Site, policy: &PolicyDocument, certificates: &[NamedCertificate]) -> Value {
     let mut fields = Map::new();
     let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -101,7 +101,7 @@ fn describe(site: &Site, policy: &PolicyDocument, certificates: &[NamedCertifica
     Value::Object(fields)
 }
 
-/// The fields that this run decides.
+/// The fields that depend on this run of the edge.
 fn of_run(run: Run<'_>) -> Value {
     let mut purge = Map::new();
     if let Some(purges) = &run.earlier_runs.purges {

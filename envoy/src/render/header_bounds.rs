@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bounds on headers, on each part of a message's way. Each is the one before it, and what is added in between, so
-//! that the first part decides: Envoy does not survive a response out of its cache that a later part refuses.
+//! The bounds on headers at each stage of a message's way. Each bound is the bound of the stage in front of it plus
+//! the headers that are added in between. So only the first stage refuses a message. This matters because Envoy
+//! crashes if a later stage refuses a response from its cache.
 
 use minijinja::{Value, context};
 use sluice_core::http::header_bound::{HOP_ADDS, HeaderBound, RESPONSE};
 
-/// The most lines of a client's request.
+/// Bound on the header lines of a client's request.
 const REQUEST_LINES: u32 = 100;
-/// The most that EDGE, Envoy's cache and the router add to a request, once on its way to the hop and once more where the
-/// request comes back to EDGE: links, the URL in several spellings, the condition by which a stored response is validated.
+/// Bound on the headers that EDGE, Envoy's cache and the router add to a request, on its way to the hop and once
+/// more if the request returns to EDGE: links, the URL in several spellings, and the condition that validates a
+/// stored response.
 const EDGE_ADDS: HeaderBound = HeaderBound {
     lines: 32,
     kib: 2 * RESPONSE.kib,
 };
-/// The most that ORIGIN and EDGE add to a response: the key, copies of fields that the store sees otherwise, and the
-/// headers of a rule.
+/// Bound on the headers that ORIGIN and EDGE add to a response: the key, copies of fields that the store gets in
+/// another form, and the headers of a rule.
 const ROLES_ADD: HeaderBound = HeaderBound {
     lines: 256,
     kib: 2 * RESPONSE.kib,
 };
 
-/// The bounds for the templates, where a client's request may have headers of `client_kib` KiB.
+/// The bounds for the templates, if a client's request may have `client_kib` KiB of headers.
 pub fn header_bounds(client_kib: u32) -> Value {
     let client = HeaderBound {
         lines: REQUEST_LINES,
@@ -29,14 +31,15 @@ pub fn header_bounds(client_kib: u32) -> Value {
     let server = RESPONSE.by_bytes();
     let hop = server.plus(HOP_ADDS);
     context! {
-        // Requests, in the order in which they pass: the listeners for clients, then those inside.
+        // Requests, in the order of their way: the listeners for clients, then the internal listeners.
         client => values(client),
         inside => values(client.plus(EDGE_ADDS)),
-        // The edge's own words to a client whose request has more.
+        // The edge's answer to a client whose request exceeds the bound.
         refusal => format!(
             "The request has more headers than the edge takes: {REQUEST_LINES} lines, {client_kib} KiB with the URL.\n"
         ),
-        // Responses: an origin's server, the cluster before the hop, the cluster of the background listener.
+        // Responses: the server of the origin, the cluster in front of the hop, the cluster of the background
+        // listener.
         server => values(server),
         origin => values(hop),
         background => values(hop.plus(ROLES_ADD)),

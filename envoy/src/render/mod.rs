@@ -37,12 +37,12 @@ use crate::origin::Origin;
 use crate::settings::Settings;
 use crate::sites::Sites;
 
-/// What the configuration of one run says beside the settings and the sites.
+/// The parts of the configuration that depend neither on the settings nor on the sites.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The folder of the cache's entries.
     pub cache_dir: &'a Path,
-    /// What the filter must know of earlier runs.
+    /// The facts about earlier runs for the filter.
     pub earlier_runs: &'a EarlierRuns,
     /// The socket at which messages of SNS are verified.
     pub sns: Option<&'a Path>,
@@ -51,7 +51,7 @@ pub struct Run<'a> {
 /// Renders the configuration for `settings` and `origin` as one document, with the cache's entries in `cache_dir`.
 ///
 /// # Errors
-/// As [`render_whole`].
+/// The errors of [`render_whole`].
 pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow::Result<String> {
     let run = Run {
         cache_dir,
@@ -61,7 +61,7 @@ pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow:
     render_whole(settings, &one_site(settings, origin)?, run)
 }
 
-/// Renders the configuration as one document, in which nothing can change while Envoy runs.
+/// Renders the configuration as one document, which cannot change while Envoy runs.
 ///
 /// # Errors
 /// A policy cannot be used, or there are no CA certificates to verify an origin with.

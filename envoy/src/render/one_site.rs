@@ -8,10 +8,10 @@ use crate::origin::Origin;
 use crate::settings::{BUCKET, HTTP, Settings};
 use crate::sites::{Certificate, Credentials, Site, Sites, read_yaml};
 
-/// The sites that the settings name; with neither `SITES` nor `ORIGIN` the one site for `demo`.
+/// The sites of the settings; with neither `SITES` nor `ORIGIN` the one site for `demo`.
 ///
 /// # Errors
-/// The policy is no document.
+/// The policy is not a valid document.
 pub fn sites(settings: &Settings, demo: Option<&Origin>) -> anyhow::Result<Sites> {
     if let Some(sites) = &settings.sites {
         return Ok(sites.clone());
@@ -20,10 +20,10 @@ pub fn sites(settings: &Settings, demo: Option<&Origin>) -> anyhow::Result<Sites
     one_site(settings, origin.context("ORIGIN or SITES: must be set")?)
 }
 
-/// The one site for `origin`. It has no name, and takes all requests.
+/// The one site for `origin`. It has no name, and serves all requests.
 ///
 /// # Errors
-/// The policy is no document.
+/// The policy is not a valid document.
 pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
     let (policy_name, text) = match (&settings.policy, origin) {
         (Some(chosen), _) => (format!("POLICY={}", chosen.name), chosen.text.as_str()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The filter's policy as a document: chosen by the user or built in, completed from the settings, and checked.
+//! The filter's policy as a document: the user's or a built-in one, completed from the settings, and checked.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
@@ -9,12 +9,12 @@ use crate::origin::Origin;
 use crate::settings::{AccessLog, Settings};
 use crate::sites::Site;
 
-/// A site's policy as a document for the filter, and as what the document means.
+/// A site's policy as a document for the filter, and in parsed form.
 #[derive(Clone, Debug)]
 pub struct PolicyDocument {
-    /// The document. That of a named site is without the sections of the edge.
+    /// The document. For a named site it does not have the sections of the edge.
     pub json: Value,
-    /// The policy that the document means beside those sections.
+    /// The policy, parsed from the document with the sections of the edge.
     pub policy: Policy,
 }
 
@@ -37,7 +37,7 @@ impl PolicyDocument {
     }
 }
 
-/// The sections of the edge: those that the user has written, completed from the settings.
+/// The sections of the edge as the user has written them, completed from the settings.
 ///
 /// # Errors
 /// The sections contradict the settings.
@@ -56,16 +56,16 @@ pub fn edge_sections(written: &Value, settings: &Settings) -> anyhow::Result<Val
     Ok(edge)
 }
 
-/// The fields that the settings decide in every policy.
+/// The fields that the settings set in every policy.
 fn decided(settings: &Settings, origin: &Origin) -> Value {
     let account = settings.access_log == AccessLog::Json || settings.tracing.is_some();
     json!({"origin": origin.policy_section(), "response": {"account": account}})
 }
 
-/// Fills in the fields of `sections`. A document that says otherwise is refused.
+/// Fills in the fields of `sections`. Refuses a document with another value in such a field.
 ///
 /// # Errors
-/// The document says otherwise, or is none.
+/// The document has another value, or is not an object.
 pub fn fill(document: &mut Value, sections: &Value) -> anyhow::Result<()> {
     for (section, fields) in sections.as_object().into_iter().flatten() {
         let present = object(document, "the document")?

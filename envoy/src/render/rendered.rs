@@ -15,7 +15,7 @@ use super::template::Templates;
 use crate::settings::Settings;
 use crate::sites::Sites;
 
-/// How long the server of a removed site stays at least: longer than a request waits at the edge.
+/// Shortest time for which the server of a removed site is kept: longer than a request waits at the edge.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
 /// The configuration of a running edge.
@@ -25,20 +25,20 @@ pub struct Rendered {
     pub folder: PathBuf,
     /// The contents of the files.
     pub files: BTreeMap<Resource, String>,
-    /// The servers of the sites, and those of removed ones.
+    /// The servers of present and removed sites.
     servers: Vec<Server>,
-    /// Counts the configurations of this run.
+    /// Number of the configuration in this run.
     number: u32,
     certificates: Vec<NamedCertificate>,
-    /// How many variants of a URL the cache keeps.
+    /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
 }
 
 impl Rendered {
-    /// Renders the files for these sites, which come after those of the `former` configuration.
+    /// Renders the files for these sites. The `former` configuration is the one that Envoy has now.
     ///
     /// # Errors
-    /// As [`super::render_whole`], or a variable with credentials is missing.
+    /// The errors of [`super::render_whole`], or a variable with credentials is missing.
     pub fn new(
         settings: &Settings,
         sites: &Sites,
@@ -67,7 +67,7 @@ impl Rendered {
         })
     }
 
-    /// Writes all files, each to its place at once.
+    /// Writes all files, each atomically.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -76,7 +76,7 @@ impl Rendered {
         files.try_for_each(|(resource, text)| resource.write(&self.folder, text))
     }
 
-    /// What a resource is to whoever has written the settings.
+    /// The description of a resource for the author of the settings.
     pub fn describe(&self, resource: &Resource) -> String {
         let of_resource = |each: &&NamedCertificate| Resource::of(each) == *resource;
         match self.certificates.iter().find(of_resource) {
@@ -88,7 +88,7 @@ impl Rendered {
         }
     }
 
-    /// The servers beside the `present` ones that requests may still be on their way to.
+    /// The servers that requests under way may still need, beside the `present` ones.
     fn removed(&self, present: &[Server]) -> Vec<Server> {
         let now = Instant::now();
         let is_gone = |server: &&Server| present.iter().all(|other| other.name != server.name);

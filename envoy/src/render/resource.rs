@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of a running edge's configuration, by what they have.
+//! The files of a running edge's configuration.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use super::certificates::NamedCertificate;
 use crate::system::private;
 
-/// What one file of the configuration has. They are in the order in which Envoy must learn of something new: nothing
-/// names what comes after it.
+/// A file of the configuration, by its content. The files are in the order in which Envoy must load new ones, so
+/// that no file names one that follows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// The credentials that variables of the environment have for the server with this name. Envoy takes no credentials
-    /// from a file of more than 4 KiB, so there is one for each.
+    /// The credentials for the server with this name, from variables of the environment. Each server has a separate
+    /// file because Envoy does not read credentials from a file of more than 4 KiB.
     Credentials(String),
     /// The servers of the sites' origins.
     Clusters,
@@ -20,7 +20,7 @@ pub enum Resource {
     Routes,
     /// The certificate with this name.
     Certificate(String),
-    /// The listeners for clients that can come and go.
+    /// The listeners for clients, which a reload can add and remove.
     Listeners,
     /// The filter's configuration for the listener for purges.
     Purge,
@@ -28,7 +28,7 @@ pub enum Resource {
     Edge,
     /// Whether the last reload was refused: 1 or 0.
     Refused,
-    /// All that cannot change.
+    /// The parts of the configuration that cannot change.
     Bootstrap,
 }
 
@@ -41,7 +41,7 @@ impl Resource {
     /// The file of the resource in the folder of an edge.
     pub fn path(&self, folder: &Path) -> PathBuf {
         match self {
-            // NB: a folder of its own, as Envoy reads the credentials again when anything moves there.
+            // NB: a separate folder, because Envoy reads the credentials again when anything moves there.
             Self::Credentials(server) => folder.join("credentials").join(server),
             Self::Clusters => folder.join("clusters.yaml"),
             Self::Routes => folder.join("routes.yaml"),
@@ -54,7 +54,7 @@ impl Resource {
         }
     }
 
-    /// Its name in the log of a reload, in the words of the user's files.
+    /// The name of the resource in the log of a reload, in the words of the user's files.
     pub fn part(&self) -> &str {
         match self {
             Self::Credentials(_) => "credentials",
@@ -68,7 +68,7 @@ impl Resource {
         }
     }
 
-    /// Puts a file with `text` into the place of the resource at once, which Envoy notices.
+    /// Replaces the file of the resource atomically with `text`. Envoy notices the change.
     ///
     /// # Errors
     /// The file cannot be written.

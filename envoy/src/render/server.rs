@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The values of a site's virtual host in the hop and of its origin's server, and of the guard that keeps requests inside
-//! a bucket.
+//! The values of a site's virtual host in the hop and of its origin's server, and of the guard that keeps requests
+//! inside a bucket.
 
 use std::fmt;
 use std::path::Path;
@@ -22,16 +22,17 @@ use crate::sites::Site;
 pub struct Server {
     /// The site's name.
     pub site: String,
-    /// The name of the server: that of the site, and a number once it is another server than at the start. A request finds
-    /// the server that its policy is for, whatever has changed since it came.
+    /// The name of the server: the site's name, and a number if the server differs from the one at the start. So a
+    /// request finds the server that its policy is for, even if a reload has changed the site since the request
+    /// arrived.
     pub name: String,
-    /// The values of both.
+    /// The values of the virtual host and the server.
     pub values: Value,
-    /// The profile with the site's credentials, where Envoy finds them in a file of the edge's.
+    /// The profile with the site's credentials, if Envoy reads them from a file of the edge.
     pub profile: Option<String>,
-    /// When the site's origin, or the site, was replaced or removed.
+    /// The time at which the site or its origin was replaced or removed.
     pub removed: Option<Instant>,
-    /// The values and the profile of the first server with these settings.
+    /// The values and the profile that this server has under the plain name of the site.
     pub plain: (Value, Option<String>),
 }
 
@@ -42,21 +43,21 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The servers of the configuration that Envoy has, and the number of the next.
+/// The servers of the configuration that Envoy has, and the number of the next configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Former<'a> {
     /// The servers.
     pub servers: &'a [Server],
-    /// Counts the configurations of this run.
+    /// Number of the configuration in this run.
     pub number: u32,
 }
 
 impl Server {
-    /// The server of a site with this `policy`, with its files in that folder. It is the `former` one if
+    /// The server of a site with this `policy`, with its files in the folder `files`. It keeps the `former` name if
     /// nothing has changed.
     ///
     /// # Errors
-    /// There are no CA certificates to verify the origin with, or a variable with credentials is missing.
+    /// CA certificates to verify the origin are missing, or a variable with credentials is missing.
     pub fn new(
         settings: &Settings,
         site: &Site,
@@ -91,7 +92,7 @@ impl Server {
 }
 
 impl Former<'_> {
-    /// The name of a site's server that has these values and profile.
+    /// The name for a site's server with these values and profile: the former name, or a new one.
     fn name(self, site: &str, plain: &(Value, Option<String>)) -> String {
         let mut servers = self.servers.iter().filter(|server| server.site == site);
         let same = servers.clone().find(|server| server.plain == *plain);
@@ -128,7 +129,7 @@ fn values(
         "origin_server".to_owned()
     };
     Ok(context! {
-        // The name of the virtual host, and the value of x-sluice-server that leads to it.
+        // The name of the virtual host, and the value of x-sluice-server that selects it.
         label => if is_named { name } else { "all" },
         name => is_named.then_some(name),
         // The name of the site in statistics.
@@ -147,8 +148,8 @@ fn values(
     })
 }
 
-/// For how long an idle connection is kept where nothing is set: servers of applications close theirs after five seconds,
-/// and S3's after more than fifteen.
+/// Default time for which an idle connection is kept. Servers of applications close theirs after five seconds, and
+/// S3's servers after more than fifteen.
 const fn usual_keepalive(origin: &Origin) -> Duration {
     match origin {
         Origin::Http(_) => Duration::from_secs(4),
@@ -164,7 +165,7 @@ fn guarded(
     query: &QueryRule,
     credentials: &Value,
 ) -> Value {
-    // NB: the prefix is percent-encoded, so only its dots have a meaning in a regular expression.
+    // NB: the prefix is percent-encoded, so in a regular expression only its dots have a meaning.
     let start = paths.path_prefix.replace('.', r"\.");
     let query = match query {
         QueryRule::Drop { allow } if allow.is_empty() => "",

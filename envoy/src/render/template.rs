@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The templates, and the values that they are filled in with.
+//! The templates, and the values that fill them in.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ const TEMPLATES: [(&str, &str); 19] = templates![
     "workers.yaml.j2",
 ];
 
-/// What the filter reports of each request, where it applies.
+/// The fields that the filter reports for each request, if they apply.
 const ACCOUNT: &[&str] = &[
     "site",
     "result",
@@ -58,7 +58,7 @@ const ACCOUNT: &[&str] = &[
     "bucket_error",
     "uncacheable",
 ];
-/// The host of a request of HTTP/1.0 that names none, where there are sites to choose from. It is nobody's.
+/// The host for a request of HTTP/1.0 without a host, if the edge has named sites. No site has this host.
 const NO_HOST: &str = "host.invalid";
 
 /// The templates with the values of one edge.
@@ -73,13 +73,14 @@ pub struct Templates {
     pub takes_purges: bool,
     /// Whether the filter is in place.
     pub has_filter: bool,
-    /// How many variants of a URL the cache keeps.
+    /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
     folder: Option<PathBuf>,
 }
 
 impl Templates {
-    /// The templates for these settings and sites. With the files of `folder` Envoy reads again what has changed there.
+    /// The templates for these settings and sites. With `folder`, Envoy watches the files there and reads changed
+    /// ones again.
     ///
     /// # Errors
     /// A policy cannot be used, or there are no CA certificates to verify an origin with.
@@ -156,7 +157,7 @@ impl Templates {
     /// Fills in the template of this name.
     ///
     /// # Errors
-    /// It asks for a value that there is not.
+    /// The template uses a value that does not exist.
     pub fn render(&self, name: &str) -> anyhow::Result<String> {
         self.render_with(name, context! {})
     }
@@ -164,7 +165,7 @@ impl Templates {
     /// Fills in the template of a certificate.
     ///
     /// # Errors
-    /// It asks for a value that there is not.
+    /// The template uses a value that does not exist.
     pub fn render_certificate(&self, certificate: &NamedCertificate) -> anyhow::Result<String> {
         let certificate = of_certificate(certificate, self.folder.as_deref());
         let values = context! { certificate => certificate };
@@ -174,7 +175,7 @@ impl Templates {
     /// Fills in the template of the filter's configuration for a role.
     ///
     /// # Errors
-    /// It asks for a value that there is not.
+    /// The template uses a value that does not exist.
     pub fn render_role(&self, role: &str) -> anyhow::Result<String> {
         self.render_with("role.yaml.j2", context! { role => role })
     }
@@ -201,7 +202,8 @@ fn of_certificate(certificate: &NamedCertificate, folder: Option<&Path>) -> Valu
 
 fn environment() -> anyhow::Result<Environment<'static>> {
     let mut environment = Environment::new();
-    // NB: every value comes out as JSON, which is YAML, so that none can break out of its place in a template.
+    // NB: every value is written as JSON, which is YAML, so that a value cannot escape from its place in a
+    // template.
     environment.set_auto_escape_callback(|_| AutoEscape::Json);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
@@ -253,7 +255,7 @@ fn tracing(tracing: &Tracing) -> Value {
     }
 }
 
-/// The filter's configuration over several lines, each indented as the template indents the first.
+/// The filter's configuration on several lines, each indented as the template indents the first.
 fn indented(json: &serde_json::Value) -> Value {
     const INDENT: &str = "\n      ";
     Value::from_safe_string(format!("{json:#}").replace('\n', INDENT))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks the buckets, through an edge that runs, for objects that do not exist, and tells what is wrong.
+//! Requests objects that do not exist from the buckets, through a running edge, and reports problems.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::settings::Settings;
 use crate::sites::{Site, Sites};
 use crate::system::random;
 
-/// Bound on the time for the answer, which a bucket in trouble takes for retries.
+/// Bound on the time until the answer. A failing bucket needs the time for retries.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Checks the buckets beside the edge, which goes on in any case, and tells in the log what is wrong.
+/// Checks the buckets in another thread, and logs the problems. The edge serves in any case.
 pub fn check_bucket_beside(settings: &Settings) {
     let sites = render::sites(settings, None)
         .ok()
@@ -26,7 +26,7 @@ pub fn check_bucket_beside(settings: &Settings) {
         return;
     };
     let settings = settings.clone();
-    // The thread ends with the process. Where there can be none, nothing is checked.
+    // The thread ends with the process. If it cannot be started, the buckets are not checked.
     let _ = std::thread::Builder::new()
         .name("bucket-check".into())
         .spawn(move || {
@@ -45,7 +45,8 @@ pub fn check_bucket_beside(settings: &Settings) {
         });
 }
 
-/// Asks the edge with these settings, which runs on this machine, for an object that a site's bucket cannot have.
+/// Requests an object that a site's bucket cannot have from the edge with these settings, which runs on this
+/// machine.
 ///
 /// # Errors
 /// The edge does not answer, or the bucket's answer says that the edge cannot read it.
@@ -56,13 +57,13 @@ pub fn check_bucket(settings: &Settings, site: &Site) -> anyhow::Result<()> {
     let uri = format!("http://{edge}{path}/.well-known/sluice-check-{name}");
     let mut request = http::client().get(uri);
     if let Some(host) = site.hosts.first() {
-        // A `*` stands for any label.
+        // A `*` matches any label.
         request = request.header("host", host.replacen('*', "sluice-check", 1));
     }
     let request = request.config().timeout_global(Some(PATIENCE)).build();
     let answer = request
         .call()
-        .with_context(|| format!("the bucket could not be checked by way of http://{edge}/"))?;
+        .with_context(|| format!("the bucket could not be checked through http://{edge}/"))?;
     match answer.status().as_u16() {
         403 => bail!(
             "the bucket answers 403 for an object that does not exist: the credentials may not list the bucket \

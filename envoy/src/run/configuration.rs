@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of the edge that serves, and its change at SIGHUP.
+//! The configuration of the serving edge, and its change at SIGHUP.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,29 +16,29 @@ use crate::reload::{FileWatch, reload};
 use crate::render::{Rendered, Resource, Run, sites};
 use crate::settings::Settings;
 
-/// The configuration of the edge that serves.
+/// The configuration of the serving edge.
 pub struct Configuration<'a> {
-    /// The settings with which it was started.
+    /// The settings at the edge's start.
     pub settings: &'a Settings,
     /// The origin of the demo.
     pub demo: Option<Origin>,
-    /// What the configuration says of this run.
+    /// The parts of the configuration that depend on this run.
     pub run: Run<'a>,
-    /// What Envoy has.
+    /// The configuration that Envoy has.
     pub rendered: Rendered,
     /// The weights of the sites, for the keeper of the cache.
     pub shares: Shares,
     /// The bound on the variants of a URL.
     pub most_variants: MostVariants,
-    /// The watch over the user's files, and which these are.
+    /// The watch over the user's files, and the watched files.
     pub watch: Option<(FileWatch, Vec<PathBuf>)>,
-    /// Whether the watch has told of a change, and the files have not been read since.
+    /// Whether the watch has reported a change that no reload has read yet.
     pub watch_has_told: Arc<AtomicBool>,
 }
 
 impl Configuration<'_> {
-    /// Reads the files that the settings name again, and has the edge go on with what they say. Where something is wrong,
-    /// nothing changes, and the log and a metric say so.
+    /// Reads the files that the settings name again, and changes the edge's configuration accordingly. If a file
+    /// has a problem, nothing changes, and the log and a metric report it.
     pub fn reload(&mut self) {
         let by_watch = self.watch_has_told.swap(false, Ordering::Relaxed);
         let refused = match &self.try_reload() {
@@ -62,13 +62,13 @@ impl Configuration<'_> {
             }
         };
         let text = if refused { "1" } else { "0" };
-        // Where this fails, the log has said it.
+        // If this fails, the error has been logged.
         let _ = Resource::Refused.write(&self.rendered.folder, text);
     }
 
     fn try_reload(&mut self) -> anyhow::Result<Vec<Resource>> {
         let lookup = |name: &str| -> Option<OsString> { std::env::var_os(name) };
-        // What the machine has counts at the start only.
+        // The limits of the machine are those at the start.
         let settings = Settings::on_machine(self.settings.machine, &lookup)?;
         let sites = sites(&settings, self.demo.as_ref())?;
         let new = Rendered::new(&settings, &sites, self.run, Some(&self.rendered))?;
@@ -81,7 +81,8 @@ impl Configuration<'_> {
         Ok(changed)
     }
 
-    /// Watches the user's files from now on, if the settings want it. Where one is replaced, this process gets SIGHUP.
+    /// Watches the user's files from now on, if the settings ask for it. When a file is replaced, this process gets
+    /// SIGHUP.
     pub fn watch_files(&mut self, files: &[PathBuf]) {
         let watched = self.watch.as_ref().map(|(_, watched)| watched.as_slice());
         if !self.settings.watches || watched == Some(files) {
@@ -90,7 +91,7 @@ impl Configuration<'_> {
         let has_told = Arc::clone(&self.watch_has_told);
         let tell = move || {
             has_told.store(true, Ordering::Relaxed);
-            // It is this process, so the signal arrives.
+            // The process exists, because it is this process, so the signal arrives.
             let _ = kill_process(getpid(), Signal::HUP);
         };
         match FileWatch::start(files, tell) {

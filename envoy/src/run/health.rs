@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks a worker whether the edge is ready.
+//! The health check: asks a worker whether the edge is ready.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::net::http;
 use crate::settings::Settings;
 
-/// Asks the edge with these settings, which runs on this machine, whether a worker answers and says that it is ready.
-/// Where there is a listener for metrics, that one is asked, since clients cannot take its connections.
+/// Returns a function that asks the edge with these settings, on this machine, whether a worker is ready. It asks
+/// the listener for metrics if there is one, because clients cannot use up the connections of that listener.
 pub fn health_check(settings: &Settings) -> impl Fn() -> bool + use<> {
     let edge = || local_address(settings.bind, settings.edge_port);
     let metrics = |address: SocketAddr| local_address(address.ip(), address.port());
@@ -20,7 +20,7 @@ pub fn health_check(settings: &Settings) -> impl Fn() -> bool + use<> {
     }
 }
 
-/// The address at which a listener is reached from its own machine.
+/// The address at which a listener can be reached from its own machine.
 pub fn local_address(bind: IpAddr, port: u16) -> SocketAddr {
     let ip = match bind {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

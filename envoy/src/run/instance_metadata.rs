@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The instance metadata service of EC2, which Envoy asks for credentials at its start and then every few seconds,
-//! whatever others it has.
+//! The instance metadata service of EC2. Envoy asks it for credentials at its start and then every few seconds,
+//! even if Envoy has other credentials.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::sites::ProfileKeys;
 
-/// The variable of the AWS SDKs by which Envoy does not ask.
+/// The variable of the AWS SDKs that stops these requests.
 const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";
 
-/// Variables of which each group names credentials that Envoy's standard chain takes in front of those of the instance.
+/// Groups of variables. Each group names credentials that Envoy's standard chain prefers to those of the instance.
 const SOURCES: [&[&str]; 4] = [
     &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
     &["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"],
@@ -18,9 +18,9 @@ const SOURCES: [&[&str]; 4] = [
     &["AWS_CONTAINER_CREDENTIALS_FULL_URI"],
 ];
 
-/// The variable and the value with which Envoy does not ask, where the environment, in which `lookup` finds the
-/// variables, names other credentials. `None`: it names none, or the user has set the variable. A reload cannot change
-/// the environment, so this holds for all sites that there will be.
+/// The variable and the value that stop the requests, if the environment names other credentials. `lookup` finds
+/// the variables. `None`: no other credentials are named, or the user has set the variable. A reload cannot change
+/// the environment, so this holds for all later sites too.
 pub fn switch(lookup: &dyn Fn(&str) -> Option<OsString>) -> Option<(&'static str, &'static str)> {
     let set = |name: &str| lookup(name).filter(|value| !value.is_empty());
     let mut sources = SOURCES.iter();
@@ -29,7 +29,7 @@ pub fn switch(lookup: &dyn Fn(&str) -> Option<OsString>) -> Option<(&'static str
     (is_needless && set(DISABLED).is_none()).then_some((DISABLED, "true"))
 }
 
-/// Whether there is a file of AWS's `credentials` that has the keys of the chosen profile.
+/// Whether a `credentials` file of AWS exists and has the keys of the chosen profile.
 fn has_profile(set: &dyn Fn(&str) -> Option<OsString>) -> bool {
     let file = set("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
     let at_home = || Some(Path::new(&set("HOME")?).join(".aws/credentials"));
@@ -42,7 +42,7 @@ fn has_profile(set: &dyn Fn(&str) -> Option<OsString>) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether Envoy may ask.
+    /// Whether Envoy may ask the service.
     fn may(variables: &[(&str, &str)]) -> bool {
         let lookup = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);

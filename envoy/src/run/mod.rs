@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One run of the edge from start to end: checks, starts, watches and stops everything.
+//! One run of the edge: checks, starts, watches and stops all its parts.
 
 mod bucket_check;
 mod configuration;
@@ -44,17 +44,17 @@ use crate::system::private::{self, at};
 use configuration::Configuration;
 use running::RunningEdge;
 
-/// Bound on the time for which Envoy's start waits for the check of earlier runs' files. Later files come back while
-/// Envoy serves.
+/// Bound on the time for which Envoy's start waits for the check of earlier runs' files. The remaining files are
+/// restored while Envoy serves.
 const CHECK_PATIENCE: Duration = Duration::from_secs(1);
-/// What the start tells whoever has not chosen a policy for an HTTP origin.
-const ORIGIN_DECIDES: &str = "only what the origin says is cached; a policy with \
-    cache.ttl, such as {\"200\": 1h, default: 1s}, keeps what it says nothing of (docs/policy.md)";
-/// Components of Envoy whose warnings are not news: the cache filter says at every start that it is work in progress,
-/// and at every insertion that the store has ended it.
+/// Notice at the start, if the user has not chosen a policy for an HTTP origin.
+const ORIGIN_DECIDES: &str = "a response is cached only if the origin says so; a policy with \
+    cache.ttl, such as {\"200\": 1h, default: 1s}, caches other responses too (docs/policy.md)";
+/// Components of Envoy whose warnings are not useful. The cache filter warns at every start that it is work in
+/// progress, and at every insertion that the store has ended it.
 const QUIETER: &str = "misc:error,cache_filter:error";
 
-/// Runs the edge until it is told to stop or ends by itself, and gives the exit code.
+/// Runs the edge until it is told to stop or ends unexpectedly, and returns the exit code.
 ///
 /// # Errors
 /// The edge has not become ready.
@@ -74,7 +74,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     }
     let shortage = Shortage::default();
     let free_space = FreeSpace::new(settings, &cache.entries, shortage.clone())?;
-    // NB: declared before Envoy, so that it is dropped, and MinIO stopped, after it.
+    // NB: declared in front of Envoy, so that this is dropped, and MinIO stopped, after Envoy.
     let demo = match (&settings.origin, &settings.sites) {
         (None, None) => Some(Demo::start(settings)?),
         _ => None,
@@ -95,7 +95,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let rendered = Rendered::new(settings, &sites, run, None)?;
     rendered.write().map_err(at(&rendered.folder))?;
     let config = Resource::Bootstrap.path(&rendered.folder);
-    // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
+    // NB: declared in front of Envoy, so that the keeper is dropped after it, and sees all files that Envoy stores.
     let shares = Shares::new(sites.shares());
     let most_variants = MostVariants::new(rendered.variants_per_url);
     let keeper = Keeper::start(
@@ -139,13 +139,13 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     Ok(edge.watch(&mut configuration, demo))
 }
 
-/// The signals that arrive from now on.
+/// A receiver for the signals that arrive from now on.
 fn signals() -> anyhow::Result<Signals> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD]);
     signals.context("signal handlers")
 }
 
-/// Verifies messages of SNS for the filter, until the socket is dropped.
+/// Verifies messages of SNS for the filter until the socket is dropped.
 fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
     let roots = ca_bundle::find(settings.ca_file.as_deref(), "SNS")?;
     let verifier = Verifier::over_https(sns, &roots).map_err(at(&roots))?;
@@ -153,12 +153,12 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
     verifier.serve(state).map_err(at(state))
 }
 
-/// Checks that the filter's modules are there, and Envoy can run them.
+/// Checks that the filter's modules exist, and that Envoy can run them.
 fn check_modules(settings: &Settings) -> anyhow::Result<()> {
     if !settings.filter {
         return Ok(());
     }
-    // In front of a VM a part of the native module stands too.
+    // With a VM, a part of the native module runs in front of it.
     for runtime in [settings.runtime, Runtime::Native] {
         let module = settings.locations.module(runtime);
         ensure!(
@@ -171,7 +171,7 @@ fn check_modules(settings: &Settings) -> anyhow::Result<()> {
     native::check_envoy(&settings.locations.envoy)
 }
 
-/// Checks that all ports are free. Envoy itself would share a port with another Envoy, and each would get a part of the
+/// Checks that all ports are free. Envoy would share a port with another Envoy, and each would get a part of the
 /// requests.
 fn check_ports(settings: &Settings) -> anyhow::Result<()> {
     let edge = |port| SocketAddr::new(settings.bind, port);
@@ -202,19 +202,19 @@ fn start_envoy(
     let mut command = Command::new(envoy);
     command.arg("--config-path").arg(config);
     command.args(["--concurrency", &settings.concurrency.to_string()]);
-    // NB: secrets that Envoy does not need.
+    // NB: these are secrets that Envoy does not need.
     let secrets = sites.secret_variables().chain(["PURGE_TOKEN"]);
     for variable in secrets {
         command.env_remove(variable);
     }
     command.env(SECRET_VARIABLE, secret.digits());
     command.envs(instance_metadata::switch(&|name| std::env::var_os(name)));
-    // When certificates come or go, connections keep what they have begun with for that long: a day.
+    // Connections keep their certificates for this time after certificates are added or removed: a day.
     command.args(["--drain-time-s", "86400"]);
-    // Several edges may run on one machine, and none may take over from another.
+    // Several edges may run on one machine, and none may replace another.
     command.arg("--disable-hot-restart");
     command.args(["--log-level", "warning", "--component-log-level", QUIETER]);
-    // A reader of the access log sees a request at once.
+    // The access log shows each request without delay.
     command.args(["--file-flush-interval-msec", "100"]);
     if let Some(demo) = demo {
         command
@@ -225,7 +225,7 @@ fn start_envoy(
     child.with_context(|| format!("SLUICE_ENVOY={}", envoy.display()))
 }
 
-/// This process's standard output; where Envoy cannot open that by name (a socket), a pipe to it.
+/// The standard output of this process, or a pipe to it, if Envoy cannot open it by name because it is a socket.
 fn access_log() -> io::Result<Stdio> {
     if File::options().append(true).open("/dev/stdout").is_ok() {
         return Ok(Stdio::inherit());

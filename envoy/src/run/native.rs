@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether Envoy can run the native module, which is built for one version of it.
+//! Checks whether Envoy can run the native module, which is built for one version of Envoy.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, anyhow, bail};
 
-/// The pinned packages, Envoy's among them.
+/// The pinned packages, including Envoy.
 const PINNED: &str = include_str!("../../requirements.txt");
 
-/// Checks that this is the Envoy that the native module is built for. Another one would load the module with a warning,
-/// and call it in ways that it does not know.
+/// Checks that this is the version of Envoy that the native module is built for. Another version would load the
+/// module with a warning, and call it in ways that the module does not support.
 ///
 /// # Errors
-/// It is another version, or does not tell.
+/// Envoy has another version, or does not report its version.
 pub fn check_envoy(envoy: &Path) -> anyhow::Result<()> {
     let place = || format!("SLUICE_ENVOY={}", envoy.display());
     let output = Command::new(envoy).arg("--version").output();
@@ -36,7 +36,7 @@ fn wanted() -> Option<&'static str> {
     version.split([' ', ';']).next()
 }
 
-/// The version in what Envoy says of itself: `… version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL`.
+/// The version in Envoy's output: `… version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL`.
 fn version(said: &str) -> Option<&str> {
     let (_, build) = said.split_once("version: ")?;
     build.split('/').nth(1)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Starts the edge again when it has ended by a fault, where nobody else does.
-//!
-//! The edge is a process of its own, so each start is the first of its process: nothing of the edge that has ended is
-//! left. In a container the orchestrator starts the edge again, and elsewhere systemd.
+//! Starts the edge again after a fault, if no supervisor does so. Each start is a new process, so that no state of
+//! the failed edge remains. In a container the orchestrator starts the edge again, and elsewhere systemd can.
 
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;
@@ -17,7 +15,8 @@ use super::running::{POLL, tells_to_stop};
 use crate::log::say;
 use crate::system::child::{Child, exit_code};
 
-/// Runs this program without arguments, and again each time that it has ended by a fault. Gives its last exit code.
+/// Runs this program without arguments, and again each time that it has ended with a fault. Returns its last exit
+/// code.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -48,7 +47,7 @@ pub fn keep_running() -> anyhow::Result<u8> {
     }
 }
 
-/// Waits until the edge has ended, and passes signals on to it. Gives its status, and whether it was told to stop.
+/// Waits until the edge has ended, and passes signals on to it. Returns its status, and whether it was told to stop.
 fn wait_for_end(mut edge: Child, signals: &mut Signals) -> (ExitStatus, bool) {
     let mut was_told = false;
     loop {
@@ -67,7 +66,7 @@ fn wait_for_end(mut edge: Child, signals: &mut Signals) -> (ExitStatus, bool) {
     }
 }
 
-/// Waits for `pause`, or until a signal tells the edge to stop; gives whether one did.
+/// Waits for `pause`, or until a signal tells the edge to stop. Returns whether such a signal has arrived.
 fn is_told_within(pause: Duration, signals: &mut Signals) -> bool {
     let start = Instant::now();
     while start.elapsed() < pause {
@@ -79,7 +78,7 @@ fn is_told_within(pause: Duration, signals: &mut Signals) -> bool {
     false
 }
 
-/// The pauses before the edge is started again.
+/// The pauses between the end of the edge and its next start.
 struct Backoff {
     next: Duration,
 }
@@ -87,10 +86,10 @@ struct Backoff {
 impl Backoff {
     const FIRST: Duration = Duration::from_millis(100);
     const LONGEST: Duration = Duration::from_secs(30);
-    /// After a life of this length the next pause is the first again.
+    /// After the edge has lived for this time, the next pause is the first one again.
     const LONG_LIFE: Duration = Duration::from_secs(60);
 
-    /// The pause after an edge has `lived` for so long.
+    /// The pause after an edge has `lived` for this time.
     fn after(&mut self, lived: Duration) -> Duration {
         if lived >= Self::LONG_LIFE {
             self.next = Self::FIRST;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The running edge: waits until it is ready, then for its end, and stops it in order.
+//! The running edge: waits until the edge is ready, then for its end, and stops it in order.
 
 use std::ffi::c_int;
 use std::os::unix::process::ExitStatusExt as _;
@@ -22,9 +22,9 @@ use crate::system::child::{Child, exit_code};
 
 /// Bound on the time in which Envoy must become ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-/// An Envoy that cannot be asked has ended within this time, or lives.
+/// Bound on the time in which a dying Envoy ends. An Envoy that does not answer for longer is still alive.
 const END_PATIENCE: Duration = Duration::from_millis(500);
-/// The time between two looks at what nothing announces.
+/// The time between two polls.
 pub const POLL: Duration = Duration::from_millis(20);
 
 /// An edge whose Envoy has been started.
@@ -39,13 +39,13 @@ pub struct RunningEdge<'a> {
     pub deaths: EarlyDeaths,
     /// The signals that arrive at this process.
     pub signals: Signals,
-    /// Whether SIGHUP has arrived, and the configuration has not been read again since.
+    /// Whether SIGHUP has arrived, and the configuration has not been reloaded since.
     pub wants_reload: bool,
 }
 
 impl RunningEdge<'_> {
-    /// Waits until the edge is ready. `Some`: the edge was told to stop before that, or Envoy has crashed, with this
-    /// exit code.
+    /// Waits until the edge is ready. `Some`: the edge was told to stop first, or Envoy has crashed, with this exit
+    /// code.
     ///
     /// # Errors
     /// Envoy has refused to start, or has not become ready in time.
@@ -62,7 +62,7 @@ impl RunningEdge<'_> {
             }
             if self.is_told_to_stop() {
                 self.deaths.forget();
-                // Envoy may have begun to serve since the last look.
+                // Envoy may have started to serve since the last poll.
                 return Ok(Some(if ready() {
                     self.stop_in_order()
                 } else {
@@ -77,10 +77,10 @@ impl RunningEdge<'_> {
         bail!("Envoy was not ready after {} s", START_PATIENCE.as_secs())
     }
 
-    /// Checks Envoy by asking it. `Some`: it could not be asked, as it was about to end, with this exit code.
+    /// Checks Envoy with a call. `Some`: the call failed because Envoy was about to end, with this exit code.
     ///
     /// # Errors
-    /// The check has failed, and Envoy lives.
+    /// The check has failed, and Envoy is alive.
     pub fn check(
         &mut self,
         check: impl FnOnce() -> anyhow::Result<()>,
@@ -98,7 +98,7 @@ impl RunningEdge<'_> {
         Err(error)
     }
 
-    /// Envoy's exit code, if it has ended by itself.
+    /// Envoy's exit code, if Envoy has ended.
     fn end(&mut self) -> Option<u8> {
         let status = self.envoy.exited()?;
         say(&format!("Envoy ended: {status}"));
@@ -106,7 +106,7 @@ impl RunningEdge<'_> {
         Some(exit_code(status))
     }
 
-    /// Waits until a process ends or a signal arrives, and stops the edge. Gives the exit code.
+    /// Waits until a process ends or a signal arrives, and stops the edge. Returns the exit code.
     pub fn watch(&mut self, configuration: &mut Configuration<'_>, mut demo: Option<Demo>) -> u8 {
         loop {
             if std::mem::take(&mut self.wants_reload) {
@@ -134,7 +134,7 @@ impl RunningEdge<'_> {
         }
     }
 
-    /// Whether a signal tells the edge to stop. SIGHUP is for later.
+    /// Whether a signal tells the edge to stop. Notes SIGHUP for later.
     fn is_told_to_stop(&mut self) -> bool {
         let mut is_told = false;
         for signal in self.signals.pending() {
@@ -145,7 +145,7 @@ impl RunningEdge<'_> {
     }
 
     /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
-    /// edge is told to stop once more. Gives the exit code.
+    /// edge is told to stop once more. Returns the exit code.
     fn stop_in_order(&mut self) -> u8 {
         let admin = Admin::new(self.settings.admin_socket());
         admin.fail_health_checks();
@@ -163,7 +163,7 @@ impl RunningEdge<'_> {
             if is_late || is_told {
                 let active = active.unwrap_or(0);
                 say(&format!("stopping with {active} requests in flight"));
-                // NB: not SIGTERM: Envoy would crash where its store is being filled.
+                // NB: not SIGTERM, because Envoy would crash while its store is being filled.
                 self.envoy.signal(Signal::KILL);
                 return self.envoy.stop().map_or(1, |_| 0);
             }

@@ -8,8 +8,8 @@ use super::locations::Locations;
 use super::reserve::{self, Reserve};
 use sluice_core::size::{self, Size};
 
-/// The largest object that is stored by default. Envoy's cache reads an object to its end however slowly a client takes
-/// it, so each slow client may hold as much in memory.
+/// Default bound on the size of a stored object. Envoy's cache reads a whole object into memory even if the client
+/// reads slowly, so each slow client may hold this much memory.
 const MAX_OBJECT_BYTES: u64 = 16 << 20;
 
 /// The cache: its place, and its bounds.
@@ -70,7 +70,7 @@ impl Cache {
         })
     }
 
-    /// The machine's memory that the entries may take, in bytes.
+    /// The memory of the machine that the entries may use, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match self.medium {
             Medium::Disk => 0,
@@ -82,7 +82,7 @@ impl Cache {
 /// The hot tier: copies of small objects in each worker's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotTier {
-    /// Bound on the bytes of all copies of one worker; 0: there is no hot tier.
+    /// Bound on the bytes of all copies of one worker; 0 turns the hot tier off.
     pub max_bytes: u64,
     /// Bound on the bytes of one object.
     pub max_object_bytes: u64,

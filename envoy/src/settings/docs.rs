@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one list of settings: the tables on the page `docs/settings.md`, which have the names, types, defaults and meanings.
-//! The defaults are read from there.
+//! The one list of settings: the tables on the page `docs/settings.md`, with names, types, defaults and meanings. The
+//! defaults are read from the page.
 
-/// The page. In its tables a default that is code is a value; a default in words is one that the code works out.
+/// The page. In its tables a default in code format is a value; a default in words is computed by the code.
 const PAGE: &str = include_str!("../../../docs/settings.md");
 
-/// All settings, as two tables in Markdown: those of the edge, and those of its parts, which `make run` and the
-/// container image set.
+/// All settings, as two tables in Markdown: the settings of the edge, and the settings of its parts, which
+/// `make run` and the container image set.
 pub fn tables() -> String {
     let parts = PAGE.split("\n\n");
     let tables: Vec<_> = parts.filter(|part| part.starts_with('|')).collect();

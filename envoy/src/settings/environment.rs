@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The environment variables: reads values and collects every problem.
+//! The environment variables: reads values and collects all problems.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -19,7 +19,7 @@ pub struct Environment<'a> {
     lookup: &'a dyn Fn(&str) -> Option<OsString>,
     /// A line for each problem, in the order of the settings.
     problems: Vec<String>,
-    /// A line for each thing that the user should know and that stops nothing.
+    /// A line for each notice, which the user should know but which does not stop the edge.
     notices: Vec<String>,
 }
 
@@ -59,14 +59,14 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// The value that the user set, else the setting's default where that is a value.
+    /// The value that the user set, or else the setting's default, if that is a value.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         self.set(name)
             .or_else(|| docs::default_value(name).map(str::to_owned))
     }
 
-    /// Reads [`Self::text`] with `parse`, and refuses what `parse` does not take. `None`: the setting has no value, or
-    /// the value was refused.
+    /// Reads [`Self::text`] with `parse`, and refuses a text that `parse` does not accept. `None`: the setting has
+    /// no value, or the value was refused.
     pub fn parse<T>(
         &mut self,
         name: &'static str,
@@ -108,7 +108,7 @@ impl<'a> Environment<'a> {
         Some(SocketAddr::new(ip?, port?))
     }
 
-    /// Reads a number of `range` in decimal digits. `what` it is the number of goes into the error.
+    /// Reads a number of `range` in decimal digits. `what` is the noun for the error.
     pub fn number<T: FromStr + PartialOrd + Display>(
         &mut self,
         name: &'static str,
@@ -123,7 +123,7 @@ impl<'a> Environment<'a> {
         })
     }
 
-    /// Whether two variables that go together are set. Refuses the one that is missing beside the other.
+    /// Whether two variables that belong together are set. Refuses the missing one, if only one is set.
     pub fn pair(&mut self, one: &'static str, other: &'static str) -> bool {
         let set = [one, other].map(|name| self.set(name).is_some());
         match set {
@@ -158,7 +158,7 @@ impl<'a> Environment<'a> {
         text.map_err(refuse).ok()
     }
 
-    /// Notes a problem: what would be `accepted`, where `value` is set and no secret, else what is to be done.
+    /// Adds a problem: the accepted values, if `value` is set and not a secret, or else the action to take.
     pub fn refuse(&mut self, name: &'static str, value: Option<String>, accepted: impl Display) {
         self.problems.push(match value {
             Some(value) => format!("{name}={value:?}: expected {accepted}"),
@@ -171,7 +171,7 @@ impl<'a> Environment<'a> {
         self.problems.push(problem.to_string());
     }
 
-    /// Notes what the user should know and what stops nothing, once.
+    /// Adds a notice, once. A notice does not stop the edge.
     pub fn notice(&mut self, notice: String) {
         if !self.notices.contains(&notice) {
             self.notices.push(notice);

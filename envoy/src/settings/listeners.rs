@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The TLS listener, whose requests are taken, the health path, and the rule that no two listeners share a port.
+//! The TLS listener, limits on clients' requests, the health path, and the rule that no two listeners share a port.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Reads `EDGE_TLS_PORT` and `TLS_…`. `None`: there is no certificate, or there is a problem.
+    /// Reads `EDGE_TLS_PORT` and `TLS_…`. `None`: no certificate is set, or there is a problem.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let wants_port = env.set("EDGE_TLS_PORT").is_some();
         let port = env.port("EDGE_TLS_PORT");
@@ -36,7 +36,7 @@ impl TlsListener {
     }
 }
 
-/// Reads `EDGE_TLS_PORT` for sites that have certificates. `None`: none has, or there is a problem.
+/// Reads `EDGE_TLS_PORT` for sites that have certificates. `None`: no site has one, or there is a problem.
 pub fn read_tls_port(env: &mut Environment<'_>, sites: &Sites) -> Option<u16> {
     let is_set = env.set("EDGE_TLS_PORT").is_some();
     let port = env.port("EDGE_TLS_PORT");
@@ -47,12 +47,12 @@ pub fn read_tls_port(env: &mut Environment<'_>, sites: &Sites) -> Option<u16> {
     port.filter(|_| certified)
 }
 
-/// The addresses of clients.
+/// The trust in clients' addresses, and limits on clients' requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
-    /// How many proxies before the edge are trusted to append to `X-Forwarded-For`.
+    /// Number of proxies in front of the edge that are trusted to append to `X-Forwarded-For`.
     pub trusted_hops: u32,
-    /// Bound on the requests of one address in a second; 0: there is none.
+    /// Bound on the requests of one address in a second; 0: no bound.
     pub rate_limit: u32,
     /// Bound on the headers of one request, in KiB.
     pub header_kib: u32,
@@ -88,7 +88,7 @@ pub fn read_health_path(env: &mut Environment<'_>) -> Option<String> {
 /// The settings with a port, in the order in which [`check_ports`] takes the ports.
 const PORTS: [&str; 4] = ["EDGE_PORT", "EDGE_TLS_PORT", "PURGE_PORT", "METRICS_PORT"];
 
-/// Refuses a port that an earlier listener has. A listener without a port does not exist.
+/// Refuses a port that an earlier listener uses. `None` is a listener that does not exist.
 pub fn check_ports(env: &mut Environment<'_>, ports: [Option<u16>; PORTS.len()]) {
     let named = || PORTS.into_iter().zip(ports);
     for (index, (name, port)) in named().enumerate() {

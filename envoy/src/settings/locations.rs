@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files and folders that the edge consists of and writes to.
+//! The files and folders of the edge: its parts, and the folder that it writes to.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::environment::Environment;
 /// Bound on the length of a Unix socket's path, in bytes (`sun_path` without its end).
 const LONGEST_SOCKET: usize = 107;
 
-/// Where the edge finds its parts.
+/// The paths of the edge's parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locations {
     /// The Envoy binary.
@@ -39,7 +39,7 @@ impl Locations {
         })
     }
 
-    /// The module for that runtime.
+    /// The module for a `runtime`.
     pub fn module(&self, runtime: Runtime) -> &Path {
         match runtime {
             Runtime::Wasm => &self.wasm,
@@ -47,12 +47,12 @@ impl Locations {
         }
     }
 
-    /// The Unix socket of the native module's own connections, of the edge on this port.
+    /// The Unix socket for the native module's own connections, for the edge on this port.
     pub fn workers_socket(&self, edge_port: u16) -> PathBuf {
         self.state.join(format!("wrk-{edge_port}.sock"))
     }
 
-    /// The Unix socket of the admin interface of the edge on this port.
+    /// The Unix socket of the admin interface, for the edge on this port.
     pub fn admin_socket(&self, edge_port: u16) -> PathBuf {
         admin_socket(&self.state, edge_port)
     }
@@ -62,7 +62,7 @@ fn admin_socket(state: &Path, edge_port: u16) -> PathBuf {
     state.join(format!("admin-{edge_port}.sock"))
 }
 
-/// Reads `SLUICE_WASM`; the module stands beside the entry point where it says nothing.
+/// Reads `SLUICE_WASM`. The default is the module beside the entry point.
 pub fn read_wasm(env: &mut Environment<'_>) -> Option<PathBuf> {
     read_module(env, "SLUICE_WASM", "sluice.wasm")
 }
@@ -73,7 +73,7 @@ fn read_module(env: &mut Environment<'_>, variable: &'static str, name: &str) ->
     std::path::absolute(module?).ok()
 }
 
-/// Reads `SLUICE_STATE`, in which a socket must find room.
+/// Reads `SLUICE_STATE`. The path must leave room for the name of a socket.
 fn read_state(env: &mut Environment<'_>) -> Option<PathBuf> {
     let text = env.text("SLUICE_STATE")?;
     let state = std::path::absolute(&text).ok()?;

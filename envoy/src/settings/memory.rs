@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the memory is shared: what the cache has of it on a tmpfs, how many workers there are, what each has for hot
-//! copies, and how large Envoy's heap may become.
+//! The division of the memory: the part of a cache on a tmpfs, the number of workers, the hot copies of each
+//! worker, and the bound on Envoy's heap.
 
 use super::Runtime;
 use super::cache::{Cache, HotTier};
@@ -8,18 +8,18 @@ use super::environment::Environment;
 use crate::system::Machine;
 use sluice_core::size::{MIB, Size};
 
-/// The bytes of memory for which there is a worker, unless `CONCURRENCY` says how many there are.
+/// The bytes of memory for each worker, unless `CONCURRENCY` sets the number of workers.
 const OF_A_WORKER: u64 = 128 * MIB;
-/// The part of the memory that all hot copies have together, unless `HOT_BYTES` says what each worker has.
+/// The part of the memory for all hot copies together, unless `HOT_BYTES` sets the bytes of each worker.
 const HOT_PART: u64 = 8;
-/// The most that a worker has for hot copies, unless `HOT_BYTES` says so.
+/// Bound on the hot copies of a worker, unless `HOT_BYTES` sets another one.
 const HOT_BYTES: u64 = 32 * MIB;
-/// The least heap with which Envoy serves, in bytes: for itself and the filter's module, and for each worker. V8 needs 44 MiB
-/// to compile the module, and an idle worker 0.7; the rest is for requests.
+/// The least heap with which Envoy can serve, in bytes: for Envoy and the filter's module, and for each worker. V8
+/// needs 44 MiB to compile the module, and an idle worker needs 0.7 MiB; the rest is for requests.
 const LEAST_HEAP: u64 = 96 * MIB;
 const LEAST_HEAP_OF_A_WORKER: u64 = 2 * MIB;
 
-/// What the workers and Envoy have of the memory.
+/// The memory of the workers and of Envoy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// The number of Envoy's workers.
@@ -31,8 +31,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads `CONCURRENCY` and `HOT_…`, for a machine of which the cache has a part. Refuses what leaves Envoy less than
-    /// it needs to serve.
+    /// Reads `CONCURRENCY` and `HOT_…`. The cache may use a part of the machine's memory. Refuses settings that
+    /// leave Envoy less memory than it needs to serve.
     pub fn read(
         env: &mut Environment<'_>,
         machine: Machine,
@@ -70,7 +70,7 @@ impl Memory {
         }
         if !sets_workers && workers < machine.cores {
             env.notice(format!(
-                "{workers} workers for {} cores, as the memory is {}: CONCURRENCY sets another number",
+                "{workers} workers for {} cores, because the memory is {}: CONCURRENCY sets another number",
                 machine.cores,
                 shown(left)
             ));
@@ -86,19 +86,19 @@ impl Memory {
     }
 }
 
-/// A worker for each core, or for each part of the memory where these are fewer.
+/// A worker for each core, or for each [`OF_A_WORKER`] bytes of the memory, whichever gives fewer.
 fn default_workers(cores: u32, memory: u64) -> u32 {
     let most = memory / OF_A_WORKER;
     cores.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1)
 }
 
-/// The part of the memory that is for Envoy's heap. The rest is for code, the machine code of the filter, buffers of the
-/// kernel and the entry point.
+/// The part of the memory for Envoy's heap. The rest is for code, the machine code of the filter, buffers of the
+/// kernel, and the entry point.
 const fn of_heap(memory: u64) -> u64 {
     memory / 4 * 3
 }
 
-/// What workers with hot copies need.
+/// The memory need of workers with hot copies.
 #[derive(Clone, Copy)]
 struct Need {
     workers: u32,
@@ -112,7 +112,7 @@ impl Need {
         u64::from(self.workers) * self.hot_bytes
     }
 
-    /// The hot copies that are not in Envoy's heap: those of VMs, which have memory of their own.
+    /// The bytes of hot copies outside Envoy's heap. Each VM has memory outside the heap.
     fn beside_heap(self) -> u64 {
         match self.runtime {
             Runtime::Wasm => self.all_hot_bytes(),
@@ -127,7 +127,7 @@ impl Need {
         heap.div_ceil(3) * 4 + self.beside_heap()
     }
 
-    /// The bytes that each worker could have for hot copies beside what these workers need, in so much memory.
+    /// The bytes of hot copies that each worker could have in this much memory, beside the need of these workers.
     fn hot_room(self, memory: u64) -> u64 {
         let room = memory.saturating_sub(self.memory());
         let room = match self.runtime {
@@ -137,8 +137,8 @@ impl Need {
         room / u64::from(self.workers)
     }
 
-    /// Refuses the setting without which there would be enough: the cache's, the hot copies', or that of the workers. If
-    /// there is none, the memory itself is too little.
+    /// Refuses the setting that uses too much: the cache's, the hot copies', or the number of workers. If none of
+    /// these settings is the cause, the memory itself is too small.
     fn refuse(
         self,
         env: &mut Environment<'_>,
@@ -193,7 +193,7 @@ impl Need {
     }
 }
 
-/// A size in whole MiB, as that of a machine is no round number.
+/// A size in whole MiB, because the memory of a machine is rarely a round number.
 fn shown(bytes: u64) -> String {
     Size(bytes / MIB * MIB).to_string()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The settings: everything that a user can set, read from the environment and validated as a whole.
+//! The settings: all values that a user can set, read from the environment and validated together.
 //!
 //! The page `docs/settings.md` is the list of all settings; `docs` reads the default values from it. Each other file
 //! has one group of settings: its type, and how it is read. To add a setting, add a row to the page and a field to the
@@ -51,18 +51,18 @@ use crate::system::machine::Machine;
 pub struct Settings {
     /// The origin; `None` is the embedded demo, or there are `sites`.
     pub origin: Option<Origin>,
-    /// The sites of the file that `SITES` names; `None`: there is one site, in front of `origin`.
+    /// The sites of the file that `SITES` names; `None`: the edge has one site, in front of `origin`.
     pub sites: Option<Sites>,
-    /// Whether requests to the bucket are signed with the credentials in the environment, rather than with those
-    /// of a role.
+    /// Whether requests to the bucket are signed with the credentials in the environment, rather than with the
+    /// credentials of a role.
     pub static_credentials: bool,
     /// The file that `SITES` names.
     pub sites_file: Option<PathBuf>,
     /// Whether the credentials in the environment are temporary, with a session token.
     pub session_token: bool,
-    /// For how long an idle connection to the origin is kept; `None`: as its kind of origin has it.
+    /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
-    /// How often a request to the bucket is sent again.
+    /// Number of retries of a request to the bucket.
     pub bucket_retries: u32,
     /// Whether the bucket is checked when the edge is ready.
     pub checks_bucket: bool,
@@ -74,26 +74,26 @@ pub struct Settings {
     pub tls: Option<TlsListener>,
     /// The TLS listener's port; `None`: no site has a certificate.
     pub tls_port: Option<u16>,
-    /// Whose requests these listeners take, and how many.
+    /// The trust in clients' addresses, and limits on clients' requests.
     pub clients: Clients,
     /// The listener for purges.
     pub purge: PurgeListener,
-    /// The topics of Amazon SNS from which notifications are taken.
+    /// The topics of Amazon SNS from which notifications are accepted.
     pub sns: Option<Sns>,
     /// The listener that serves the metrics and nothing else of the admin interface.
     pub metrics: Option<SocketAddr>,
-    /// Whether only those statistics of Envoy are exported that the recording rules, the alerts and the dashboard use,
-    /// rather than all. Those of the filter always are.
+    /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
+    /// filter's statistics are always exported.
     pub few_stats: bool,
     /// The format of the access log.
     pub access_log: AccessLog,
     /// The collector of traces, if requests are traced.
     pub tracing: Option<Tracing>,
-    /// The path on which a worker answers whether it is ready.
+    /// The path of the health check, which a worker answers.
     pub health_path: String,
     /// Whether the edge reads the user's files again when one is replaced.
     pub watches: bool,
-    /// How long requests in flight may take to end when the edge stops.
+    /// Bound on the time for requests in flight to end when the edge stops.
     pub drain: Duration,
     /// The cache on files.
     pub cache: Cache,
@@ -101,33 +101,33 @@ pub struct Settings {
     pub hot: HotTier,
     /// The policy; `None` is the built-in one for the kind of origin.
     pub policy: Option<PolicyChoice>,
-    /// What runs the filter.
+    /// The runtime of the filter.
     pub runtime: Runtime,
     /// The number of Envoy's workers.
     pub concurrency: u32,
     /// The CA certificates for an `https` origin; `None` is the system's bundle.
     pub ca_file: Option<PathBuf>,
-    /// Where the edge finds its parts.
+    /// The paths of the edge's parts.
     pub locations: Locations,
     /// Bound on Envoy's heap, in bytes.
     pub heap_bytes: u64,
-    /// What the machine has.
+    /// The limits of the machine.
     pub machine: Machine,
-    /// What the user should know of the settings and that stops nothing, a line each.
+    /// The notices for the user, one on each line. A notice does not stop the edge.
     pub notices: Vec<String>,
-    /// Whether the filter is in place. No variable sets this: without it there is a bare cache filter,
-    /// which tests and benchmarks compare with.
+    /// Whether the filter is used. No variable sets this. Without the filter the edge has a bare cache filter, with
+    /// which tests and benchmarks compare.
     pub filter: bool,
-    /// A client's request ends after this time without a byte in either direction. No variable sets this.
+    /// Time without a byte in either direction after which a client's request ends. No variable sets this.
     pub stream_idle: Duration,
-    /// A request to the origin ends after this time without a byte from it. No variable sets this.
+    /// Time without a byte from the origin after which a request to it ends. No variable sets this.
     pub origin_idle: Duration,
 }
 
-/// The filter's Wasm module, by the process's environment alone: no other setting is needed for it.
+/// The filter's Wasm module, from the process's environment. No other setting is needed for it.
 ///
 /// # Errors
-/// `SLUICE_WASM` is wrong.
+/// `SLUICE_WASM` is not valid.
 pub fn module() -> anyhow::Result<PathBuf> {
     let lookup = |name: &str| std::env::var_os(name);
     let mut env = Environment::new(&lookup);
@@ -152,7 +152,7 @@ impl Settings {
         Self::on_machine(Machine::detect(), lookup)
     }
 
-    /// Reads such an environment for a machine that is known.
+    /// Reads such an environment for a known `machine`.
     ///
     /// # Errors
     /// Every setting that is missing or wrong.
@@ -210,7 +210,7 @@ impl Settings {
         let runtime = env.choice("RUNTIME", Runtime::CHOICES);
         let memory = Memory::read(env, machine, cache.as_ref(), runtime);
         let ca_file = env.file("SSL_CERT_FILE");
-        // The filter reads both from Envoy's environment, which is this one.
+        // The filter reads both variables from Envoy's environment, which is a copy of this one.
         let ((), ()) = (tells_via?, is_named?);
         let memory = memory?;
         Some(Self {
@@ -252,7 +252,7 @@ impl Settings {
         })
     }
 
-    /// The Unix socket of Envoy's admin interface. Edges that share a state folder have sockets of their own.
+    /// The Unix socket of Envoy's admin interface. Edges that share a state folder have separate sockets.
     pub fn admin_socket(&self) -> PathBuf {
         self.locations.admin_socket(self.edge_port)
     }
@@ -262,13 +262,13 @@ impl Settings {
         self.locations.workers_socket(self.edge_port)
     }
 
-    /// The folder of Envoy's configuration. Edges that share a state folder have folders of their own.
+    /// The folder of Envoy's configuration. Edges that share a state folder have separate folders.
     pub fn files(&self) -> PathBuf {
         let name = format!("envoy-{}", self.edge_port);
         self.locations.state.join(name)
     }
 
-    /// The files of the user's that a reload reads again: those of the sites and the policies. Envoy itself watches
+    /// The user's files that a reload reads again: those of the sites and the policies. Envoy itself watches
     /// certificates and credentials.
     pub fn files_of_the_user(&self) -> Vec<PathBuf> {
         let base = self.sites_file.as_deref().and_then(Path::parent);
@@ -290,7 +290,7 @@ impl Settings {
     }
 }
 
-/// Checks the name of the cache. `None`: there is a problem.
+/// Checks the name of the cache. `None`: it is not valid.
 fn read_cache_name(env: &mut Environment<'_>) -> Option<()> {
     match env.set(NAME_VARIABLE) {
         Some(_) => {

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::environment::Environment;
 use crate::origin::Endpoint;
 
-/// The format of the access log, which goes to standard output. The template knows the formats by their names in
-/// lower case.
+/// The format of the access log, which is written to standard output. The template uses the formats by their names
+/// in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessLog {
@@ -31,7 +31,7 @@ impl AccessLog {
     }
 }
 
-/// The collector of traces, which takes OpenTelemetry's protocol over HTTP.
+/// The collector of traces, which accepts OpenTelemetry's protocol over HTTP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tracing {
     /// The collector's address.

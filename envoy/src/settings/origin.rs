@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The origin and its credentials, as `ORIGIN`, `S3_…` and `AWS_…` name them.
+//! The origin and its credentials, from `ORIGIN`, `S3_…` and `AWS_…`.
 
 use super::environment::Environment;
 use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};
@@ -46,15 +46,15 @@ pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
     ))
 }
 
-/// Parts of credentials.
+/// Variables with parts of credentials.
 const CREDENTIALS: [&str; 3] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 ];
 
-/// Whether there are credentials. Envoy reads them from its environment; this checks only that they are complete, and can
-/// be credentials.
+/// Whether credentials are set. Envoy reads them from its environment; this only checks that they are complete and
+/// well-formed.
 pub fn check_credentials(env: &mut Environment<'_>) -> bool {
     for name in CREDENTIALS {
         let value = (env.lookup())(name).filter(|value| !value.is_empty());

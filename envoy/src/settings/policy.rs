@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `POLICY` can name: a policy that comes with the edge, or a file.
+//! The value of `POLICY`: a policy that comes with the edge, or a file.
 
 use super::environment::Environment;
 use crate::sites::ready_made;

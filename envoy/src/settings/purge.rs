@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two ways in for purges: the listener with its token, and topics of Amazon SNS.
+//! The two ways to purge: the listener with its token, and topics of Amazon SNS.
 
 use std::net::SocketAddr;
 

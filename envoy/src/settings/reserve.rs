@@ -5,14 +5,14 @@ use std::fmt;
 
 use sluice_core::size::{self, Size};
 
-/// The texts that [`Reserve::parse`] takes, for error messages.
+/// The texts that [`Reserve::parse`] accepts, for error messages.
 pub const ACCEPTED: &str =
     "0, 1% to 50%, or a number of bytes to 256TiB, plain or with KiB, MiB, GiB or TiB";
 
-/// The least that a percentage comes to, unless that is more than half of the file system.
+/// Lower bound on a percentage in bytes, unless the bound is more than half of the file system.
 const LEAST: u64 = 64 << 20;
 
-/// The free space below which nothing is stored.
+/// The free space below which storing pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
     /// A number of bytes.
@@ -22,7 +22,7 @@ pub enum Reserve {
 }
 
 impl Reserve {
-    /// Reads `0`, a size or a percentage; `None`: the text is none of them.
+    /// Reads `0`, a size or a percentage; `None`: the text is none of these.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "0" {
             return Some(Self::Bytes(0));

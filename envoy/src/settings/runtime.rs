@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What runs the filter.
+//! The runtime of the filter.
 
-/// What runs the filter in Envoy.
+/// The runtime of the filter in Envoy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {
-    /// A VM for each worker, which a fault of the filter ends in Envoy's place.
+    /// A VM for each worker. A fault of the filter ends only the VM, not Envoy.
     Wasm,
-    /// Envoy itself: the filter is a shared object in its process.
+    /// Envoy itself: the filter is a shared object in Envoy's process.
     Native,
 }
 
@@ -14,7 +14,7 @@ impl Runtime {
     /// The values of `RUNTIME`.
     pub const CHOICES: &[(&str, Self)] = &[("wasm", Self::Wasm), ("native", Self::Native)];
 
-    /// The value of `RUNTIME` for it.
+    /// The value of `RUNTIME` for this runtime.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wasm => "wasm",
@@ -32,7 +32,7 @@ impl Runtime {
         }
     }
 
-    /// The variable that names its module.
+    /// The variable that names the module of this runtime.
     pub const fn variable(self) -> &'static str {
         match self {
             Self::Wasm => "SLUICE_WASM",

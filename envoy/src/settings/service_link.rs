@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The variables that Kubernetes sets in each container for the Services of its namespace (`enableServiceLinks`). Some
-//! of them have the name of a setting: that of a Service `edge` is `EDGE_PORT=tcp://10.0.0.1:80`.
+//! The variables that Kubernetes sets in each container for the Services of its namespace (`enableServiceLinks`).
+//! Some of them have the name of a setting: a Service `edge` gives `EDGE_PORT=tcp://10.0.0.1:80`.
 
 use std::net::SocketAddr;
 
-/// What a variable with a Service's whole address ends with.
+/// The suffix of a variable with a Service's whole address.
 const PORT: &str = "_PORT";
 const PROTOCOLS: [&str; 3] = ["tcp://", "udp://", "sctp://"];
 
-/// The name of the Service for which Kubernetes has set the variable `name` to `value`; `None`: it has not.
+/// The name of the Service for which Kubernetes has set the variable `name` to `value`; `None`: the user has set
+/// it.
 pub fn service(name: &str, value: &str) -> Option<String> {
     let service = name.strip_suffix(PORT).filter(|name| !name.is_empty())?;
     let is_address = PROTOCOLS
@@ -41,7 +42,7 @@ mod tests {
         }
     }
 
-    /// The other variables of a Service have plain values, which cannot be told from a setting's.
+    /// The other variables of a Service have plain values, which cannot be distinguished from a setting's value.
     #[test]
     fn no_setting_has_the_name_of_a_services_other_variables() {
         let names: Vec<_> = docs::names().collect();

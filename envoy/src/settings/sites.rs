@@ -8,7 +8,7 @@ use super::listeners::Clients;
 use crate::origin::is_region;
 use crate::sites::{Sites, Surroundings};
 
-/// Settings that each site has for itself, and where.
+/// Settings that each site has in the file of sites, and their fields.
 const OF_A_SITE: [(&str, &str); 7] = [
     ("ORIGIN", "origin"),
     ("ORIGIN_KEEPALIVE", "keepalive"),
@@ -19,7 +19,7 @@ const OF_A_SITE: [(&str, &str); 7] = [
     ("TLS_KEY", "tls.key"),
 ];
 
-/// Reads the file of sites. `None`: there is none, or there is a problem.
+/// Reads the file of sites. `None`: none is set, or there is a problem.
 pub fn read(env: &mut Environment<'_>, clients: Option<&Clients>) -> Option<Sites> {
     let file = env.set("SITES")?;
     for (name, field) in OF_A_SITE {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::*;
 use crate::origin::Addressing;
 
-/// A machine with so much memory.
+/// A machine with this memory and number of cores.
 fn machine(memory_bytes: u64, cores: u32) -> Machine {
     Machine {
         memory_bytes,
@@ -515,11 +515,12 @@ fn workers_and_their_hot_copies_follow_the_memory() {
     assert_eq!(shares(256 * MIB, 2, &[]), (2, 16, 168));
     let memory = [("CACHE", "memory"), ("CACHE_MAX_BYTES", "1GiB")];
     assert_eq!(shares(2 * GIB, 32, &memory), (8, 16, 672));
-    // Whoever says how many has them, and they share the same part of the memory.
+    // An explicit number of workers is used, and these workers share the same part of the memory.
     assert_eq!(shares(GIB, 32, &[("CONCURRENCY", "32")]), (32, 4, 672));
     assert_eq!(shares(GIB, 2, &[("HOT_BYTES", "128MiB")]), (2, 128, 576));
     let settings = read_on(machine(GIB, 32), &[]).unwrap();
-    let told = "8 workers for 32 cores, as the memory is 1GiB: CONCURRENCY sets another number";
+    let told =
+        "8 workers for 32 cores, because the memory is 1GiB: CONCURRENCY sets another number";
     assert_eq!(settings.notices, [told]);
     let all_cores = read_on(machine(GIB, 32), &[("CONCURRENCY", "32")]).unwrap();
     assert_eq!(all_cores.notices, <[String; 0]>::default());
@@ -555,7 +556,7 @@ fn a_start_with_too_little_memory_is_refused_with_what_to_set() {
             assert!(error.to_string().starts_with(expected), "{error}");
         }
     }
-    // What is said to fit does; copies of VMs are not in Envoy's heap.
+    // The size that the message names fits; copies of VMs are not in Envoy's heap.
     for (runtime, hot) in [("wasm", "109MiB"), ("native", "81MiB")] {
         let variables = [("RUNTIME", runtime), ("CONCURRENCY", "8")];
         let too_much = [&variables[..], &[("HOT_BYTES", "256MiB")]].concat();

@@ -18,7 +18,7 @@ pub const READY_MADE: [(&str, &str); 6] = [
     ),
 ];
 
-/// The text of the policy that comes with the edge under a name.
+/// The text of the policy with this name that comes with the edge.
 pub fn ready_made(name: &str) -> Option<&'static str> {
     let (_, text) = READY_MADE.iter().find(|(known, _)| *known == name)?;
     Some(text)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A certificate and its key: what is wrong with them, and until when they are valid.
+//! A certificate and its key: the check of both, and the end of the validity.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -23,30 +23,30 @@ pub struct Certificate {
     pub key: PathBuf,
 }
 
-/// What is wrong with a certificate or its key.
+/// A problem of a certificate or its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateProblem {
-    /// Whether it is the key rather than the certificate.
+    /// Whether the key has the problem rather than the certificate.
     pub of_key: bool,
-    /// The file, and what is accepted.
+    /// The file, and the accepted contents.
     pub message: String,
 }
 
-/// What the files hold.
+/// The contents of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertifiedNames {
-    /// The names that the certificate is for, and its addresses.
+    /// The host names and addresses that the certificate is for.
     pub names: Vec<String>,
     /// The end of the validity.
     pub not_after: SystemTime,
 }
 
 impl Certificate {
-    /// Reads both files, and checks that the key is the certificate's and that the validity has begun at `now`. A
-    /// certificate that has expired is no reason for an edge not to start, whose other sites are well.
+    /// Reads both files, and checks that the key belongs to the certificate and that the validity has begun at
+    /// `now`. An expired certificate is accepted, because the edge's other sites must still start.
     ///
     /// # Errors
-    /// Everything that is wrong, with what is accepted.
+    /// All problems, with the accepted contents.
     pub fn inspect(&self, now: SystemTime) -> Result<CertifiedNames, Vec<CertificateProblem>> {
         let (chain, key) = (self.read_chain(), self.read_key());
         let (chain, key) = match (chain, key) {
@@ -175,7 +175,7 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     names.unwrap_or_default().iter().filter_map(name).collect()
 }
 
-/// The time so many seconds after 1970.
+/// The time this many seconds after 1970.
 fn at(seconds: i64) -> SystemTime {
     let since = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     SystemTime::UNIX_EPOCH + since

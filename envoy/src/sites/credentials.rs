@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the credentials for a bucket come from. A secret itself is never in the file of sites.
+//! The source of the credentials for a bucket. A secret itself is never in the file of sites.
 
 use std::path::PathBuf;
 
-/// Where the credentials for a bucket come from.
+/// The source of the credentials for a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// The standard chain: web identity, container and instance roles.
@@ -17,7 +17,7 @@ pub enum Credentials {
         /// The variable with the session token of temporary credentials.
         session_token: Option<String>,
     },
-    /// A profile of a file in the format of AWS's `credentials`, which may change while the edge serves.
+    /// A profile in a file in the format of AWS's `credentials`. The file may change while the edge serves.
     File {
         /// The file.
         path: PathBuf,
@@ -27,8 +27,8 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// The variables of one site alone. Envoy gets what they have by a file, and another site's standard chain may read those
-    /// of AWS.
+    /// The variables that only this site may read. Envoy gets their values in a file, because another site's
+    /// standard chain could read the variables of AWS.
     pub fn own_variables(&self) -> impl Iterator<Item = String> {
         let names = match self {
             Self::Environment {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of the file of sites: the one definition of which the check of the file, its JSON Schema and the tables
-//! of `docs/sites.md` are made.
+//! The fields of the file of sites. This one definition yields the check of the file, its JSON Schema, and the
+//! tables of `docs/sites.md`.
 
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ pub const FILE: Form = Form::Mapping(&[
 const SITE: &[Field] = &[
     Field {
         name: "name",
-        about: "The name of the site in keys, metrics, logs and traces. No two sites have the same. A site that gets \
-                another name finds nothing of what it has stored.",
+        about: "The name of the site in keys, metrics, logs and traces. Each name must be unique. After a change of \
+                the name, the site's stored objects cannot be found any more.",
         required: true,
         form: Form::Text(Text {
             expected: "1 to 63 lower-case letters, digits and hyphens, no hyphen at either end",
@@ -50,8 +50,8 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "hosts",
-        about: "The hosts whose requests the site takes, without ports: names, and *.example.com for all names with one \
-                label before example.com. Default: all hosts that no other site names.",
+        about: "The hosts whose requests the site serves, without ports: names, and *.example.com for all names with \
+                one label in front of example.com. Default: all hosts that no other site names.",
         required: false,
         form: Form::List(&Form::Text(Text {
             expected: "a host such as www.example.com or *.example.com, without a port",
@@ -62,8 +62,8 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "path",
-        about: "The beginning of the paths that the site takes of its hosts, in whole segments. Default: all paths that \
-                no other site of the host takes.",
+        about: "The prefix of the paths that the site serves on its hosts, in whole segments. Default: all paths that \
+                no other site of the host serves.",
         required: false,
         form: Form::Text(Text {
             expected: "the beginning of paths, such as /static: segments of letters, digits and -._~, each after a \
@@ -75,7 +75,7 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "origin",
-        about: "What stands behind the site: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT].",
+        about: "The origin of the site: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT].",
         required: true,
         form: Form::Text(Text {
             expected: "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without empty, . or .. segments, \
@@ -90,7 +90,7 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "endpoint",
-        about: "Where the bucket is, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS.",
+        about: "The server of the bucket, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS.",
         required: false,
         form: Form::Text(Text {
             expected: "http://HOST[:PORT] or https://HOST[:PORT]",
@@ -131,8 +131,8 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "keepalive",
-        about: "For how long an idle connection to the origin is kept for the next request, less than the origin keeps \
-                it. Default: 4s for an HTTP origin, 15s for a bucket.",
+        about: "How long an idle connection to the origin is kept for the next request. It must be shorter than the \
+                origin's own time. Default: 4s for an HTTP origin, 15s for a bucket.",
         required: false,
         form: Form::Text(Text {
             expected: EXPECTED_KEEPALIVE,
@@ -144,7 +144,7 @@ const SITE: &[Field] = &[
     Field {
         name: "policy",
         about: "The policy: the name of one that comes with the edge (bucket, http, microcache, spa, downloads, \
-                versioned-assets), a file, or its sections themselves. Default: bucket or http, as the origin is.",
+                versioned-assets), a file, or its sections themselves. Default: bucket or http, by the kind of origin.",
         required: false,
         form: Form::Either(&[
             Form::Text(Text {
@@ -170,21 +170,21 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "hsts",
-        about: "For how long clients are told to use nothing but HTTPS (Strict-Transport-Security, RFC 6797). Default: \
-                they are not told.",
+        about: "How long clients must use only HTTPS (Strict-Transport-Security, RFC 6797). Default: no such header.",
         required: false,
         form: Form::Either(&[MAX_AGE, Form::Mapping(HSTS)]),
     },
     Field {
         name: "share",
-        about: "The weight of the site where sites compete for the cache and the hot tier. Default: 1.",
+        about: "The weight of the site when sites compete for the cache and the hot tier. Default: 1.",
         required: false,
         form: Form::Whole(1, 1_000),
     },
     Field {
         name: "purge_token",
-        about: "The name of the variable with the secret of callers that may purge this site and no other, at least 16 \
-                characters. Neither another site nor PURGE_TOKEN has the same. Default: the site can be purged with the edge's PURGE_TOKEN only.",
+        about: "The name of the variable with the token for purges of this site only, at least 16 characters. It must \
+                differ from the tokens of other sites and from PURGE_TOKEN. Default: the site can be purged with the \
+                edge's PURGE_TOKEN only.",
         required: false,
         form: VARIABLE,
     },
@@ -197,8 +197,8 @@ const CHAIN: Form = Form::Text(Text {
     hidden: true,
 });
 
-/// NB: in upper case, which a secret hardly is, so that a message may name the variable and never shows a secret that
-/// stands there by mistake.
+/// NB: in upper case, which a secret rarely is. So a message may repeat the name, and never shows a secret that was
+/// written there by mistake.
 const VARIABLE: Form = Form::Text(Text {
     expected: "the name of an environment variable: upper-case letters, digits and underscores",
     pattern: "^[A-Z_][A-Z0-9_]*$",
@@ -281,20 +281,20 @@ const PATH: Form = Form::Text(Text {
 const HSTS: &[Field] = &[
     Field {
         name: "max_age",
-        about: "For how long.",
+        about: "The time for which clients must use only HTTPS.",
         required: true,
         form: MAX_AGE,
     },
     Field {
         name: "include_subdomains",
-        about: "Whether that holds for all names below the host. Default: false.",
+        about: "Whether this applies to all names below the host. Default: false.",
         required: false,
         form: Form::Flag,
     },
     Field {
         name: "preload",
-        about: "Whether browsers may ship that with themselves, which asks for include_subdomains and a max_age of at \
-                least 365d. Default: false.",
+        about: "Whether browsers may include the host in their built-in list, which needs include_subdomains and a \
+                max_age of at least 365d. Default: false.",
         required: false,
         form: Form::Flag,
     },
@@ -318,10 +318,10 @@ pub fn keepalive(text: &str) -> Option<Duration> {
     duration::parse(text).filter(|time| accepted.contains(time))
 }
 
-/// What [`keepalive`] accepts.
+/// The description of the texts that [`keepalive`] accepts.
 pub const EXPECTED_KEEPALIVE: &str = "a duration from 100ms to 1h, such as 4s";
 
-/// The JSON Schema of the file of sites, which holds the definitions of the policy.
+/// The JSON Schema of the file of sites, which includes the definitions of the policy.
 pub fn schema() -> Value {
     let mut schema = FILE.schema();
     let policy: Value = serde_json::from_str(POLICY_SCHEMA).unwrap_or_default();
@@ -341,7 +341,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The definitions of the sections that all sites share, and of those of a site.
+/// The definitions of the sections that all sites share, and the definitions of a site's sections.
 fn split(policy: &Value) -> (Value, Value) {
     let mut edge = Map::new();
     let mut site = policy.get("properties").cloned().unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of hosts and paths, and which hosts a certificate's names cover.
+//! The names of hosts and paths, and the hosts that a certificate's names cover.
 
 use std::net::Ipv4Addr;
 
@@ -27,7 +27,7 @@ fn is_host(name: &str) -> bool {
     name.len() <= LONGEST_HOST && name.split('.').all(is_label)
 }
 
-/// Whether a text is the beginning of paths that have no second spelling.
+/// Whether a text is a path prefix that has only one spelling.
 pub fn is_path(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let is_segment =
@@ -36,8 +36,8 @@ pub fn is_path(text: &str) -> bool {
     segments.is_some_and(|segments| segments.split('/').all(is_segment))
 }
 
-/// Whether a certificate's name covers a host, or all that a `*.` host stands for (RFC 9525, section 6.3): in both a `*`
-/// stands for one label.
+/// Whether a certificate's name covers a host, or all hosts that match a `*.` host (RFC 9525, section 6.3). In both
+/// a `*` matches one label.
 pub fn covers(certified: &str, host: &str) -> bool {
     let certified = certified.to_ascii_lowercase();
     if certified == host {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sites that one edge serves, each with an origin, a policy, credentials and perhaps a certificate of its own.
+//! The sites of one edge. Each site has an origin, a policy, credentials, and optionally a certificate.
 //!
-//! `fields` defines the file of sites, `reader` makes [`Sites`] of it, and `table` checks what the sites say together.
-//! `file` is what any file of the user's needs: lines, forms, problems.
+//! `fields` defines the file of sites, `reader` makes [`Sites`] from it, and `table` checks the sites together.
+//! `file` has the parts for any file of the user: lines, forms, problems.
 
 mod built_in;
 mod certificate;
@@ -34,10 +34,10 @@ pub use secret_text::{ACCEPTED_SECRET, is_secret};
 pub use site::Site;
 pub use surroundings::Surroundings;
 
-/// The sites of an edge, and what they share.
+/// The sites of an edge, and the sections that they share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sites {
-    /// The sections of the policy's document that are the edge's: `store`, `hot`, `purge`, `limits` and
+    /// The sections of the policy's document that belong to the edge: `store`, `hot`, `purge`, `limits` and
     /// `coalesce.lease`, as the user has written them. An object.
     pub edge: Value,
     /// The sites, in the order of the file. Not empty.
@@ -59,7 +59,7 @@ impl Sites {
         variables.map(String::as_str)
     }
 
-    /// Whether any site has a token for purges of its own.
+    /// Whether any site has a separate token for purges.
     pub fn take_purges(&self) -> bool {
         self.sites.iter().any(|site| site.purge_token.is_some())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy of a site: where it stands, and what is wrong with it.
+//! The policy of a site: its place, and its problems.
 
 use serde_json::{Value, json};
 use sluice_core::policy::PolicyError;
@@ -13,29 +13,29 @@ use crate::origin::Origin;
 /// A policy that a site has chosen.
 #[derive(Debug)]
 pub struct ChosenPolicy<'a> {
-    /// The name of a policy that comes with the edge, the path of a file, or the field of the policy itself.
+    /// The name of a policy that comes with the edge, the path of a file, or the field with the policy.
     pub name: String,
-    /// The sections. An object.
+    /// The sections, as an object.
     pub value: Value,
     place: Place<'a>,
 }
 
-/// Where a policy is written.
+/// The place of a policy.
 #[derive(Debug)]
 enum Place<'a> {
-    /// It comes with the edge; the field names it.
+    /// A policy that comes with the edge; the field names it.
     BuiltIn(&'a Document, String),
-    /// A file of its own.
+    /// A separate file.
     File(Document),
     /// A field of the file of sites.
     Field(&'a Document, String),
 }
 
 impl<'a> ChosenPolicy<'a> {
-    /// Reads the policy that `field` of the file of sites has or names; `value` is what stands there.
+    /// Reads the policy in `field` of the file of sites. `value` is the value of the field: the policy or its name.
     ///
     /// # Errors
-    /// There is no such policy, or it is for another kind of origin.
+    /// The policy does not exist, or is for another kind of origin.
     pub fn read(
         sites: &'a Document,
         field: &str,
@@ -115,7 +115,7 @@ impl<'a> ChosenPolicy<'a> {
         })
     }
 
-    /// What is wrong with the policy, for an origin, beside these sections of the edge, and for a site below this path.
+    /// The problems of the policy with this origin, these sections of the edge, and a site below this path.
     pub fn check(&self, edge: &Value, origin: &Origin, path: Option<&str>) -> Vec<Problem> {
         let misplaced = self.misplaced();
         if !misplaced.is_empty() {
@@ -134,11 +134,11 @@ impl<'a> ChosenPolicy<'a> {
         error.map(problem).into_iter().collect()
     }
 
-    /// The sections that a site's policy does not have.
+    /// The sections that a site's policy must not have.
     fn misplaced(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.value.get("origin").is_some() {
-            let message = "a site's policy has none: remove it, since `origin` of the site says what stands behind it";
+            let message = "not a section of a site's policy: remove it, because the site's own field `origin` sets it";
             problems.push(self.problem("origin", message));
         }
         for section in EDGE_SECTIONS {
@@ -169,14 +169,14 @@ impl<'a> ChosenPolicy<'a> {
     }
 }
 
-/// What is wrong with the sections that all sites share, which stand in the field `edge`.
+/// The problem of the sections that all sites share, which are in the field `edge`.
 pub fn check_edge(sites: &Document, edge: &Value) -> Option<Problem> {
     let http = json!({"origin": {"kind": "http"}});
     let error = parse(edge, &http, None).err()?;
     Some(sites.problem(error.path(), without_path(&error)))
 }
 
-/// Reads a policy as the filter does, for a site below this path.
+/// Reads a policy like the filter, for a site below this path.
 fn parse(edge: &Value, policy: &Value, path: Option<&str>) -> Result<Sites, PolicyError> {
     let path = path.unwrap_or_default();
     let site = json!({"name": "a", "path": path, "policy": policy});
@@ -192,7 +192,7 @@ fn within(field: &str, path: &str) -> String {
     }
 }
 
-/// An error's words without the path, which the problem has itself.
+/// The text of an error without the path, because the problem already has it.
 fn without_path(error: &PolicyError) -> String {
     let text = error.to_string();
     match text.split_once(": ") {

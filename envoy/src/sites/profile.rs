@@ -22,7 +22,7 @@ impl ProfileKeys {
     /// Reads a profile of a file.
     ///
     /// # Errors
-    /// The file cannot be read, or has no such profile with both keys. The error shows none of the file.
+    /// The file cannot be read, or does not have the profile with both keys. The error shows nothing of the file.
     pub fn read(file: &Path, profile: &str) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(file).context("a file that can be read")?;
         let mut fields = fields(&text, profile).with_context(|| {
@@ -53,7 +53,7 @@ impl ProfileKeys {
     }
 }
 
-/// The fields of a profile by their names in lower case; `None`: there is no such profile.
+/// The fields of a profile by their names in lower case; `None`: the profile does not exist.
 fn fields(text: &str, profile: &str) -> Option<HashMap<String, String>> {
     let header = format!("[{profile}]");
     let mut lines = text.lines().map(str::trim);

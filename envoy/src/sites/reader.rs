@@ -23,7 +23,7 @@ impl Sites {
     /// Reads a file of sites in YAML or JSON.
     ///
     /// # Errors
-    /// Everything that is wrong with the file, and with the files that it names.
+    /// All problems of the file, and of the files that it names.
     pub fn read(file: &str, surroundings: Surroundings<'_>) -> Result<Self, Vec<Problem>> {
         let document = Document::read(Path::new(file), file).map_err(|problem| vec![problem])?;
         let mut reader = Reader {
@@ -69,7 +69,7 @@ impl Entry<'_> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads all that can be read. What is not as it should be is noted.
+    /// Reads as much as possible, and notes the problems.
     fn read(&mut self) -> Sites {
         let value = &self.document.value;
         let mut unfit = Vec::new();
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         Sites { edge, sites }
     }
 
-    /// Reads a site; `None`: its origin cannot be read, without which nothing else is known.
+    /// Reads a site; `None`: its origin cannot be read, and the other fields depend on it.
     fn read_site(&mut self, entry: &Entry<'_>) -> Option<Site> {
         // NB: every field is read before the `?`, so that one start reports all problems.
         let origin = self.read_origin(entry);
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         Some(Origin::Bucket(bucket.placed(endpoint, region, addressing)))
     }
 
-    /// Refuses what only a bucket has.
+    /// Refuses fields that only a bucket may have.
     fn check_bucket_fields(&mut self, entry: &Entry<'_>, origin: &Origin) {
         if matches!(origin, Origin::Bucket(_)) {
             return;
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses the name of a variable that is not set. What is no name is refused already.
+    /// Refuses the name of a variable that is not set. An invalid name has been refused already.
     fn check_variable(&mut self, field: &str, name: &str) -> Option<String> {
         let is_name = |byte: u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
         if !name.bytes().all(is_name) {
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
         let token = self.check_variable(&field, name)?;
         let hash = hash_of_token(&token);
         if hash.is_none() {
-            // NB: a secret; the error must not show it.
+            // NB: the value is a secret, so the error must not show it.
             self.refuse(&field, format!("the value of {name} {ACCEPTED_TOKEN}"));
         }
         hash
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
             .or(value.get("max_age").and_then(Value::as_str))?;
         let seconds = max_age(age)?.as_secs();
         let (subdomains, preload) = (field("include_subdomains"), field("preload"));
-        // What the list that browsers ship asks for (hstspreload.org).
+        // The minimum for the list of hosts that browsers ship (hstspreload.org).
         const YEAR: u64 = 365 * 24 * 60 * 60;
         if preload && !(subdomains && seconds >= YEAR) {
             let message =
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The name of the policy, and its sections as far as they can be read.
+    /// The name of the policy, and as many of its sections as can be read.
     fn read_policy(&mut self, entry: &Entry<'_>, origin: &Origin) -> (String, Value) {
         let value = entry.value.get("policy");
         if value.is_some_and(|value| !value.is_object() && value.as_str().is_none_or(str::is_empty))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text of a secret, from whichever source.
+//! The text of a secret, from any source.
 
-/// What a secret must be. NB: no error may show the secret itself.
+/// The rule for a secret. NB: no error may show the secret itself.
 pub const ACCEPTED_SECRET: &str = "must have no line end or other control character, and no blank at its beginning or its \
                                    end (`echo` adds a line end, and `printf %s` does not)";
 
-/// Whether a text can be a secret. With a line end, as a Kubernetes secret has it that was made by `echo`, nothing that is
-/// signed or sent with it is accepted, and nothing says why.
+/// Whether a text can be a secret. A Kubernetes secret that was made with `echo` has a line end. All requests
+/// signed or sent with such a secret would be refused without a hint at the reason.
 pub fn is_secret(text: &str) -> bool {
     !text.contains(char::is_control) && text.trim() == text
 }

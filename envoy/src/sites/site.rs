@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One site: which requests it takes, and what answers them.
+//! One site: the requests that it serves, and its origin.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::origin::Origin;
 /// One site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// Its name in keys, metrics, logs and Envoy's resources; empty for the one site of `ORIGIN`.
+    /// The site's name in keys, metrics, logs and Envoy's resources; empty for the one site of `ORIGIN`.
     pub name: String,
-    /// The hosts whose requests it takes, in lower case and without ports: exact names and `*.example.com`. Empty: all
-    /// others.
+    /// The hosts of the site, in lower case and without ports: exact names and `*.example.com`. Empty: all hosts
+    /// that no other site has.
     pub hosts: Vec<String>,
-    /// The beginning of the paths that it takes, whole segments, such as `/static`; `None`: all others.
+    /// The path prefix of the site, whole segments, such as `/static`; `None`: all paths that no other site has.
     pub path: Option<String>,
-    /// What stands behind it.
+    /// The origin.
     pub origin: Origin,
-    /// For how long an idle connection to it is kept; `None`: as its kind of origin has it.
+    /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
     /// The credentials for a bucket.
     pub credentials: Credentials,
@@ -30,13 +30,13 @@ pub struct Site {
     pub policy_name: String,
     /// The policy's document as the user has written it: an object without `origin` and without sections of the edge.
     pub policy: Value,
-    /// The certificate that the edge shows for its hosts.
+    /// The certificate that the edge uses for the site's hosts.
     pub certificate: Option<Certificate>,
     /// Whether requests over cleartext are redirected to HTTPS.
     pub redirect_to_https: bool,
     /// The value of `Strict-Transport-Security` (RFC 6797) in responses over HTTPS.
     pub hsts: Option<String>,
-    /// Its weight where sites compete for the cache and the hot tier.
+    /// The weight of the site when sites compete for the cache and the hot tier.
     pub share: u32,
     /// The hash of the token for purges of this site alone.
     pub purge_token: Option<TokenHash>,

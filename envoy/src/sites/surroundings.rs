@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a file of sites is read in.
+//! The context of a file of sites.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
 
-/// What a file of sites is read in.
+/// The context in which a file of sites is read.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// Finds the environment's variables.
     pub lookup: &'a dyn Fn(&str) -> Option<OsString>,
-    /// The region of sites that name none.
+    /// The region of sites that do not name one.
     pub region: &'a str,
     /// Whether a proxy in front of the edge may speak HTTPS for it.
     pub behind_proxy: bool,
-    /// The time, which certificates must be valid at.
+    /// The present time, at which certificates must be valid.
     pub now: SystemTime,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the sites of one edge say together: no two take the same requests or have the same name, and each host has one
-//! certificate.
+//! Checks of all sites of one edge together: no two sites serve the same requests or have the same name, and each
+//! host has one certificate.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::purge_token::hash_of_token;
 use super::site::Site;
 use super::surroundings::Surroundings;
 
-/// Takes the path of a field and what is wrong with it.
+/// Adds a problem: the path of a field, and the message.
 type Refuse<'a> = dyn FnMut(&str, String) + 'a;
 
-/// Gives a site without a certificate that of a site with one of its hosts.
+/// Gives a site without a certificate the certificate of a site that shares a host with it.
 pub fn share_certificates(sites: &mut [Site]) {
     let mut certified = HashMap::new();
     loop {
@@ -27,14 +27,14 @@ pub fn share_certificates(sites: &mut [Site]) {
                 }
             }
         }
-        // A site that has got a certificate may have another host, which a third site has too.
+        // A site that has just got a certificate may share another host with a third site.
         if certified.len() == known {
             return;
         }
     }
 }
 
-/// Checks the sites, which stand at these paths of the file.
+/// Checks the sites, which are at these paths of the file.
 pub fn check(
     sites: &[Site],
     paths: &[String],
@@ -56,7 +56,7 @@ pub fn check(
 fn check_names(sites: &[Site], paths: &[String], refuse: &mut Refuse<'_>) {
     let mut known = HashMap::new();
     for (site, path) in sites.iter().zip(paths) {
-        // A name that could not be read is refused already.
+        // A name that could not be read has been refused already.
         if site.name.is_empty() {
             continue;
         }
@@ -70,7 +70,7 @@ fn check_names(sites: &[Site], paths: &[String], refuse: &mut Refuse<'_>) {
     }
 }
 
-/// Refuses a token that would not say which site it is for.
+/// Refuses a token that several sites have, because it would not identify a site.
 fn check_tokens(
     sites: &[Site],
     paths: &[String],
@@ -97,7 +97,7 @@ fn check_tokens(
     }
 }
 
-/// The hosts of a site; an empty text for all that no site names.
+/// The hosts of a site; an empty text for a site without hosts.
 fn hosts(site: &Site) -> impl Iterator<Item = &str> {
     let others = site.hosts.is_empty().then_some("");
     site.hosts.iter().map(String::as_str).chain(others)
@@ -199,7 +199,7 @@ fn check_certificate(
     }
 }
 
-/// The first names of a list that may be long.
+/// The first names of a list, which may be long.
 fn some(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown = names.iter().take(SHOWN).map(String::as_str);
@@ -211,7 +211,7 @@ fn some(names: &[String]) -> String {
     }
 }
 
-/// Refuses what speaks of HTTPS where a host has no certificate.
+/// Refuses fields about HTTPS if a host does not have a certificate.
 fn check_https(
     site: &Site,
     path: &str,

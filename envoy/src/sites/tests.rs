@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::origin::Origin;
 
-/// A folder for the file of sites and what it names.
+/// A folder for the file of sites and the files that it names.
 struct Folder(TempDir);
 
 impl Folder {
@@ -25,7 +25,7 @@ impl Folder {
         self
     }
 
-    /// A certificate for these names, which ends after so many days, in `NAME.pem` and `NAME.key`.
+    /// Adds a certificate for these names, valid for this number of days, in `NAME.pem` and `NAME.key`.
     fn with_certificate(self, name: &str, hosts: &[&str], days: i64) -> Self {
         let hosts = hosts
             .iter()
@@ -76,7 +76,8 @@ impl Folder {
         self.read(text).expect_err("bad sites")
     }
 
-    /// Expects one problem of a site with this line beside its name and its origin, with this start.
+    /// Expects exactly one problem of a site with this line beside its name and its origin. The problem must begin
+    /// with `start`.
     #[track_caller]
     fn refuses(&self, line: &str, expected: &str) {
         let origin = if line.starts_with("origin") {
@@ -501,7 +502,7 @@ sites:
     assert_eq!(
         folder.problems(text),
         [
-            "p.yaml:2: origin: a site's policy has none: remove it, since `origin` of the site says what stands behind it",
+            "p.yaml:2: origin: not a section of a site's policy: remove it, because the site's own field `origin` sets it",
             "p.yaml:4: hot: all sites share this: move it to `edge.hot` of the file of sites",
             "sites.yaml:9: sites[1].policy.coalesce.lease: all sites share this: move it to `edge.coalesce.lease` of the file of sites",
         ]

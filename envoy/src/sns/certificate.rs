@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The certificates of SNS, whose keys sign its messages.
+//! The certificates of SNS. Their keys sign the messages of SNS.
 
 use ring::signature::{
     RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
@@ -9,7 +9,7 @@ use x509_parser::pem::parse_x509_pem;
 use super::message::SignatureVersion;
 use super::topic::Topic;
 
-/// The file in a `SigningCertURL`, if the URL is one of SNS in the topic's region.
+/// The file name in a `SigningCertURL`, if the URL belongs to SNS in the topic's region.
 pub fn certificate_file<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
     let path = url.strip_prefix("https://")?.strip_prefix(&topic.host)?;
     let file = path.strip_prefix('/')?;
@@ -20,8 +20,8 @@ pub fn certificate_file<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
     valid.then_some(file)
 }
 
-/// Whether SNS signs under this common name: `sns.amazonaws.com`, and in some regions `sns-signing.REGION.DOMAIN` or
-/// `sns-REGION.DOMAIN`, where the region may be a neighbour's.
+/// Whether SNS signs under this common name: `sns.amazonaws.com`, and in some regions `sns-signing.REGION.DOMAIN`
+/// or `sns-REGION.DOMAIN`, where the region may be a neighboring one.
 fn is_signer(name: &str, topic: &Topic) -> bool {
     let label = name
         .strip_suffix(topic.domain)
@@ -38,8 +38,8 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Reads a certificate in PEM, if it is one of SNS in the topic's partition of AWS. It comes without its chain, so
-    /// it deserves no more trust than the connection that brought it.
+    /// Reads a certificate in PEM, if it belongs to SNS in the topic's partition of AWS. SNS sends it without its
+    /// chain, so it is only as trustworthy as the connection.
     pub fn from_pem(pem: &[u8], topic: &Topic) -> Option<Self> {
         let (_, pem) = parse_x509_pem(pem).ok()?;
         let certificate = pem.parse_x509().ok()?;
@@ -58,7 +58,7 @@ impl SigningKey {
         self.valid.contains(&seconds)
     }
 
-    /// Whether `signature` is the key's signature of `text`. Keys shorter than 2,048 bits sign nothing.
+    /// Whether `signature` is the key's signature of `text`. False for keys shorter than 2,048 bits.
     pub fn has_signed(&self, text: &str, version: SignatureVersion, signature: &[u8]) -> bool {
         let algorithm = match version {
             SignatureVersion::Sha1 => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,

@@ -9,9 +9,9 @@ use super::refusal::Refusal;
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum MessageKind {
-    /// Something has been published.
+    /// A publisher has published an event.
     Notification,
-    /// Somebody has asked for the edge's subscription to a topic.
+    /// A user has asked for the edge's subscription to a topic.
     SubscriptionConfirmation,
     /// The edge's subscription has ended.
     UnsubscribeConfirmation,
@@ -20,8 +20,8 @@ pub enum MessageKind {
 /// The hash with which the text is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum SignatureVersion {
-    /// SHA-1, the default of a topic. Its weakness, that an attacker can make two texts with one hash, does not help
-    /// here: SNS adds values to each text that nobody can foresee.
+    /// SHA-1, the default of a topic. An attacker can create two texts with one SHA-1 hash, but this does not help
+    /// here because SNS adds unpredictable values to each text.
     #[serde(rename = "1")]
     Sha1,
     /// SHA-256.
@@ -29,7 +29,7 @@ pub enum SignatureVersion {
     Sha256,
 }
 
-/// A message. (Fields that are not signed or not used are left out.)
+/// A message, without the fields that are neither signed nor used.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Message {
@@ -40,7 +40,7 @@ pub struct Message {
     pub subject: Option<String>,
     pub topic_arn: String,
     pub timestamp: String,
-    /// Only in confirmations, like the URL.
+    /// Present only in confirmations, like the URL.
     pub token: Option<String>,
     #[serde(rename = "SubscribeURL")]
     pub subscribe_url: Option<String>,
@@ -54,7 +54,7 @@ impl Message {
     /// Reads the body that SNS posts.
     ///
     /// # Errors
-    /// The body is no message; says what is wrong.
+    /// The body is not a message of SNS; the refusal has the reason.
     pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
         let message: Self = serde_json::from_slice(body).map_err(|error| {
             Refusal::malformed(format!(
@@ -64,8 +64,8 @@ impl Message {
         })?;
         let confirms = message.kind != MessageKind::Notification;
         let one_line = |text: &str| !text.contains(char::is_control);
-        // NB: in the signed text a field's value follows its name on the next line. If values other than the message
-        // itself could have several lines, one signed text could be read as two messages.
+        // NB: in the signed text a field's value follows its name on the next line. If values other than the
+        // message itself could have several lines, one signed text could be read as two different messages.
         for (name, value, required) in [
             ("MessageId", Some(message.message_id.as_str()), true),
             ("Subject", message.subject.as_deref(), false),
@@ -87,10 +87,10 @@ impl Message {
     /// The time at which the message was published.
     ///
     /// # Errors
-    /// The field is no time.
+    /// The field is not a time.
     pub fn time(&self) -> Result<Timestamp, Refusal> {
         let text = &self.timestamp;
-        // NB: more spellings are accepted than SNS writes, but none with several lines.
+        // NB: this accepts more spellings than SNS writes, but none with several lines.
         text.parse().map_err(|_| {
             Refusal::malformed(format!(
                 "Timestamp: {text:?}: expected a time such as 2012-05-02T00:54:06.655Z"

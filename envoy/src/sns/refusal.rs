@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a message is refused.
+//! The refusal of a message.
 
 use ureq::http::StatusCode;
 
-/// Why a message is refused.
+/// The reason for which a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// 400: the body is no message of SNS. 403: the message is not accepted. 503: a retry may succeed.
+    /// 400: the body is not a message of SNS. 403: the message is not accepted. 503: a retry may succeed.
     pub status: StatusCode,
-    /// What is wrong with the message, without secrets.
+    /// The problem of the message, without secrets.
     pub reason: String,
 }
 
 impl Refusal {
-    /// The body is no message of SNS.
+    /// The body is not a message of SNS.
     pub fn malformed(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, reason)
     }
@@ -28,7 +28,7 @@ impl Refusal {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, reason)
     }
 
-    /// SNS has not done what the message needs, and has answered with `status`.
+    /// SNS has refused a request that the message needs, with this `status`.
     pub fn of_answer(status: StatusCode) -> Self {
         let reason = format!("status {}", status.as_u16());
         let is_busy =
@@ -45,7 +45,7 @@ impl Refusal {
         self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
-    /// The same refusal, with what was being done before its reason.
+    /// Puts the action that failed in front of the reason.
     #[must_use]
     pub fn within(self, what: &str) -> Self {
         Self::new(self.status, format!("{what}: {}", self.reason))

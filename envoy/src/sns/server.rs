@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The socket on which the filter has messages verified.
+//! The socket at which the filter has messages verified.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::verifier::Verifier;
 use crate::log::say;
 use crate::net::local_socket::{self, Answer, LocalSocket};
 
-/// At most one refusal is logged in this time, as anybody can send messages.
+/// At most one refusal is logged in this time, because any client can send messages.
 const LOG_PERIOD: Duration = Duration::from_secs(1);
 
 impl Verifier {
@@ -28,7 +28,8 @@ impl Verifier {
     }
 }
 
-/// 200 with the event of a notification, 204 for a message that purges nothing, else the reason for the refusal.
+/// 200 with the event of a notification, 204 for a message that purges nothing, or else the status and reason of
+/// the refusal.
 fn answer(body: &[u8], verifier: &Verifier, log: &RefusalLog) -> Answer {
     let message = match verifier.verify(body, Timestamp::now()) {
         Ok(message) => message,

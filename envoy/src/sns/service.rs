@@ -11,15 +11,15 @@ use super::refusal::Refusal;
 use crate::net::http::trust;
 use crate::origin::Endpoint;
 
-/// Bound on an answer of SNS, which is small, in bytes.
+/// Bound on an answer of SNS in bytes. Answers are small.
 const MOST_BYTES: u64 = 64 << 10;
-/// Bound on a request. SNS waits 15 seconds for the answer to its message.
+/// Bound on the time of a request. SNS waits 15 seconds for the answer to its message.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Connections to SNS that are kept, so that a request needs no handshake.
+/// Number of idle connections to SNS that are kept, so that a request needs no handshake.
 const IDLE_CONNECTIONS: usize = 8;
 
-/// Gets the body of a 200 from a URL of SNS. Any other answer is a refusal.
+/// Gets a URL of SNS, and returns the body of a response with status 200. Any other answer is a refusal.
 pub type Service = Box<dyn Fn(&str) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
 /// SNS over HTTPS, verified by the CA certificates in the file `roots`, in PEM.
@@ -34,7 +34,7 @@ pub fn over_https(roots: &Path, proxy: Option<&Endpoint>) -> io::Result<Service>
         .http_status_as_error(false)
         .max_redirects(0)
         .max_idle_connections_per_host(IDLE_CONNECTIONS)
-        // NB: the proxy comes from the settings alone, not from the variables of other programs.
+        // NB: only the settings name the proxy, not the variables for other programs.
         .proxy(proxy.transpose().map_err(io::Error::other)?)
         .timeout_global(Some(PATIENCE));
     let agent = Agent::new_with_config(config.build());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which messages are taken. `testdata` has messages that OpenSSL has signed, with the key beside them.
+//! The messages that are accepted. `testdata` has messages that OpenSSL has signed, and the key.
 
 use std::sync::{Arc, Barrier, Mutex};
 
@@ -35,7 +35,7 @@ struct Requests {
     tokens: Vec<(String, String)>,
 }
 
-/// SNS that gives the certificate in a file, or answers a request for it with a status; 0: it is out of reach.
+/// A fake SNS that sends the certificate in a file, or answers a request with a status; 0: it cannot be reached.
 fn fake_sns(
     asked: Arc<Mutex<Requests>>,
     certificate: impl Fn(&str) -> Result<String, u16> + Send + Sync + 'static,
@@ -226,7 +226,7 @@ fn no_signed_field_can_be_changed() {
         assert_eq!(edge.refusal(&subscription).0, 403, "{field}");
         subscription[field] = old;
     }
-    // Signed is which kind it is, too.
+    // The kind of a message is signed too.
     subscription["Type"] = json!("UnsubscribeConfirmation");
     assert_eq!(edge.refusal(&subscription).0, 403);
     assert!(edge.asked.lock().unwrap().tokens.is_empty());
@@ -400,7 +400,7 @@ fn what_is_no_message_is_told_what_is_expected() {
 #[test]
 fn one_signed_text_is_one_message_only() {
     let edge = Setup::new();
-    // The same text, with the end of the message taken for the fields that follow it.
+    // The same text, but the end of the message is read as the fields that follow it.
     let whole = signed(json!({"Message": "a\nMessageId\nb", "MessageId": "c", "Subject": null}));
     let mut other = whole.clone();
     other["Message"] = json!("a");
@@ -459,7 +459,7 @@ fn messages_with_invented_certificates_do_not_hold_up_genuine_ones() {
         FILE => Ok(certificate(KEY, |_| {})),
         _ => Err(404),
     });
-    // One after the other, more than are remembered, before the first genuine message.
+    // More forged messages than are remembered, one after the other, in front of the first genuine message.
     for number in 0..1_100 {
         let (status, reason) = edge.refusal(&invented(number));
         assert_eq!(status, 403, "{reason}");

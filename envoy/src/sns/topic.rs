@@ -13,7 +13,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// The texts that [`Topic::parse`] takes, for error messages.
+    /// The texts that [`Topic::parse`] accepts, for error messages.
     pub const ACCEPTED: &str =
         "names of standard topics, arn:aws:sns:REGION:ACCOUNT:NAME, with commas between them";
 

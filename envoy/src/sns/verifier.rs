@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verifies that a message is from SNS, of a listed topic, and new.
+//! Verifies that a message is new and from SNS, and that it belongs to a listed topic.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,38 +25,38 @@ const OLDEST_SECONDS: i64 = 3_600;
 const AHEAD_SECONDS: i64 = 300;
 /// Bound on the keys that are remembered. SNS changes its certificates about once a year.
 const MOST_KEYS: usize = 32;
-/// Bound on the certificates that are fetched at one time. It is half of the messages that Envoy has verified at one time
-/// (`clusters.yaml.j2`), so that those whose key is known always get through. It is far more than genuine messages need, so
-/// that they find room beside forged ones with invented certificates.
+/// Bound on the certificates that are fetched at one time. It is half of the number of messages that Envoy has
+/// verified at one time (`clusters.yaml.j2`), so that messages with a known key always pass. It is far more than
+/// genuine messages need, so that they find room beside forged ones with invented certificates.
 const MOST_FETCHES: usize = 8;
 /// The pause after SNS could not be reached.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Bound on the URLs that are remembered because they have no certificate of SNS.
 const MOST_REFUSED: usize = 1_024;
-/// The time for which they are. It is shorter than the 20 seconds after which SNS sends a message again, so that a
-/// certificate that appears late costs no message.
+/// Time for which such URLs are remembered. It is shorter than the 20 seconds after which SNS sends a message
+/// again, so that no message is lost if its certificate appears late.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
-/// The characters of a value that an error shows.
+/// Bound on the characters of a value in an error.
 const SHOWN: usize = 128;
 
 /// Verifies messages of SNS.
 pub struct Verifier {
     topics: Vec<Topic>,
     service: Service,
-    /// What is known of certificates, by URL.
+    /// The known certificates, by URL.
     certificates: Mutex<Certificates>,
     /// The certificates that are being fetched.
     fetches: AtomicUsize,
 }
 
-/// What is known of certificates, by URL.
+/// The known certificates, by URL.
 #[derive(Default)]
 struct Certificates {
-    /// The keys that SNS has given.
+    /// The keys in certificates of SNS.
     keys: HashMap<String, Arc<SigningKey>>,
-    /// Where SNS has no certificate of its own, and since when that is known.
+    /// URLs without a certificate of SNS: the refusal, and the time at which it was noted.
     refused: HashMap<String, (Refusal, Instant)>,
-    /// The time at which SNS last could not be reached.
+    /// The last time at which SNS could not be reached.
     unreachable: Option<Instant>,
 }
 
@@ -94,7 +94,7 @@ impl Verifier {
         Ok(message)
     }
 
-    /// The checks that need no key: the message is of a listed topic, and new. Gives the topic.
+    /// Makes the checks that need no key: the message is new, and belongs to a listed topic. Returns the topic.
     fn admit(&self, message: &Message, now: Timestamp) -> Result<&Topic, Refusal> {
         let arn = &message.topic_arn;
         let topic = self.topics.iter().find(|topic| topic.arn == *arn);
@@ -136,7 +136,7 @@ impl Verifier {
         signed.then_some(()).ok_or_else(bad)
     }
 
-    /// The key of a certificate, which is fetched from SNS once.
+    /// The key of a certificate. The certificate is fetched from SNS once.
     fn key(&self, topic: &Topic, file: &str) -> Result<Arc<SigningKey>, Refusal> {
         let url = format!("https://{}/{file}", topic.host);
         if let Some(known) = self.certificates().known(&url) {
@@ -159,13 +159,13 @@ impl Verifier {
         key.ok_or_else(|| Refusal::forbidden("expected a certificate of SNS"))
     }
 
-    /// Confirms a subscription. NB: at a URL that is made here; the `SubscribeURL` of the message is never used.
+    /// Confirms a subscription. NB: at a URL that is built here; the `SubscribeURL` of the message is never used.
     fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal> {
         if !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(Refusal::forbidden("Token: expected letters and digits"));
         }
         let (host, arn) = (&topic.host, &topic.arn);
-        // NB: neither the name of a topic nor a token has a character with a meaning in URLs.
+        // NB: neither a topic's name nor a token has a character with a special meaning in URLs.
         let query = format!("Action=ConfirmSubscription&TopicArn={arn}&Token={token}");
         let confirmed = (self.service)(&format!("https://{host}/?{query}")).map(drop);
         confirmed.map_err(|refusal| refusal.within("the subscription is not confirmed"))
@@ -173,7 +173,7 @@ impl Verifier {
 }
 
 impl Certificates {
-    /// The key at `url`, or why there is none now. `None`: SNS must be asked.
+    /// The known key at `url`, or the reason why it is unavailable now. `None`: the certificate must be fetched.
     fn known(&self, url: &str) -> Option<Result<Arc<SigningKey>, Refusal>> {
         if let Some(key) = self.keys.get(url) {
             return Some(Ok(Arc::clone(key)));
@@ -186,7 +186,7 @@ impl Certificates {
         pauses.then(|| Err(later()))
     }
 
-    /// Remembers what SNS has answered, and gives it.
+    /// Notes an answer of SNS, and returns it.
     fn note(
         &mut self,
         url: String,
@@ -220,7 +220,7 @@ fn later() -> Refusal {
     Refusal::unavailable("SigningCertURL: not fetched now; send it again")
 }
 
-/// A certificate that is being fetched, until this is dropped.
+/// A certificate that is being fetched. The count falls when this is dropped.
 struct Fetch<'a>(&'a AtomicUsize);
 
 impl<'a> Fetch<'a> {
@@ -236,7 +236,7 @@ impl Drop for Fetch<'_> {
     }
 }
 
-/// A text for an error: quoted, and cut where it is too long to read.
+/// A text for an error: quoted, and shortened if it is long.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         None => format!("{text:?}"),

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Component, Path};
 
-/// Where the kernel shows control groups.
+/// The folder in which the kernel shows control groups.
 pub const MOUNTED: &str = "/sys/fs/cgroup";
 
-/// The least of the memory limits of this process's control groups and of those above them, in bytes. `groups` is the
-/// text of `/proc/self/cgroup`, `mounted` is [`MOUNTED`]. `None`: no group has a limit.
+/// The least memory limit of this process's control groups and their parents, in bytes. `groups` is the text of
+/// `/proc/self/cgroup`, `mounted` is [`MOUNTED`]. `None`: no group has a limit.
 pub fn memory_limit(groups: &str, mounted: &Path) -> Option<u64> {
     let unified = least(mounted, "memory.max", path_of(groups, ""));
     let folder = mounted.join("memory");
@@ -16,7 +16,8 @@ pub fn memory_limit(groups: &str, mounted: &Path) -> Option<u64> {
     [unified, memory].into_iter().flatten().min()
 }
 
-/// The path of the group that this controller has; the unified hierarchy has no name. A line is `4:cpu,memory:/a/b`.
+/// The path of the group of this controller; the unified hierarchy has an empty name. A line is
+/// `4:cpu,memory:/a/b`.
 fn path_of<'a>(groups: &'a str, controller: &str) -> &'a Path {
     let path = groups.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -27,8 +28,8 @@ fn path_of<'a>(groups: &'a str, controller: &str) -> &'a Path {
     Path::new(path.unwrap_or_default().trim_start_matches('/'))
 }
 
-/// The least number in the files of this name, from the group at `path` up to the top. A container sees its own group as
-/// the top, under a path that may be the host's, so a folder that is not there is passed over.
+/// The least number in the files of this name, from the group at `path` up to the top. A container sees its own
+/// group as the top, but the path may be the host's, so missing folders are skipped.
 fn least(top: &Path, file: &str, path: &Path) -> Option<u64> {
     let is_below = path
         .components()
@@ -45,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with these files in the place of the kernel's.
+    /// A folder with these files in place of the kernel's.
     fn mounted(files: &[(&str, &str)]) -> TempDir {
         let folder = TempDir::new().unwrap();
         for (path, text) in files {
@@ -64,7 +65,7 @@ mod tests {
     fn a_container_has_the_limit_of_its_own_top() {
         let files = [("memory.max", "1073741824\n")];
         assert_eq!(limit("0::/\n", &files), Some(1 << 30));
-        // Its path is the host's.
+        // The path is the host's.
         assert_eq!(limit("0::/kubepods/pod1/c1\n", &files), Some(1 << 30));
         assert_eq!(limit("0::/../other\n", &files), Some(1 << 30));
         assert_eq!(limit("", &files), Some(1 << 30));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Child processes, which end with the edge whatever happens.
+//! Child processes, which always end with the edge.
 
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -18,8 +18,9 @@ pub struct Child {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Child {
-    /// Starts `command` in a process group of its own, so that Ctrl-C reaches only the edge, which then stops the
-    /// process in order. Must be called from the main thread: the process ends with the thread that started it.
+    /// Starts `command` in a separate process group, so that Ctrl-C reaches only the edge, which then stops the
+    /// process in order. Must be called from the main thread, because the process ends with the thread that started
+    /// it.
     ///
     /// # Errors
     /// The process cannot be started.
@@ -47,14 +48,14 @@ impl Child {
 
     /// Sends a signal to the process.
     pub fn signal(&mut self, signal: Signal) {
-        // NB: the id of a process that has been waited for may belong to another one.
+        // NB: after a process has been waited for, its id may belong to another process.
         if self.exited().is_none() {
-            // The process may end in between; then it needs no signal.
+            // The process may end in between, and then needs no signal.
             let _ = kill_process(Pid::from_child(&self.process), signal);
         }
     }
 
-    /// Stops the process, by force where it does not end in time.
+    /// Stops the process, by force if it does not end in time.
     ///
     /// # Errors
     /// The process cannot be waited for.
@@ -74,7 +75,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // The edge is ending, mostly for an error that matters more than this one.
+        // The edge is ending, often because of an error that matters more than this one.
         let _ = self.stop();
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Threads that work beside Envoy and are joined before what they work on goes.
+//! Threads beside Envoy, which are joined before the objects that they use are dropped.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -9,21 +9,21 @@ use std::time::Duration;
 /// A thread that is told to end, and joined, when this is dropped.
 #[derive(Debug)]
 pub struct JoiningThread {
-    /// The thread, and what is dropped to tell it to end.
+    /// The thread, and the sender that is dropped to end it.
     running: Option<(JoinHandle<()>, Sender<()>)>,
 }
 
-/// Tells the thread whether it must end.
+/// Reports to the thread whether it must end.
 #[derive(Debug)]
 pub struct StopToken {
     ended: Receiver<()>,
 }
 
 impl JoiningThread {
-    /// Starts a thread that does `work`. The work must return soon after its token says so.
+    /// Starts a thread that does `work`. The work must return soon after its token asks it to end.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// The process can start no more threads.
     pub fn start(name: &str, work: impl FnOnce(StopToken) + Send + 'static) -> io::Result<Self> {
         let (running, ended) = mpsc::channel();
         let thread = thread::Builder::new()
@@ -45,7 +45,7 @@ impl Drop for JoiningThread {
 }
 
 impl StopToken {
-    /// Waits for `time`, and gives `true`. When the thread must end, gives `false` at once.
+    /// Waits for `time`, and returns `true`. When the thread must end, returns `false` at once.
     pub fn wait(&self, time: Duration) -> bool {
         self.ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }
@@ -68,7 +68,7 @@ mod tests {
                     told.send(()).unwrap();
                 }
             }
-            // Longer than the test may take: the token says so at once.
+            // The time is longer than the test may take, but the token ends the wait at once.
             assert!(!stop.wait(Duration::from_secs(3_600)));
         });
         third.recv().unwrap();

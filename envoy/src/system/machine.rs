@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the machine, or the container, has: memory, cores and open files.
+//! The resources of the machine, or of the container: memory, cores and open files.
 
 use std::fs;
 use std::path::Path;
@@ -9,19 +9,20 @@ use rustix::system::sysinfo;
 
 use super::cgroup;
 
-/// What the machine has, from which the edge takes its bounds at its start.
+/// The resources of the machine, from which the edge derives its bounds at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// The memory, in bytes: that of the machine, or the limit of this process's control groups where that is less.
+    /// The memory in bytes: the memory of the machine, or the limit of this process's control groups if that is
+    /// less.
     pub memory_bytes: u64,
-    /// The number of workers that keep all cores busy. A limit on CPU counts, a request of Kubernetes does not.
+    /// The number of workers that keep all cores busy. A CPU limit counts; a CPU request of Kubernetes does not.
     pub cores: u32,
     /// Bound on the number of clients' connections.
     pub connections: u64,
 }
 
 const MOST_CONNECTIONS: u64 = 50_000;
-/// Files for connections to the origin, of which Envoy's configuration allows 4,096, and for Envoy itself.
+/// Files for connections to the origin (Envoy's configuration allows 4,096), and for Envoy itself.
 const OTHER_FILES: u64 = 4_096 + 512;
 
 impl Machine {
@@ -43,7 +44,7 @@ impl Machine {
     /// Raises the limit on open files of this process and its children to the hard limit.
     pub fn raise_open_files() {
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-        // Where this fails, Envoy works with the lower limit.
+        // If this fails, Envoy works with the lower limit.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {
@@ -59,8 +60,8 @@ fn open_files() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// The number of clients' connections that `files` open files allow: half of those that are left for them, as the store
-/// may have a file open for each request.
+/// The number of clients' connections that `files` open files allow: half of the files that remain for clients,
+/// because the store may have a file open for each request.
 fn connections(files: u64) -> u64 {
     let left = files - OTHER_FILES.min(files / 4);
     (left / 2).clamp(64, MOST_CONNECTIONS)
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn connections_and_the_store_share_what_files_there_are() {
         assert_eq!(connections(1 << 20), 50_000);
-        // As `docs/operations.md` says.
+        // As in `docs/operations.md`.
         assert_eq!(connections(104_608), 50_000);
         assert_eq!(connections(20_000), 7_696);
         assert_eq!(connections(1_024), 384);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the entry point takes from the operating system: processes, threads, limits, private files and random names.
+//! The functions of the operating system for the entry point: processes, threads, limits, private files and random
+//! names.
 
 mod cgroup;
 pub mod child;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files and folders that only this user can read.
 //!
-//! Where others may write to the folder, one of them could have put a link in a file's place. So no file is created or
+//! Another user who may write to the folder could have put a link in a file's place. So no file is created or
 //! written behind a link.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -34,7 +34,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     options.write(true).create(true).truncate(true).open(path)
 }
 
-/// Opens a file, to write after its end.
+/// Opens a file for appending.
 ///
 /// # Errors
 /// The file cannot be opened, or is a link.
@@ -42,7 +42,7 @@ pub fn append(path: &Path) -> io::Result<File> {
     no_link().append(true).open(path)
 }
 
-/// To open a file that is no link, or to create one.
+/// The options to open a file that is not a link, or to create one.
 fn no_link() -> OpenOptions {
     let mut options = File::options();
     // NB: the flag's bits are the same in both types.
@@ -75,7 +75,7 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The result of an operation on a file that need not be there; `None`: it is not.
+/// The result of an operation on a file that may be missing; `None`: the file is missing.
 ///
 /// # Errors
 /// Any other error of the operation.
@@ -110,7 +110,7 @@ mod tests {
             assert_eq!(error, Some(Errno::LOOP.raw_os_error()));
         }
         assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
-        // Nor is a file made at the end of one.
+        // No file is created at the target of a link either.
         fs::remove_file(&victim).unwrap();
         assert!(write(&link, "x").is_err() && lock(&link).is_err());
         assert!(!victim.exists());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names and secrets that nobody can guess.
+//! Random names and secrets, which cannot be guessed.
 
 use std::io;
 

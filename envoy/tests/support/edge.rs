@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The entry point as a process, as a user or a container starts it.
+//! The entry point as a process, started as a user or a container starts it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub struct Edge {
     pub admin: PathBuf,
     process: Child,
     log: PathBuf,
-    /// The variables of the edge, whose folder has its state, its module and its log.
+    /// The variables of the edge. Their folder has the edge's state, module and log.
     variables: Variables,
 }
 
@@ -33,7 +33,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// The variables that every edge needs, with ports of its own.
+    /// The variables that every edge needs, with unused ports.
     pub fn new(origin: &str, module: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
@@ -58,13 +58,13 @@ impl Variables {
         }
     }
 
-    /// No more files than these may be open (`ulimit -n`).
+    /// Limits the number of open files (`ulimit -n`).
     pub fn open_files(mut self, most: u32) -> Self {
         self.open_files = Some(most);
         self
     }
 
-    /// The edge is started again when it has ended by a fault.
+    /// Makes the edge start again after a fault.
     pub fn restarting(mut self) -> Self {
         self.arguments = &["--restart"];
         self
@@ -81,7 +81,7 @@ impl Variables {
         self.variables.get(name).map_or("", String::as_str)
     }
 
-    /// The folder that lasts as long as the edge.
+    /// The folder, which lasts as long as the edge.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -104,7 +104,7 @@ impl Variables {
         command
     }
 
-    /// Starts the edge, and waits until it says that it is ready.
+    /// Starts the edge, and waits until it reports that it is ready.
     pub fn start(self) -> Edge {
         let mut edge = self.launch();
         edge.wait_until_ready();
@@ -133,7 +133,7 @@ impl Variables {
         }
     }
 
-    /// Starts an edge that must refuse to start. Gives its exit code and its messages.
+    /// Starts an edge that must refuse to start. Returns its exit code and its messages.
     pub fn refused(&self) -> (Option<i32>, String) {
         let output = self.command().args(self.arguments).output().unwrap();
         assert_eq!(
@@ -149,7 +149,7 @@ impl Variables {
 }
 
 impl Edge {
-    /// Waits until the edge says that it is ready.
+    /// Waits until the edge reports that it is ready.
     pub fn wait_until_ready(&mut self) {
         eventually("ready", || {
             assert!(self.process.try_wait().unwrap().is_none(), "{}", self.log());
@@ -192,12 +192,12 @@ impl Edge {
         self.child().is_some()
     }
 
-    /// The last of the processes of which each has started the next.
+    /// The last process in the chain of child processes.
     fn child(&self) -> Option<u32> {
         std::iter::successors(child_of(self.process.id()), |&id| child_of(id)).last()
     }
 
-    /// Waits for the end of the edge. Gives its exit code, or 128 and the number of the signal that ended it.
+    /// Waits for the end of the edge. Returns its exit code, or 128 plus the number of the signal that ended it.
     pub fn end(&mut self) -> i32 {
         let mut ended: Option<ExitStatus> = None;
         eventually("the end of the edge", || {
@@ -232,7 +232,7 @@ fn child_of(id: u32) -> Option<u32> {
     children.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether a process runs.
+/// Whether the process is running.
 pub fn runs(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }

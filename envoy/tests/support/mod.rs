@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shared by the tests of the entry point: edges, an origin, and stand-ins for the filter.
-// In test code a broken expectation is a failed test, and no test uses all of this.
+//! Common parts of the tests of the entry point: edges, an origin, and stand-ins for the filter.
+// In test code a failed expectation is a failed test, and no test uses all of this.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code)]
 
 pub mod edge;
@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bound on the wait for what must happen. It is longer than a machine stalls that writes much to a slow disk.
+/// Bound on a wait. It is longer than a machine may stall while it writes much to a slow disk.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The Envoy binary: `SLUICE_ENVOY`, else the one that the Makefile has installed.
+/// The Envoy binary: `SLUICE_ENVOY`, or else the one that the Makefile has installed.
 pub fn envoy() -> PathBuf {
     part("SLUICE_ENVOY", "bin/envoy")
 }
 
-/// The native module, of which a part stands before the stand-ins for the filter.
+/// The native module. A part of it runs in front of the stand-ins for the filter.
 pub fn native_module() -> PathBuf {
     part("SLUICE_NATIVE", "native/sluice.so")
 }
 
-/// What `variable` names, or `make test` has made.
+/// The file in `variable`, or else the one that `make test` has built.
 fn part(variable: &str, made: &str) -> PathBuf {
     let made = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../.sluice")
@@ -40,12 +40,12 @@ fn part(variable: &str, made: &str) -> PathBuf {
     part
 }
 
-/// A port on which nobody listens, below the kernel's ephemeral range and the ports of the end-to-end tests: before the
-/// edge listens there, no connection of a client's may have taken it.
+/// A free port, below the kernel's ephemeral range and below the ports of the end-to-end tests, so that no client's
+/// connection can take the port until the edge listens on it.
 pub fn free_port() -> u16 {
     const PORTS: std::ops::Range<u16> = 10_240..12_240;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    // Other test processes begin elsewhere in the range.
+    // Other test processes start at another place in the range.
     let offset = (std::process::id() as usize).wrapping_mul(7_919);
     let mut ports = std::iter::from_fn(|| {
         let at = offset.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS.len();
@@ -56,7 +56,7 @@ pub fn free_port() -> u16 {
         .unwrap()
 }
 
-/// Waits for a condition by asking again and again, as nothing announces it.
+/// Polls until a condition holds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -68,14 +68,14 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Sends a request on a connection of its own. Gives the response, or as much of it as has arrived.
+/// Sends a request on a new connection. Returns the response, or as much of it as has arrived.
 pub fn exchange(port: u16, request_line: &str, headers: &str) -> String {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     exchange_on(stream, request_line, headers)
 }
 
-/// Sends a request on this connection, and gives the whole answer.
+/// Sends a request on this connection, and returns the whole answer.
 pub fn exchange_on(mut stream: impl Read + Write, request_line: &str, headers: &str) -> String {
     write!(
         stream,
@@ -84,7 +84,7 @@ pub fn exchange_on(mut stream: impl Read + Write, request_line: &str, headers: &
     .unwrap();
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
-    // A reset ends a response too.
+    // A reset also ends a response.
     while !is_whole(request_line, &answer)
         && let Ok(count @ 1..) = stream.read(&mut buffer)
     {
@@ -93,8 +93,8 @@ pub fn exchange_on(mut stream: impl Read + Write, request_line: &str, headers: &
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Whether a response with a content-length is complete. (Envoy keeps a connection that it has refused a request
-/// on open for a second, so that the client can read why.)
+/// Whether a response with a content-length is complete. (After Envoy has refused a request, it keeps the
+/// connection open for a second, so that the client can read the reason.)
 fn is_whole(request_line: &str, answer: &[u8]) -> bool {
     let answer = String::from_utf8_lossy(answer);
     let Some((head, body)) = answer.split_once("\r\n\r\n") else {
@@ -107,7 +107,7 @@ fn is_whole(request_line: &str, answer: &[u8]) -> bool {
         || length.is_some_and(|length| length.parse() == Ok(body.len()))
 }
 
-/// Sends a GET on a connection of its own.
+/// Sends a GET on a new connection.
 pub fn get(port: u16, path: &str) -> String {
     exchange(port, &format!("GET {path}"), "")
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stand-ins for the filter, which do little, so that tests show what the configuration itself does.
+//! Stand-ins for the filter with little logic, so that tests show the effect of the configuration alone.
 
 use std::path::{Path, PathBuf};
 
-/// A filter that lets every request pass unchecked, as a dead one would if Envoy let it.
+/// A filter that lets every request pass unchecked, as a dead filter would if Envoy allowed it.
 pub const DEAD: &str = r#"
 (module
   (memory (export "memory") 1)
@@ -41,7 +41,7 @@ pub const COMPRESSING: &str = r#"
     (i32.const 0)))
 "#;
 
-/// A filter that lets requests pass in the listener's chain, and dies of each in the cluster's.
+/// A filter that lets requests pass in the listener's chain, and traps on each request in the cluster's chain.
 pub const TRAPPING: &str = r#"
 (module
   (memory (export "memory") 1)

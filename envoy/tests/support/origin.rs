@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An HTTP origin that counts and remembers.
+//! An HTTP origin that counts and records requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A running origin. Its paths: `/held…` is answered after [`Origin::release`], `/stalled…` never, others at
-/// once: `…/style…` with a compressible object, `…/image…` with another type, all else with a small one.
+/// A running origin. Its paths: `/held…` is answered after [`Origin::release`], and `/stalled…` never. Others are
+/// answered at once: `…/style…` with a compressible object, `…/image…` with another type, and all others with a
+/// small object.
 pub struct Origin {
     port: u16,
     shared: Arc<Shared>,
@@ -85,7 +86,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
     }
 }
 
-/// A response that may be stored. It has a date, without which v1 takes no response for fresh.
+/// A storable response. It has a date, because Envoy's cache (v1) treats a response without a date as stale.
 fn answer(path: &str) -> String {
     let date = httpdate::fmt_http_date(std::time::SystemTime::now());
     let (content_type, body) = match path {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// client.mjs SUITE CACHE_URL ORIGIN_URL RESULTS [hit|pause]: asks the cache, which stands in front of the suite's origin
-// (origin.mjs), and writes what came of each test into the file RESULTS:
+// client.mjs SUITE CACHE_URL ORIGIN_URL RESULTS [hit|pause]: runs the suite against the cache, which is in front of the
+// suite's origin (origin.mjs), and writes the result of each test to the file RESULTS:
 // {"ID": {"kind": "required", "mark": "pass", "name": …, "detail": …}}.
-// SUITE is the folder of http-cache-tests from npm, or a checkout of github.com/http-tests/cache-tests. What a test tells
-// the origin about itself, and asks it in the end, does not go through the cache.
-// Between a test's requests there is nothing, or one of these:
-// hit     after each GET, what the cache stores is asked for until it is a hit once
-// pause   before the second request of each test, RESULTS.pause is written, and the tests wait until it is gone; tests
-//         that change something on the origin do not: a cache may forget after a restart what exactly they changed
+// SUITE is the folder of http-cache-tests from npm, or a checkout of github.com/http-tests/cache-tests. A test's control
+// messages to the origin, at its start and its end, bypass the cache.
+// The last argument adds an action between a test's requests:
+// hit     after each GET, the URL is requested with only-if-cached until it is a hit once
+// pause   in front of the second request of each test, RESULTS.pause is written, and the tests wait until the file is
+//         removed; tests that change the origin do not wait, because a cache may forget the changes at a restart
 import fs from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
@@ -23,13 +23,13 @@ if (file === undefined || ![undefined, 'hit', 'pause'].includes(between)) {
 const resultsFile = path.resolve(file)
 process.chdir(suite)
 
-// A request that has no answer must not end the run.
+// A request without an answer must not end the run.
 const request = http.request
 http.request = function (...args) {
   return request(...args).setTimeout(10_000, function () { this.destroy(new Error('no answer in 10 seconds')) })
 }
 
-// A checkout has another layout than the package.
+// The layout of a checkout differs from that of the package.
 const isPackage = !fs.existsSync('test-engine')
 const engine = isPackage ? '.' : 'test-engine'
 const load = file => import(pathToFileURL(path.resolve(file)))
@@ -41,11 +41,11 @@ const config = await load(`${engine}/client/config.mjs`)
 config.setBaseUrl(base)
 config.setUseBrowserCache(false)
 
-// The package's tests have lists of header fields that neither browsers nor Node itself let pass.
+// The package's tests have lists of header fields that browsers and Node's own fetch reject.
 const plainFetch = isPackage ? createRequire(path.resolve('package.json'))('node-fetch') : globalThis.fetch
 const isTest = url => url.startsWith(`${base}/test/`)
 
-/** Asks for what the cache stores, which the origin never sees. It may take a moment until a response is stored. */
+/** Requests a stored response, without a request to the origin. It may take a moment until a response is stored. */
 async function hitOnce (url, { headers }) {
   const others = headers.filter(([name]) => !['cache-control', 'pragma'].includes(name.toLowerCase()))
   for (let attempt = 0; attempt < 10; attempt++) {
@@ -56,7 +56,7 @@ async function hitOnce (url, { headers }) {
   }
 }
 
-/** Where the tests of a batch wait before their second request until what is between is over. */
+/** The point in front of the second request at which the tests of a batch wait until the pause is over. */
 class Halfway {
   constructor (ids) {
     this.ids = ids
@@ -90,7 +90,7 @@ async function fetch (url, init) {
   if (!isTest(url)) return plainFetch(url.replace(base, origin), init)
   if (halfway) {
     await halfway.pass(url)
-    // The wait is no time that the cache has taken.
+    // The wait must not count as the cache's time.
     init = { ...init, signal: AbortSignal.timeout(10_000) }
   }
   const response = await plainFetch(url, init)
@@ -100,7 +100,7 @@ async function fetch (url, init) {
 if (isPackage) config.setFetch(fetch)
 else globalThis.fetch = fetch
 
-/** Runs tests, so many at once. Each gets a copy of its description, into which it writes. */
+/** Runs tests, several at once. Each test gets a copy of its description, because it writes to it. */
 async function run (tests, atOnce, isPaused) {
   for (let first = 0; first < tests.length; first += atOnce) {
     const batch = tests.slice(first, first + atOnce)
@@ -115,11 +115,11 @@ const isSafe = ({ requests }) => requests.every(({ request_method: method = 'GET
 const all = suites.flatMap(({ tests }) => tests).filter(test => !test.browser_only)
 for (const [tests, isPaused] of [[all.filter(isSafe), between === 'pause'], [all.filter(test => !isSafe(test)), false]]) {
   await run(tests, 50, isPaused)
-  // A busy machine is no reason to fail: what has failed is asked once more, with fewer others.
+  // A busy machine must not cause failures, so failed tests are repeated once with fewer others at a time.
   await run(tests.filter(({ id }) => testResults[id] !== true), 10, isPaused)
 }
 
-// As the suite's own page counts: a test whose dependency has failed is no pass.
+// The same count as on the suite's page: a test whose dependency has failed does not pass.
 const MARKS = { '✅': 'pass', Y: 'pass', '⚪️': 'dependency failed', '🔹': 'setup failed', '↻': 'retry', '-': 'not run' }
 const mark = id => MARKS[determineTestResult(suites, id, testResults)[2]] ?? 'fail'
 const told = {}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# install.sh NODE FOLDER: installs the suite that package-lock.json pins into FOLDER, all of it or nothing.
+# install.sh NODE FOLDER: installs the suite that package-lock.json pins into FOLDER, either all of it or nothing.
 set -euo pipefail
 node=$1
 part=$2.part

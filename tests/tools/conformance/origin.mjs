@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// origin.mjs SUITE PORT: the suite's origin, on loopback, until it is ended.
+// origin.mjs SUITE PORT: runs the suite's origin, on loopback, until it is terminated.
 // SUITE is the folder of http-cache-tests from npm, or a checkout of github.com/http-tests/cache-tests.
 import fs from 'node:fs'
 import net from 'node:net'
@@ -12,7 +12,7 @@ if (port === undefined) {
   process.exit(2)
 }
 
-// The suite would listen on all addresses. And it closes idle connections after 5 seconds, just when a cache may use one.
+// The suite would listen on all addresses, and would close idle connections after 5 seconds while a cache may use one.
 const listen = net.Server.prototype.listen
 net.Server.prototype.listen = function (port) {
   this.keepAliveTimeout = 90_000
@@ -20,6 +20,6 @@ net.Server.prototype.listen = function (port) {
 }
 Object.assign(process.env, { npm_config_protocol: 'http', npm_config_port: port, npm_config_pidfile: '/dev/null' })
 process.chdir(suite)
-// A checkout has another layout than the package.
+// The layout of a checkout differs from that of the package.
 const engine = fs.existsSync('test-engine') ? 'test-engine' : '.'
 await import(pathToFileURL(path.resolve(engine, 'server/server.mjs')))

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# build.sh FOLDER: makes the former version for the tests of an upgrade: FOLDER/sluice, FOLDER/sluice.wasm and
-# FOLDER/envoy. The file `commit` names it: a commit or a tag of this repository, each release the one before.
-# Cargo's registry is shared with this version, its builds are not, and are removed in the end.
+# build.sh FOLDER: builds the former version for the tests of an upgrade: FOLDER/sluice, FOLDER/sluice.wasm and
+# FOLDER/envoy. The file `commit` names the version: a commit or a tag of this repository. Each release names the
+# release in front of it. The build shares Cargo's registry with this version, but not the build folder, which is
+# removed in the end.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 folder=$1
@@ -10,7 +11,7 @@ commit=$(cat tests/tools/former/commit)
 
 if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
     if [ "$(git rev-parse --is-shallow-repository)" != true ]; then
-        echo "missing: the former version, $commit, in this clone. To mend it: git fetch --tags" >&2
+        echo "missing: the former version, $commit, in this clone. To fix it: git fetch --tags" >&2
         exit 1
     fi
     oldest=$(git rev-list HEAD | tail -n 1)
@@ -25,7 +26,7 @@ part=$(cd "$part" && pwd)
 trap 'rm -rf "$part"' EXIT
 git archive "$commit" | tar -x -C "$part/src"
 
-# The compiler for which rustup could not get the module's target is not tried again.
+# If rustup could not get the module's target for a compiler, this is not tried again.
 cp .sluice/rustup-refused-wasm32-unknown-unknown "$part/src/.sluice/rustup-refused" 2>/dev/null || true
 export CARGO_TARGET_DIR=$part/src/target CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
 echo "building the former version, $commit"

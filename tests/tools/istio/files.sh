@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# files.sh MODULE FOLDER: copies what Istio has in its images and charts beside the binaries, from the modules that the
-# go.mod in folder MODULE pins.
+# files.sh MODULE FOLDER: copies the files of Istio's images and charts beside the binaries, from the modules that
+# the go.mod in folder MODULE pins.
 set -euo pipefail
 rm -rf "$2.part"
 mkdir -p "$2.part"

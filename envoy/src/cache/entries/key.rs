@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whose an entry is, by the key that Envoy's v1 store writes into the head of each file.
+//! The site and the URL of an entry, read from the key that Envoy's v1 store writes into the head of each file.
 //!
 //! A file begins with a block of [`BLOCK`] bytes. The message `CacheFileHeader` follows, in the encoding of Protocol
 //! Buffers, and begins with the key. The key's first fields are a name that is the same in all files, and the host. The
@@ -13,7 +13,7 @@ pub const KEY_HEAD: usize = 16 << 10;
 pub const HEAD: usize = 128;
 /// The bytes before the message.
 const BLOCK: usize = 24;
-/// What every file begins with.
+/// The first bytes of every file.
 const MAGIC: &[u8] = b"CACH0000";
 /// The tag of the field `key` of `CacheFileHeader`, and of `cluster_name` in `Key`: field 1, with a length.
 const FIRST: u8 = 0x0a;
@@ -22,10 +22,10 @@ const HOST: u8 = 0x12;
 
 /// The tag of the field `path` of `Key`: field 3, with a length.
 const PATH: u8 = 0x1a;
-/// What the qualifiers of a variant begin with: a content coding, and the value of a request header.
+/// The beginnings of a variant's qualifiers: a content coding, and the value of a request header.
 const VARIANTS: [&[u8]; 2] = [b";ae=", b";vary-"];
 
-/// A site's number while the edge runs, which follows from its name.
+/// A number for a site, derived from its name. It is valid while the edge runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId(u64);
 
@@ -35,7 +35,7 @@ impl SiteId {
         Self(XxHash3_64::oneshot(name))
     }
 
-    /// The site of the file that begins with `head`; `None`: Envoy's store has not written it so.
+    /// The site of the file that begins with `head`; `None`: the file does not have the form of Envoy's store.
     pub fn read(head: &[u8]) -> Option<Self> {
         let message = head.strip_prefix(MAGIC)?.get(BLOCK - MAGIC.len()..)?;
         let (_, key) = field(message, FIRST)?;
@@ -47,19 +47,20 @@ impl SiteId {
     }
 }
 
-/// A URL's number while the edge runs, which follows from the host and the path that the store is asked with.
+/// A number for a URL, derived from the host and the path of its key in the store. It is valid while the edge runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UrlId(u64);
 
 impl UrlId {
-    /// The number of the URL with that host, which has the site in front, and that path.
+    /// The number of the URL with this `path` and `host`, which is preceded by the site.
     pub fn of(host: &[u8], path: &[u8]) -> Self {
         Self(XxHash3_64::oneshot(&[host, b"\0", path].concat()))
     }
 
-    /// The URL of which the file that begins with `head` is a variant; `None`: it is none, or its key is too long.
+    /// The URL of the file that begins with `head`, if the file is a variant; `None`: it is not, or its key is too
+    /// long.
     ///
-    /// The store is asked for the path of a URL, `#`, the hash of the key, and the qualifiers of the key.
+    /// The path in the store's key is the path of a URL, `#`, the hash of the key, and the qualifiers of the key.
     pub fn read_variant(head: &[u8]) -> Option<Self> {
         let message = head.strip_prefix(MAGIC)?.get(BLOCK - MAGIC.len()..)?;
         let (_, key) = field(message, FIRST)?;
@@ -78,7 +79,7 @@ impl UrlId {
     }
 }
 
-/// The length of a message's first field, if that has this `tag`, and what follows the length.
+/// The length of a message's first field, if the field has this `tag`, and the bytes after the length.
 fn field(message: &[u8], tag: u8) -> Option<(usize, &[u8])> {
     let (found, rest) = message.split_first()?;
     if *found != tag {
@@ -104,7 +105,7 @@ mod tests {
         b"CACH0000\x00\x00\x00\xff\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07\
         \n7\n\x16cluster_name_goes_here\x12\x13assets!edge.test:80\x1a\x06/a?b=c@\x01\
         \x12\x0c\x08\xeb\xbf\x90\xd8\x06\x10\xc0\xa6\xe4\x85\x02\x1a\x0e\n\x07:status\x12\x03200";
-    /// The same with `Host: plain.test`.
+    /// The head of such a file with `Host: plain.test`.
     const PLAIN: &[u8] =
         b"CACH0000\x00\x00\x00\xf6\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07\
         \n.\n\x16cluster_name_goes_here\x12\nplain.test\x1a\x06/a?b=c@\x01\

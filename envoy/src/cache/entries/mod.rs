@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The entries of Envoy's store (v1), which are files in one folder.
 //!
-//! `Entries` lists, reads, moves and removes them. `FolderWatch` reports those that come and go. `Usage` says how much
-//! they take. All knowledge of the store's file names is here.
+//! `Entries` lists, reads, moves and removes them. `FolderWatch` reports entries that appear and disappear. `Usage`
+//! counts their bytes and their number. All knowledge of the store's file names is in this module.
 
 mod key;
 mod usage;
@@ -32,10 +32,11 @@ const PREFIX: &str = "cache-";
 /// The number of files between two pauses.
 const PACE: usize = 512;
 
-/// An entry as it was when it was looked at.
+/// The state of an entry when it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// The time of the last use, a read or a write, in seconds and nanoseconds since the epoch. A check is no use.
+    /// The time of the last use, a read or a write, in seconds and nanoseconds since the epoch. A check does not
+    /// count as a use.
     pub touched: (i64, u32),
     /// The number in the file's name.
     pub number: u64,
@@ -63,7 +64,7 @@ impl Entries {
         Ok(Self { path, folder })
     }
 
-    /// All entries. Calls `pause` every few hundred files; when that gives `false`, the list is empty.
+    /// All entries. Calls `pause` every few hundred files; if `pause` returns `false`, the list is empty.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -80,8 +81,8 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Removes those of `entries` that have not been used since they were looked at. Calls `pause` every few hundred
-    /// files, and ends when that gives `false`.
+    /// Removes the `entries` that have not been used since they were listed. Calls `pause` every few hundred files,
+    /// and stops when `pause` returns `false`.
     ///
     /// # Errors
     /// An entry is there and cannot be removed.
@@ -103,16 +104,17 @@ impl Entries {
         Ok(())
     }
 
-    /// Removes an entry. An entry that cannot be removed stays in a folder that Envoy does not serve.
+    /// Removes an entry. A removal can fail only in a folder that Envoy does not serve; the entry then stays.
     pub fn remove(&self, number: u64) {
         let _ = unlinkat(&self.folder, name(number), AtFlags::empty());
     }
 
-    /// Moves an entry to another folder, unless that has one of the same name. Says whether it has moved the entry.
+    /// Moves an entry to another folder, unless that folder has an entry of the same name. Returns whether it has
+    /// moved the entry.
     pub fn move_to(&self, number: u64, other: &Self) -> bool {
         let (name, flags) = (name(number), RenameFlags::NOREPLACE);
         match renameat_with(&self.folder, &name, &other.folder, &name, flags) {
-            // Some file systems do not know the flag. A link never replaces a file.
+            // Some file systems do not support the flag. A link never replaces a file.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 let (from, to) = (&self.folder, &other.folder);
                 let linked = linkat(from, &name, to, &name, AtFlags::empty());
@@ -123,7 +125,7 @@ impl Entries {
         }
     }
 
-    /// Opens an entry for reading that does not count as a use; `None`: there is no such entry.
+    /// Opens an entry for reading, which does not count as a use; `None`: the entry does not exist.
     ///
     /// # Errors
     /// The entry cannot be read.
@@ -133,8 +135,8 @@ impl Entries {
         found(file.map(File::from).map_err(io::Error::from))
     }
 
-    /// The site of an entry, read from its key, which is no use of it. What has no key is as if of the site without a
-    /// name.
+    /// The site of an entry, read from its key. The read does not count as a use. An entry without a key counts for
+    /// the site without a name.
     pub fn site(&self, number: u64) -> SiteId {
         let mut head = [0; key::HEAD];
         let file = self.open_without_use(number).ok().flatten();
@@ -143,7 +145,7 @@ impl Entries {
         head.and_then(SiteId::read).unwrap_or(SiteId::of(b""))
     }
 
-    /// The URL of which an entry is a variant, read from its key, which is no use of it.
+    /// The URL of an entry that is a variant, read from its key. The read does not count as a use.
     pub fn url_of_variant(&self, number: u64) -> Option<UrlId> {
         let mut head = vec![0; key::KEY_HEAD];
         let file = self.open_without_use(number).ok().flatten()?;
@@ -151,8 +153,8 @@ impl Entries {
         head.get(..length).and_then(UrlId::read_variant)
     }
 
-    /// The sites of the entries with these numbers. Calls `pause` every few hundred files, and ends when that gives
-    /// `false`.
+    /// The sites of the entries with these numbers. Calls `pause` every few hundred files, and stops when `pause`
+    /// returns `false`.
     pub fn sites(&self, numbers: &[u64], pause: &mut dyn FnMut() -> bool) -> Vec<(u64, SiteId)> {
         let mut sites = Vec::new();
         for (seen, number) in numbers.iter().enumerate() {
@@ -164,7 +166,8 @@ impl Entries {
         sites
     }
 
-    /// An entry as it is now; `None`: there is no such file, or something else has its name.
+    /// The present state of an entry; `None`: the file does not exist, or the name belongs to something else than a
+    /// file.
     pub fn look_at(&self, number: u64) -> Option<Entry> {
         let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::ATIME | StatxFlags::MTIME;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -183,7 +186,7 @@ fn name(number: u64) -> String {
     format!("{PREFIX}{number}")
 }
 
-/// The number in a file name, if Envoy's store writes such a name.
+/// The number in a file name, if the name has the form of Envoy's store.
 fn number(file: &str) -> Option<u64> {
     let number = file.strip_prefix(PREFIX)?.parse().ok()?;
     (name(number) == file).then_some(number)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much a set of files takes.
+//! Usage of a set of files.
 
-/// The bytes and the number of a set of files.
+/// The size in bytes and the number of a set of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The bytes of all files.
@@ -11,13 +11,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The usage with one more file, of `bytes`.
+    /// The usage with one more file of this many `bytes`.
     #[must_use]
     pub const fn with(self, bytes: u64) -> Self {
         self.and(Self { bytes, files: 1 })
     }
 
-    /// The usage without one of its files, of `bytes`.
+    /// The usage without one of its files, which has this many `bytes`.
     #[must_use]
     pub const fn without(self, bytes: u64) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Usage {
         }
     }
 
-    /// The usage less one `part`-th of it.
+    /// The usage reduced by one `part`-th.
     #[must_use]
     pub const fn less_part(self, part: u64) -> Self {
         Self {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The changes in a folder of entries, as inotify reports them.
 //!
-//! Envoy's v1 store writes a file that has no name yet, removes the file before it, and links the new one to the name
-//! when it is whole. It does so too when it stores the headers of a 304. So a name that appears is that of a whole
-//! file.
+//! Envoy's v1 store writes a file without a name, removes the former file, and links the new file to the name when
+//! it is whole. It does the same when it stores the headers of a 304. So a name that appears always belongs to a
+//! whole file.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::number;
 
-/// Bytes that are read at once: some thousand changes.
+/// Number of bytes that are read in one call: some thousand changes.
 const BUFFER: usize = 64 << 10;
 
 /// A change of an entry, by the number in its name.
@@ -27,7 +27,7 @@ pub enum Change {
     Moved(u64),
     /// The entry is gone.
     Gone(u64),
-    /// The system has lost changes, as there were too many.
+    /// The system has lost changes, because there were too many.
     Lost,
 }
 
@@ -41,7 +41,7 @@ impl FolderWatch {
     /// Watches `folder` from now on.
     ///
     /// # Errors
-    /// There is no such folder, or the user has no watch left (`fs.inotify.max_user_instances`).
+    /// The folder does not exist, or the user has no watch left (`fs.inotify.max_user_instances`).
     pub fn start(folder: &Path) -> io::Result<Self> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let wanted = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;

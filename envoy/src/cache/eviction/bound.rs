@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When entries must go, and how many.
+//! The usage at which entries must be evicted, and how many are evicted.
 
 use crate::cache::entries::Usage;
 
-/// Entries go when the cache comes within this part of its bound. The part is for what is stored while the folder is
-/// read.
+/// Eviction starts when the cache is within this part of its bound. The part leaves room for entries that are
+/// stored while the folder is read.
 const SLACK: u64 = 64;
-/// At least this part of the bound goes at once, as the whole folder is read for it.
+/// At least this part of the bound is evicted at a time, because each eviction reads the whole folder.
 const BATCH: u64 = 16;
 
 /// The usage down to which a cache with `used` must evict, when it may hold `bound` and its disk lacks `shortage`
-/// bytes; `None`: nothing must go. A cache that holds less than `shortage` could not end it, so it keeps what it has.
+/// bytes; `None`: no eviction. A cache that holds less than `shortage` could not end the shortage, so it keeps its
+/// entries.
 pub fn target(used: Usage, bound: Usage, shortage: u64) -> Option<Usage> {
     let high = bound.less_part(SLACK);
     let low = high.less_part(BATCH);
     if (1..=used.bytes).contains(&shortage) {
-        // More than the shortage, so that the folder is not read again for each of many small ones.
+        // More than the shortage, so that the folder is not read again for each of many small shortages.
         let left = used.less_part(BATCH).bytes.saturating_sub(shortage);
         return Some(Usage {
             bytes: low.bytes.min(left),

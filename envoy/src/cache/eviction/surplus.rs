@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entries go.
+//! The choice of the entries to evict.
 //!
-//! The oldest entry goes of the site that is furthest above its share, until the rest is within the target. A site's
-//! share is what its weight says of the target, by bytes or by number, whichever there is too much of. This is weighted
-//! max-min fairness; where there is too much of both, by the dominant resource (Ghodsi et al., "Dominant Resource
-//! Fairness", 2011). So a site within its share loses nothing while another is above its own, and what one site leaves of
-//! its share is lent to the others.
+//! The oldest entry of the site that is furthest above its share is evicted, until the rest is within the target. A
+//! site's share is the part of the target that its weight gives, by bytes or by number, whichever exceeds the
+//! target. This is weighted max-min fairness; if both exceed the target, by the dominant resource (Ghodsi et al.,
+//! "Dominant Resource Fairness", 2011). So a site within its share loses nothing while another site is above its
+//! own share, and the unused part of a share is lent to the other sites.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,10 +14,10 @@ use std::slice;
 use crate::cache::entries::{Entry, SiteId, Usage};
 use crate::cache::shares::Weights;
 
-/// The parts of its share in which a site's load is counted.
+/// Fixed-point unit of a site's load: this many parts are a full share.
 const PARTS: u128 = 1 << 40;
 
-/// The fewest `entries` without which the others are within `target`, in the order in which they go.
+/// The fewest `entries` to evict so that the rest is within `target`, in the order of eviction.
 pub fn surplus(mut entries: Vec<(SiteId, Entry)>, weights: &Weights, target: Usage) -> Vec<Entry> {
     entries.sort_unstable();
     let mut sites: Vec<_> = entries
@@ -50,9 +50,9 @@ pub fn surplus(mut entries: Vec<(SiteId, Entry)>, weights: &Weights, target: Usa
 /// The entries of one site.
 struct SiteEntries<'a> {
     weight: u32,
-    /// What the site would be left with.
+    /// The usage that remains for the site.
     usage: Usage,
-    /// The entries that are left, the oldest first.
+    /// The remaining entries, the oldest first.
     oldest: slice::Iter<'a, (SiteId, Entry)>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> SiteEntries<'a> {
     }
 }
 
-/// What there is too much of: each has the bound that the rest must keep.
+/// The quantity that exceeds the target, with the bound that the rest must keep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Excess {
     bytes: Option<u64>,
@@ -75,7 +75,7 @@ struct Excess {
 }
 
 impl Excess {
-    /// `None`: there is not too much of anything.
+    /// `None`: nothing exceeds the target.
     fn of(used: Usage, target: Usage) -> Option<Self> {
         let bytes = (used.bytes > target.bytes).then_some(target.bytes);
         let files = (used.files > target.files).then_some(target.files);
@@ -83,7 +83,8 @@ impl Excess {
         (!used.is_within(target)).then_some(excess)
     }
 
-    /// How many shares a site uses, by what there is too much of. A site without a share uses more than any other.
+    /// The number of shares that a site uses of the exceeded quantity. A site without a share uses more than any
+    /// other.
     fn load(self, site: &SiteEntries<'_>) -> u128 {
         let load = |used: u64, bound: Option<u64>| {
             let Some(bound) = bound else { return 0 };

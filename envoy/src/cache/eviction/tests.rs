@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entries go, of one site and of several.
+//! The choice of the entries to evict, for one site and for several.
 #![allow(clippy::cast_precision_loss)]
 
 use std::collections::{HashMap, HashSet};
@@ -25,7 +25,7 @@ fn list(folder: &Path) -> Vec<Entry> {
     entries.list(&mut || true).unwrap()
 }
 
-/// The numbers of the entries that go if all are of one site.
+/// The numbers of the evicted entries if all belong to one site.
 fn gone(entries: Vec<Entry>, target: Usage) -> Vec<u64> {
     let owned = entries.into_iter().map(|entry| (SiteId::default(), entry));
     numbers(&surplus(owned.collect(), &Default::default(), target))
@@ -66,7 +66,7 @@ fn what_was_read_or_written_last_stays_longest() {
         let read = later + Duration::from_secs(number);
         file.set_times(FileTimes::new().set_accessed(read)).unwrap();
     }
-    // This entry has been moved a moment ago, and has not been used for long.
+    // This entry was moved a moment ago, but has not been used for long.
     let long_ago = FileTimes::new()
         .set_accessed(SystemTime::UNIX_EPOCH)
         .set_modified(SystemTime::UNIX_EPOCH);
@@ -85,7 +85,7 @@ struct Cached {
     target: Usage,
 }
 
-/// What was evicted, in its order: the site and the number.
+/// The evicted entries in their order: the site and the number.
 type Evicted = Vec<(usize, u64)>;
 
 impl Cached {
@@ -122,7 +122,7 @@ impl Cached {
             .collect()
     }
 
-    /// How much each site and all sites have without the entries `gone`.
+    /// The usage of each site and of all sites without the entries `gone`.
     fn left(&self, gone: &[(usize, u64)]) -> (HashMap<usize, Usage>, Usage) {
         let gone: HashSet<_> = gone.iter().map(|(_, number)| *number).collect();
         let (mut sites, mut all) = (HashMap::<usize, Usage>::new(), Usage::default());
@@ -136,7 +136,7 @@ impl Cached {
         (sites, all)
     }
 
-    /// How many times its share a site uses, by what there is too much of.
+    /// The number of shares that a site uses of the exceeded quantity.
     fn load(&self, site: usize, usage: Usage, all: Usage) -> f64 {
         let share = if site == 0 {
             0.0

@@ -30,8 +30,9 @@ use crate::settings::{Cache, Medium};
 use crate::system::{private, random};
 pub use secret::EntrySecret;
 
-/// The version of the entries. To be raised with every change that makes old entries unreadable or wrong:
-/// of Envoy's files, of the cache key, of the internal headers that are stored, of what the journal of purges says.
+/// The version of the entries. Must be raised with every change that makes old entries unreadable or wrong: of
+/// Envoy's files, of the cache key, of the internal headers that are stored, or of the records in the journal of
+/// purges.
 const FORMAT: &str = "sluice cache 8\n";
 /// The subfolder with the entries.
 pub const ENTRIES: &str = "entries";
@@ -49,20 +50,20 @@ pub struct CacheFolder {
     pub entries: PathBuf,
     /// Folders of entries of earlier runs.
     pub unchecked: Vec<PathBuf>,
-    /// Why entries of earlier runs could not be kept, for the user.
+    /// The reason why entries of earlier runs could not be kept, for the user.
     pub notice: Option<String>,
     /// The secret on which the names of the entries depend.
     pub secret: EntrySecret,
     /// The journal of a cache that outlives the edge.
     pub journal: Option<Journal>,
-    /// Whether the cache ends with the edge, so that no later run will find its entries.
+    /// Whether the cache ends with the edge, so that a later run will not find its entries.
     pub ends_with_edge: bool,
     /// NB: the lock lasts as long as this file is open.
     _lock: File,
 }
 
 impl CacheFolder {
-    /// Takes the folder that `cache` names, or makes one on the tmpfs that it names.
+    /// Opens and locks the folder that `cache` names, or creates one on the tmpfs that it names.
     ///
     /// # Errors
     /// The folder is in use, is not a cache, or cannot be read or written.
@@ -76,7 +77,8 @@ impl CacheFolder {
     fn open_at(root: &Path, ends_with_edge: bool) -> anyhow::Result<Self> {
         let failed = io_error(root);
         private::make_folder(root).map_err(&failed)?;
-        // NB: in this order. Another edge may be starting in the folder, and writes the format after other files.
+        // NB: in this order, because another edge may be starting in the folder. It writes the format after the
+        // other files.
         let unused = is_unused(root).map_err(&failed)?;
         ensure!(
             unused || read_format(root).map_err(&failed)?.is_some(),
@@ -86,7 +88,7 @@ impl CacheFolder {
         );
         let lock = lock(root).map_err(io_error(&root.join("lock")))?;
         let lock = lock.with_context(|| {
-            let reason = "another edge is using this folder; each edge needs one of its own";
+            let reason = "another edge is using this folder; each edge needs a separate folder";
             format!("CACHE_DIR={}: {reason}", root.display())
         })?;
         Self::take(root, ends_with_edge, lock).map_err(failed)
@@ -103,7 +105,8 @@ impl CacheFolder {
         };
         let notice = notice(root, format.as_deref(), &kept);
         if notice.is_some() {
-            // The keeper removes entries that are in no manifest, so that the start does not wait for it.
+            // The keeper removes entries that are not in a manifest, so that the start does not wait for the
+            // removal.
             Manifest::remove(root)?;
         }
         set_aside(root)?;
@@ -133,7 +136,7 @@ impl CacheFolder {
         EarlyDeaths::in_folder(&self.root)
     }
 
-    /// What the filter must know of earlier runs, without the journal's socket.
+    /// The facts about earlier runs for the filter, without the journal's socket.
     pub fn earlier_runs(&self) -> EarlierRuns {
         let purges = self
             .journal
@@ -150,7 +153,7 @@ impl CacheFolder {
 impl Drop for CacheFolder {
     fn drop(&mut self) {
         if self.ends_with_edge {
-            // Where this fails, the next edge removes the folder.
+            // If this fails, the next edge removes the folder.
             let _ = fs::remove_dir_all(&self.root);
         }
     }
@@ -166,7 +169,7 @@ fn read_format(root: &Path) -> io::Result<Option<String>> {
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Whether the folder is empty, but for the lock of an edge that may be starting.
+/// Whether the folder is empty, except for the lock of an edge that may be starting.
 fn is_unused(root: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(root)? {
         if entry?.file_name() != "lock" {
@@ -176,18 +179,18 @@ fn is_unused(root: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// `None`: another edge has the lock.
+/// Locks the folder. `None`: another edge has the lock.
 fn lock(root: &Path) -> io::Result<Option<File>> {
     private::lock(&root.join("lock"))
 }
 
-/// What there is of an earlier run, beside its entries.
+/// The parts that remain of an earlier run, beside its entries.
 struct Kept {
     journal: bool,
     secret: bool,
 }
 
-/// Why the entries in a folder of this `format` cannot be kept, if they cannot.
+/// The reason why the entries in a folder of this `format` cannot be kept; `None`: they can.
 fn notice(root: &Path, format: Option<&str>, kept: &Kept) -> Option<String> {
     let path = root.display();
     match format {
@@ -213,7 +216,7 @@ fn notice(root: &Path, format: Option<&str>, kept: &Kept) -> Option<String> {
     }
 }
 
-/// Sets all entries aside by renaming their folders, which takes no longer for many entries than for few.
+/// Sets all entries aside by renaming their folders, so that the time does not depend on their number.
 fn set_aside(root: &Path) -> io::Result<()> {
     for entries in EVER_ENTRIES {
         let entries = root.join(entries);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The secret on which the names of the entries depend, so that no client can foresee them. It lies beside the entries, as
-//! no entry of an earlier run is found without it.
+//! The secret on which the names of the entries depend, so that no client can foresee a name. It is stored beside
+//! the entries, because without it no entry of an earlier run can be found.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use crate::system::{private, random};
 const NAME: &str = "secret";
 /// The file's name until it is whole.
 const PART: &str = "secret.part";
-/// Bytes of the file: 32 hexadecimal digits and the end of the line.
+/// Size of the file in bytes: 32 hexadecimal digits and the line end.
 const BYTES: usize = 33;
 
 /// The secret, as 32 hexadecimal digits.
@@ -25,13 +25,13 @@ const BYTES: usize = 33;
 pub struct EntrySecret(String);
 
 impl EntrySecret {
-    /// The digits, for Envoy's environment and nothing else.
+    /// The digits, which only Envoy's environment may get.
     pub fn digits(&self) -> &str {
         &self.0
     }
 
-    /// Reads the secret of the cache at `root`. `None`: there is none that can be trusted, as the file is missing or
-    /// damaged, is a link, or belongs to others or is open to them.
+    /// Reads the secret of the cache at `root`. `None`: the secret cannot be trusted, because the file is missing,
+    /// is damaged, is a link, belongs to another user, or is open to other users.
     pub fn read(root: &Path) -> Option<Self> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         let mut options = File::options();
@@ -49,17 +49,17 @@ impl EntrySecret {
         StoreSecret::parse(digits).map(|_| Self(digits.to_owned()))
     }
 
-    /// Makes a secret for the cache at `root`, in the place of one that cannot be used.
+    /// Creates a secret for the cache at `root`, in place of one that cannot be used.
     ///
     /// # Errors
     /// The file cannot be written, or the operating system has no random bits.
     pub fn create(root: &Path) -> io::Result<Self> {
         let secret = Self(random::hex()? + &random::hex()?);
         let (part, path) = (root.join(PART), root.join(NAME));
-        // A start that was cut short has left it.
+        // The file is a rest of an interrupted start.
         private::found(fs::remove_file(&part))?;
         let mut options = File::options();
-        // NB: `create_new` follows no link.
+        // NB: `create_new` does not follow a link.
         let mut file = options
             .write(true)
             .create_new(true)

@@ -41,7 +41,7 @@ fn store_something(folder: &CacheFolder) {
     fs::write(folder.entries.join("cache-1"), "entry").unwrap();
 }
 
-/// How many entries stand aside.
+/// Number of entries that are set aside.
 fn aside(folder: &CacheFolder) -> usize {
     let entries = |path: &PathBuf| fs::read_dir(path).unwrap().count();
     folder.unchecked.iter().map(entries).sum()

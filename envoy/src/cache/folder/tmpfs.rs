@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `CACHE=memory`: a cache in a folder of its own on a tmpfs, which ends with the edge.
+//! `CACHE=memory`: a cache in a new folder on a tmpfs, which ends with the edge.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ const TMPFS_MAGIC: FsWord = 0x0102_1994;
 /// The names of the folders begin with this.
 pub const PREFIX: &str = "sluice-";
 
-/// A new name for a folder on the tmpfs `cache.dir`. Removes the folders of edges that have died.
+/// Returns a new name for a folder on the tmpfs `cache.dir`. Removes the folders of edges that have died.
 ///
 /// # Errors
-/// There is no tmpfs, or it is too small.
+/// The file system is not a tmpfs, or it is too small.
 pub fn new_folder(cache: &Cache) -> anyhow::Result<PathBuf> {
     let (failed, path) = (io_error(&cache.dir), cache.dir.display());
     let status = rustix::fs::statfs(&cache.dir).map_err(|error| failed(error.into()))?;
@@ -41,7 +41,7 @@ pub fn new_folder(cache: &Cache) -> anyhow::Result<PathBuf> {
     Ok(cache.dir.join(format!("{PREFIX}{name}")))
 }
 
-/// Removes the folders of edges that died before they could clean up: those whose lock is free.
+/// Removes the folders of edges that died before they could clean up. The lock of such a folder is free.
 fn remove_orphans(tmpfs: &Path) {
     let Ok(folders) = fs::read_dir(tmpfs) else {
         return;
@@ -51,7 +51,7 @@ fn remove_orphans(tmpfs: &Path) {
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
         if ours && matches!(read_format(&path), Ok(Some(_))) && matches!(lock(&path), Ok(Some(_))) {
-            // A folder of another user cannot be removed, and stays.
+            // A folder of another user cannot be removed, and remains.
             let _ = fs::remove_dir_all(&path);
         }
     }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keeps a part of the cache's file system free: the cache must never fill it, nor find it full.
+//! Keeps a part of the cache's file system free: the cache must neither fill it nor depend on a full one.
 //!
-//! Answers this behaviour of Envoy: its cache does not report that it could not write a response, so followers would
-//! wait for the entry in vain (`control_unwatched_followers_wait_in_vain_on_a_full_disk`). So a thread measures the
-//! free space. Below the reserve it tells Envoy, by the runtime value `sluice.no_room`, that the store has no room, and
-//! the filter has nothing stored until there is more. Already below 1.25 times the reserve it asks the keeper to give space
-//! back. A cache that fills the disk by itself therefore evicts before storing pauses.
+//! Works around a behaviour of Envoy: its cache does not report that it could not write a response, so followers
+//! would wait for the entry in vain (`control_unwatched_followers_wait_in_vain_on_a_full_disk`). So a thread
+//! measures the free space. Below the reserve it sets Envoy's runtime value `sluice.no_room`, and the filter stores
+//! nothing until there is more space. Below 1.25 times the reserve it asks the keeper to give space back. Therefore
+//! a cache that alone fills the disk evicts before storing pauses.
 //!
-//! When Envoy reports a failed write, that control test fails. Then the runtime value can go from here, from Envoy's
-//! configuration and from the filter. The reserve and [`Shortage`] stay: others on the same disk need the space.
+//! If Envoy reports a failed write, that control test fails. Then delete the runtime value here, in Envoy's
+//! configuration and in the filter. The reserve and [`Shortage`] stay, because other programs on the same disk need
+//! the space.
 
 mod room;
 mod shortage;
@@ -37,13 +38,13 @@ pub struct FreeSpace {
     admin: Admin,
     folder: PathBuf,
     shortage: Shortage,
-    /// What Envoy has been told last.
+    /// The state that Envoy was told last.
     room: Room,
 }
 
 impl FreeSpace {
-    /// A watch over the file system of `folder`, the cache's entries, which publishes its `shortage`. `None`: there is
-    /// no filter that could be told, no reserve, or no limit of the file system.
+    /// A watch over the file system of `folder`, the cache's entries, which publishes its `shortage`. `None`: the
+    /// edge has no filter to tell, the reserve is 0, or the file system has no limit.
     ///
     /// # Errors
     /// The file system cannot be asked, or the reserve is more than half of it.
@@ -81,7 +82,7 @@ impl FreeSpace {
     /// Starts to watch. The watch ends when the thread is dropped.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// The process can start no more threads.
     pub fn watch(self) -> io::Result<JoiningThread> {
         JoiningThread::start("free_space", move |stop| self.run(&stop))
     }
@@ -90,14 +91,14 @@ impl FreeSpace {
         let mut pause = Duration::ZERO;
         while stop.wait(pause) {
             pause = PAUSE;
-            // A file system that cannot be asked now is asked again.
+            // If the file system cannot be asked now, it is asked again after the pause.
             if let Ok(space) = Space::of(&self.folder) {
                 self.act(space.free);
             }
         }
     }
 
-    /// Publishes the shortage, and tells Envoy and the user when there is room no more, or again.
+    /// Publishes the shortage. Tells Envoy and the user when the room ends, and when there is room again.
     fn act(&mut self, free: u64) {
         self.shortage.publish(self.room.shortage(free));
         let is_left = self.room.is_left_with(free);

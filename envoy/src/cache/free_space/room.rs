@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When storing pauses and goes on, by the free space.
+//! The free space at which storing pauses and at which it continues.
 
 /// Whether there is room to store responses.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub struct Room {
 
 impl Room {
     /// Whether there is room when `free` bytes are free. After a pause there is room only from a quarter above the
-    /// reserve, so that storing does not begin and end with each response.
+    /// reserve, so that storing does not pause and continue with each response.
     pub const fn is_left_with(self, free: u64) -> bool {
         if self.is_left {
             free >= self.reserve

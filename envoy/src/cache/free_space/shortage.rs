@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The space that the disk under the cache lacks.
+//! The bytes of free space that the disk under the cache lacks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes that the cache should give back, shared by the watch that publishes them and the keeper that evicts for
-/// them.
+/// The bytes that the cache should give back. The watch publishes them, and the keeper evicts for them.
 #[derive(Clone, Debug, Default)]
 pub struct Shortage(Arc<AtomicU64>);
 
 impl Shortage {
-    /// Says that the cache should give back this many bytes; 0: none. This replaces what was published before.
+    /// Sets the bytes that the cache should give back; 0: none. This replaces the value that was published before.
     pub fn publish(&self, bytes: u64) {
         self.0.store(bytes, Ordering::Relaxed);
     }

@@ -7,9 +7,9 @@ use std::path::Path;
 /// The space of a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// All that the file system holds; 0 for a tmpfs without a limit.
+    /// Size of the file system; 0 for a tmpfs without a limit.
     pub total: u64,
-    /// What the edge could still write.
+    /// Space that the edge could still write.
     pub free: u64,
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The keeper: a thread beside Envoy that knows each file of the cache.
 //!
-//! It follows the files that Envoy's store writes and removes. It takes their fingerprints and brings files of earlier
-//! runs back, see [`crate::cache::recovery`]. It bounds the variants of each URL. It evicts files shortly before the cache reaches its bound, or when the
-//! disk lacks space, see [`crate::cache::eviction`].
+//! The keeper follows the files that Envoy's store writes and removes. It takes their fingerprints and restores
+//! files of earlier runs, see [`crate::cache::recovery`]. It bounds the variants of each URL. It evicts files
+//! shortly below the bound of the cache, or when the disk lacks space, see [`crate::cache::eviction`].
 
 mod sites;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use variants::Variants;
 
 /// The time between two looks at the changes.
 const LOOK: Duration = Duration::from_millis(50);
-/// The longest pause between two batches of files. Batches that take longer have let others work already.
+/// The longest pause between two batches of files. A longer batch has already let other threads work.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The keeper of a cache.
@@ -56,12 +56,13 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts to keep the cache in `folder` within the bounds of `settings`, and to evict for `shortage`, until the thread
-    /// is dropped. Sites share the cache by `shares`, and of a URL `most_variants` stay. Must start before Envoy, which would store files unseen, and end
-    /// after it. Waits until all files of earlier runs have been checked, but no longer than `patience`.
+    /// Starts to keep the cache in `folder` within the bounds of `settings`, and to evict for `shortage`, until the
+    /// thread is dropped. Sites share the cache by `shares`, and each URL keeps at most `most_variants`. Must start
+    /// before Envoy, which would otherwise store files unseen, and must end after it. Waits until all files of
+    /// earlier runs have been checked, but no longer than `patience`.
     ///
     /// # Errors
-    /// The folder cannot be watched, or there can be no more threads.
+    /// The folder cannot be watched, or the process can start no more threads.
     pub fn start(
         settings: &Cache,
         folder: &CacheFolder,
@@ -114,7 +115,7 @@ impl Keeper {
         })
     }
 
-    /// Checks the files in the folders `unchecked` and drops `checks`, then follows the cache until `stop` says so.
+    /// Checks the files in the folders `unchecked` and drops `checks`, then follows the cache until `stop` ends it.
     fn run(
         mut self,
         stop: &StopToken,
@@ -138,7 +139,7 @@ impl Keeper {
         self.follow();
     }
 
-    /// Brings files of earlier runs back that are whole.
+    /// Restores the files of earlier runs that are whole.
     fn check(&mut self, stop: &StopToken, folders: Vec<PathBuf>) {
         let Some(root) = self.manifest.as_ref().map(Manifest::folder) else {
             return;
@@ -166,7 +167,7 @@ impl Keeper {
             }
             match self.unchecked.check() {
                 Some(Check::Whole(file)) => {
-                    // A file of the same name may have been stored meanwhile, and removed again.
+                    // A file of the same name may have been stored and removed again meanwhile.
                     self.follow();
                     self.unchecked.restore(&file, &self.live);
                 }
@@ -202,8 +203,8 @@ impl Keeper {
         self.record(&stored);
     }
 
-    /// Adds a file that has been stored, with its fingerprint if there is a manifest. It replaces a file of the same name
-    /// that waits for its check. `None`: it cannot be read, so it is not known to be whole.
+    /// Adds a file that has been stored, with its fingerprint if there is a manifest. The file replaces one of the
+    /// same name that waits for its check. `None`: the file cannot be read, so it is not known to be whole.
     fn learn(&mut self, number: u64) -> Option<(u64, Fingerprint)> {
         self.unchecked.known.remove(&number);
         let file = if self.manifest.is_some() {
@@ -234,20 +235,21 @@ impl Keeper {
         }
     }
 
-    /// Counts a file among the variants of its URL, and removes the oldest one where there are too many.
+    /// Counts a file among the variants of its URL, and removes the oldest variant if there are too many.
     fn keep_variant(&mut self, number: u64) {
         let Some(url) = self.live.url_of_variant(number) else {
             return;
         };
         let most = self.most_variants.get();
         if let Some(oldest) = self.variants.add(number, url, most) {
-            // The watch tells that it is gone. One that Envoy has stored anew meanwhile is fetched again.
+            // The watch reports the removal. If Envoy has meanwhile stored the variant again, the new one is lost
+            // too and is fetched again.
             self.live.remove(oldest);
             self.variants.forget(oldest);
         }
     }
 
-    /// Reads the whole folder, after the system has lost changes. Gives the files that were not known.
+    /// Reads the whole folder, after the system has lost changes. Returns the files that were not known.
     fn rescan(&mut self) -> Vec<(u64, Fingerprint)> {
         let found = self.live.list(&mut || true);
         let Some(found) = self.complain(found, "eviction is left to Envoy") else {
@@ -275,8 +277,7 @@ impl Keeper {
         }
     }
 
-    /// Removes the files that have not been used for longest, where the cache holds too much. Files that have not been
-    /// checked go first.
+    /// Removes the least recently used files if the cache exceeds its bound. Unchecked files are removed first.
     fn make_room(&mut self, stop: &StopToken) {
         let used = self.usage.and(self.unchecked.usage);
         let Some(target) = eviction::target(used, self.bound, self.shortage.bytes()) else {
@@ -318,13 +319,13 @@ impl Keeper {
         let read = live.sites(&unknown, &mut self.pace(stop));
         self.sites.add(read);
         let entries = self.sites.of(entries);
-        // Some of what has been read may be gone meanwhile.
+        // Some of the entries may have been removed meanwhile.
         self.sites.retain(&self.files);
         entries
     }
 
-    /// A pause between two batches of files. The eviction leaves half of the time to others, unless more comes into the
-    /// cache than it removes.
+    /// A pause between two batches of files. The eviction sleeps for half of the time, unless the cache grows
+    /// faster than the eviction removes files.
     fn pace(&mut self, stop: &StopToken) -> impl FnMut() -> bool {
         let mut worked = Instant::now();
         move || {
@@ -337,7 +338,8 @@ impl Keeper {
         }
     }
 
-    /// Logs an error and its consequence, unless one has been logged. Gives what there is without an error.
+    /// Logs an error and its consequence, unless an error has been logged. Returns the value, if there was no
+    /// error.
     fn complain<T>(&mut self, result: io::Result<T>, consequence: &str) -> Option<T> {
         if let Err(error) = &result
             && !self.complained

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whose the files in use are.
+//! The sites of the files in use.
 
 use std::collections::HashMap;
 
 use crate::cache::entries::{Entries, Entry, SiteId};
 use crate::cache::recovery::Fingerprints;
 
-/// The sites of the files in use, as far as they have been read. While the edge has one site, none is.
+/// The known sites of the files in use. While the edge has only one site, none is read.
 #[derive(Debug, Default)]
 pub struct FileSites(HashMap<u64, SiteId>);
 
 impl FileSites {
-    /// Reads whose a file is, if that is not known. A file that has just been written or checked is in memory.
+    /// Reads the site of a file, if it is not known. A file that has just been written or checked is in memory.
     pub fn learn(&mut self, folder: &Entries, number: u64) {
         let site = self.0.entry(number);
         site.or_insert_with(|| folder.site(number));
     }
 
-    /// How many are known.
+    /// Number of files with a known site.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -40,12 +40,12 @@ impl FileSites {
         unknown.collect()
     }
 
-    /// Adds what has been read.
+    /// Adds sites that have been read.
     pub fn add(&mut self, sites: Vec<(u64, SiteId)>) {
         self.0.extend(sites);
     }
 
-    /// The entries whose sites are known, with these.
+    /// The `entries` with a known site, each with its site.
     pub fn of(&self, entries: Vec<Entry>) -> Vec<(SiteId, Entry)> {
         let entries = entries.into_iter();
         let known = entries.filter_map(|entry| Some((*self.0.get(&entry.number)?, entry)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the keeper does with files that come and go.
+//! The keeper, with files that appear and disappear.
 
 use std::fs;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ const ROOM: Usage = Usage {
     files: 1_000,
 };
 
-/// The folder of a cache that a thread keeps.
+/// The folder of a cache that a keeper's thread watches.
 struct KeptCache {
     dir: TempDir,
     shares: Shares,
@@ -27,13 +27,13 @@ impl KeptCache {
         Self { dir, shares }
     }
 
-    /// The same with these sites of equal weights.
+    /// Adds these sites, with equal weights.
     fn with_sites(mut self, sites: &[&str]) -> Self {
         self.shares = Shares::new(sites.iter().map(|name| (*name, 1)));
         self
     }
 
-    /// Stores an entry of a site, with as much of Envoy's form as says so.
+    /// Stores an entry of a site, with the part of Envoy's format that names the site.
     fn store_of(&self, site: &str, number: u64) {
         let (host, zeros) = (format!("{site}!a"), "\0".repeat(16));
         let length = char::from(host.len() as u8);
@@ -66,7 +66,7 @@ impl KeptCache {
         Manifest::read(self.dir.path()).unwrap()
     }
 
-    /// Does `play` with a thread that has just started.
+    /// Calls `play` with a thread that has just started.
     fn play(
         self,
         shortage: Shortage,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The variants of a URL among the files in use, of which the oldest goes where there are too many.
-//!
-//! A header that clients choose at will, and that `Vary` names, would fill the cache with one URL otherwise.
+//! The variants of each URL among the files in use. If a URL has too many variants, the oldest one is removed.
+//! Otherwise a header that `Vary` names, and whose value clients choose freely, would fill the cache with one URL.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,7 +15,7 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// Adds a file that has just been stored. Gives the file that must go where the URL has more than `most` by now.
+    /// Adds a file that has just been stored. Returns the file to remove if the URL now has more than `most`.
     pub fn add(&mut self, number: u64, url: UrlId, most: usize) -> Option<u64> {
         self.forget(number);
         self.urls.insert(number, url);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fingerprints, which tell a whole file from a damaged one.
+//! Fingerprints, which distinguish a whole file from a damaged one.
 
 use std::hash::Hasher as _;
 use std::io::{self, Read};
@@ -8,11 +8,11 @@ use twox_hash::XxHash3_64;
 
 use crate::cache::entries::Entries;
 
-/// The bytes that are read at once.
+/// Number of bytes that are read in one call.
 const CHUNK: usize = 32 << 10;
 
-/// The length of a file and the XXH3 of its bytes. It shows faults of disks and crashes, but no attack: whoever can
-/// write to the folder can forge it.
+/// The length of a file and the XXH3 of its bytes. A fingerprint reveals faults of disks and crashes, but no
+/// attack: a user who can write to the folder can forge it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The length in bytes.
@@ -22,7 +22,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of an entry, which is no use of it; `None`: there is no such entry.
+    /// Takes the fingerprint of an entry, which does not count as a use; `None`: the entry does not exist.
     ///
     /// # Errors
     /// The entry cannot be read.
@@ -31,7 +31,7 @@ impl Fingerprint {
         file.map(Self::read).transpose()
     }
 
-    /// Takes the fingerprint of `file`, from here to its end.
+    /// Takes the fingerprint of `file`, from its current position to its end.
     ///
     /// # Errors
     /// The file cannot be read.

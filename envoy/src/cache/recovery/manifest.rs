@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The manifest: the fingerprints of the cache's files when they were whole.
 //!
-//! The manifest is a file to which records of one size are appended, each with a checksum of its own. Of several
-//! records of one file the last counts. A record that is torn or damaged does not count, which costs the one file that
-//! it names. So nothing waits for the disk, and the removal of a file needs no record.
+//! The manifest is a file to which records of one size are appended, each with its checksum. If a file has several
+//! records, the last one counts. A torn or damaged record is ignored, which costs the one file that it names. So
+//! the keeper never waits for the disk, and the removal of a file needs no record.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -19,13 +19,14 @@ use crate::system::private::{self, found};
 
 /// Name of the file in the cache's folder.
 const FILE: &str = "manifest";
-/// The seed of the checksum, which tells it from the hash of a file. To be changed with the meaning of a record.
+/// The seed of the checksum, which makes it differ from the hash of a file. Must be changed with the meaning of a
+/// record.
 const SEED: u64 = 0x736c_7569_6365_0001;
-/// The manifest is written anew when it has more than this many records for each file, and [`FEW_RECORDS`] beside.
+/// The manifest is rewritten when it has more than this many records for each file plus [`FEW_RECORDS`].
 const STALE_RECORDS: u64 = 2;
-/// A manifest with fewer records is never written anew for their number.
+/// A manifest with fewer records is never rewritten because of their number.
 const FEW_RECORDS: u64 = 10_000;
-/// The time between two attempts to write the manifest anew.
+/// The time between two attempts to rewrite the manifest.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The fingerprints of files, by the numbers in their names.
@@ -38,15 +39,15 @@ type Record = [[u8; 8]; 4];
 #[derive(Debug)]
 pub struct Manifest {
     folder: PathBuf,
-    /// `None`: it has not been written yet, or it could not be written.
+    /// `None`: the file has not been written yet, or could not be written.
     file: Option<File>,
-    /// The number of records in the file, including those that do not count any more.
+    /// The number of records in the file, including outdated ones.
     records: u64,
     written: Option<Instant>,
 }
 
 impl Manifest {
-    /// The manifest in `folder`, which is written anew at the first record.
+    /// The manifest in `folder`, which is rewritten at the first record.
     pub const fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -61,10 +62,10 @@ impl Manifest {
         &self.folder
     }
 
-    /// Reads the manifest in `folder`. A manifest that does not exist reads as an empty one.
+    /// Reads the manifest in `folder`. A missing manifest reads as an empty one.
     ///
     /// # Errors
-    /// The manifest is there and cannot be read.
+    /// The manifest exists and cannot be read.
     pub fn read(folder: &Path) -> io::Result<Fingerprints> {
         let mut fingerprints = Fingerprints::new();
         let Some(file) = found(File::open(folder.join(FILE)))? else {
@@ -86,16 +87,16 @@ impl Manifest {
     /// Removes the manifest in `folder`, if there is one.
     ///
     /// # Errors
-    /// The manifest is there and cannot be removed.
+    /// The manifest exists and cannot be removed.
     pub fn remove(folder: &Path) -> io::Result<()> {
         found(fs::remove_file(folder.join(FILE))).map(drop)
     }
 
-    /// Adds the entries that have been `stored`. Now and then writes the manifest anew instead, with `files`, all
-    /// entries in use, and `unchecked`, those that are not in use yet.
+    /// Appends the entries that have been `stored`. Now and then rewrites the manifest instead, with `files`, all
+    /// entries in use, and `unchecked`, the entries that are not in use yet.
     ///
     /// # Errors
-    /// The manifest cannot be written. It is written anew at the next call after a while.
+    /// The manifest cannot be written. A call after a while rewrites it.
     pub fn record(
         &mut self,
         stored: &[(u64, Fingerprint)],
@@ -115,7 +116,7 @@ impl Manifest {
         written.inspect_err(|_| self.file = None)
     }
 
-    /// Replaces the file by one with records of `files`. Where this fails, the one before is still there.
+    /// Replaces the file by one with records of `files`. If this fails, the former file remains.
     fn write_anew<'a>(
         &mut self,
         files: impl Iterator<Item = (&'a u64, &'a Fingerprint)>,
@@ -130,8 +131,8 @@ impl Manifest {
             records += 1;
         }
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        // NB: before the file has its name. A power loss could leave the name without the records, which would cost the
-        // whole cache.
+        // NB: before the rename. Otherwise a power loss could leave the name without the records, which would cost
+        // the whole cache.
         file.sync_all()?;
         fs::rename(&new, &path)?;
         (self.file, self.records) = (Some(file), records);
@@ -139,7 +140,7 @@ impl Manifest {
     }
 }
 
-/// Appends records to a file of `records`. The system writes them to the disk when it sees fit.
+/// Appends records to a file that has this many `records`. The system writes them to the disk later.
 fn append(file: &File, records: u64, files: &[(u64, Fingerprint)]) -> io::Result<()> {
     let new = files.iter().map(|(number, file)| encode(*number, *file));
     let offset = records * size_of::<Record>() as u64;
@@ -262,7 +263,7 @@ mod tests {
             let mut more = files.clone();
             more.extend(stored.iter().copied());
             manifest.record(&stored, &more, &none).unwrap();
-            // As if the last time were long ago.
+            // Pretend that the last attempt was long ago.
             manifest.written = None;
             manifest.record(&[], &files, &none).unwrap();
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of earlier runs that stand aside until they have been checked.
+//! The files of earlier runs, which are set aside until they have been checked.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -61,8 +61,8 @@ impl fmt::Display for RecoveryCounts {
 }
 
 impl UncheckedFiles {
-    /// The files in `folders`, of which the manifest has the fingerprints `known`. The file used last is checked first.
-    /// Ends early when `goes_on` gives `false`.
+    /// The files in `folders`. The manifest has the fingerprints `known`. The most recently used file is checked
+    /// first. Ends early when `goes_on` returns `false`.
     ///
     /// # Errors
     /// A folder cannot be read.
@@ -105,7 +105,8 @@ impl UncheckedFiles {
             return Some(Check::Whole(file));
         }
         match known {
-            // NB: its fingerprint stays known: an interrupted check may have left another file of the same name.
+            // NB: the fingerprint stays known, because an interrupted check may have left another file of the same
+            // name.
             Some(_) => self.counts.damaged += 1,
             None => self.counts.unknown += 1,
         }
@@ -123,7 +124,7 @@ impl UncheckedFiles {
         }
     }
 
-    /// Removes the files that have not been used for longest, until `fits` accepts the usage of the rest.
+    /// Removes the least recently used files, until `fits` accepts the usage of the rest.
     pub fn shrink(&mut self, fits: impl Fn(Usage) -> bool) {
         while !fits(self.usage)
             && let Some(UncheckedFile { entry, folder }) = self.queue.pop_back()
@@ -134,15 +135,15 @@ impl UncheckedFiles {
         }
     }
 
-    /// Removes the folders with all that is left in them, and gives the counts of all files.
+    /// Removes the folders and the files that remain in them, and returns the counts of all files.
     pub fn finish(&mut self) -> RecoveryCounts {
         for folder in self.folders.drain(..) {
             let left = fs::read_dir(&folder.path).map_or(0, Iterator::count);
             self.counts.unknown += left as u64;
-            // Where this fails, the next start tries again.
+            // If this fails, the next start tries again.
             let _ = fs::remove_dir_all(&folder.path);
         }
-        // The other files in the manifest are gone.
+        // The other files in the manifest do not exist any more.
         self.known = Fingerprints::new();
         self.counts
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A file of the user's in YAML or JSON, as a value whose fields have lines.
+//! A user's file in YAML or JSON, as a value whose fields have line numbers.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use super::yaml::{self, Lines};
 pub struct Document {
     /// The file, as messages name it.
     pub name: String,
-    /// The folder from which paths in the file start.
+    /// The folder to which relative paths in the file refer.
     pub folder: PathBuf,
-    /// What the file says.
+    /// The value of the file.
     pub value: Value,
     lines: Lines,
 }
@@ -24,7 +24,7 @@ impl Document {
     /// Reads a file. `name` is its name in messages.
     ///
     /// # Errors
-    /// The file cannot be read, or is no YAML.
+    /// The file cannot be read, or is not valid YAML.
     pub fn read(path: &Path, name: &str) -> Result<Self, Problem> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             let message = format!("expected a file that can be read ({error})");
@@ -34,10 +34,10 @@ impl Document {
         Self::parse(&text, name, folder)
     }
 
-    /// Reads a text. `name` is its name in messages, `folder` where paths in it start.
+    /// Reads a text. `name` is its name in messages, and `folder` is the one to which its relative paths refer.
     ///
     /// # Errors
-    /// The text is no YAML.
+    /// The text is not valid YAML.
     pub fn parse(text: &str, name: &str, folder: PathBuf) -> Result<Self, Problem> {
         let (value, lines) =
             yaml::read(text).map_err(|fault| whole(name, fault.line, fault.to_string()))?;
@@ -49,7 +49,7 @@ impl Document {
         })
     }
 
-    /// The problem that the field of this path has.
+    /// A problem of the field with this path.
     pub fn problem(&self, field: &str, message: impl Into<String>) -> Problem {
         Problem {
             file: self.name.clone(),
@@ -59,7 +59,7 @@ impl Document {
         }
     }
 
-    /// The name in messages of a file beside this one.
+    /// The name in messages of a file in the same folder.
     pub fn beside(&self, text: &str) -> String {
         let name = Path::new(&self.name).with_file_name("").join(text);
         name.display().to_string()

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The forms in which values of the file of sites are written: what each accepts, in words, as a check and as a JSON
-//! Schema.
+//! The forms of values in the file of sites. Each form has a description in words, a check, and a JSON Schema.
 
 use serde_json::{Map, Value, json};
 
@@ -10,24 +9,24 @@ use super::yaml::join;
 /// A field of a mapping.
 #[derive(Debug)]
 pub struct Field {
-    /// Its name.
+    /// The field's name.
     pub name: &'static str,
-    /// What it says, for the schema and the documentation.
+    /// The meaning, for the schema and the documentation.
     pub about: &'static str,
-    /// Whether it must be there.
+    /// Whether the field is required.
     pub required: bool,
-    /// How it is written.
+    /// The form of the value.
     pub form: Form,
 }
 
-/// How a value is written.
+/// The form of a value.
 #[derive(Debug)]
 pub enum Form {
     /// A text.
     Text(Text),
     /// `true` or `false`.
     Flag,
-    /// A whole number of this range.
+    /// A whole number of this range, which includes both bounds.
     Whole(u64, u64),
     /// A list of at least one item.
     List(&'static Form),
@@ -35,25 +34,26 @@ pub enum Form {
     Mapping(&'static [Field]),
     /// One of several forms.
     Either(&'static [Form]),
-    /// A part of a policy's document, which the filter's own reader checks: its name among the schema's definitions.
+    /// A part of a policy's document, by its name among the schema's definitions. The filter's own reader checks
+    /// it.
     Policy(&'static str),
 }
 
-/// How a text is written.
+/// The form of a text.
 #[derive(Debug)]
 pub struct Text {
-    /// What is accepted, in words.
+    /// The accepted texts, in words.
     pub expected: &'static str,
-    /// A regular expression for the schema, which may accept more.
+    /// A regular expression for the schema, which may accept more texts than the check.
     pub pattern: &'static str,
     /// Whether a text is accepted.
     pub accepts: fn(&str) -> bool,
-    /// Whether the value may be a secret by mistake, so that no message repeats it.
+    /// Whether the value may be a secret by mistake. No message repeats such a value.
     pub hidden: bool,
 }
 
 impl Form {
-    /// Adds what is wrong with a value to `problems`: the path of the field, and the message.
+    /// Adds the problems of a value to `problems`: the path of the field, and the message.
     pub fn check(&self, value: &Value, path: &str, problems: &mut Vec<(String, String)>) {
         match self {
             Self::Mapping(fields) => match value.as_object() {
@@ -83,7 +83,7 @@ impl Form {
         }
     }
 
-    /// Whether a value is meant to be of this form, for the choice among several.
+    /// Whether a value is probably meant to have this form. This selects one of several forms.
     fn suits(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Text(_), Value::String(_)) | (Self::Policy(_), Value::Object(_)) => true,
@@ -105,7 +105,7 @@ impl Form {
         problems.push((path.to_owned(), message));
     }
 
-    /// What is accepted, in words.
+    /// The accepted values, in words.
     pub fn expected(&self) -> String {
         match self {
             Self::Text(text) => text.expected.to_owned(),
@@ -124,7 +124,7 @@ impl Form {
         }
     }
 
-    /// The JSON Schema of such values.
+    /// The JSON Schema of the accepted values.
     pub fn schema(&self) -> Value {
         match self {
             Self::Text(text) => json!({"type": "string", "pattern": text.pattern}),

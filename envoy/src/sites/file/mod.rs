@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of the user's: their values with lines, the forms of their fields, and what is wrong with them.
+//! Files of the user: values with line numbers, forms of fields, and problems.
 
 mod document;
 mod form;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with a file of the user's, and where.
+//! Problems of a user's file, with their place.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Longest part of a value that a message repeats, in characters.
 const LONGEST: usize = 80;
 
-/// Something wrong with a field of a file.
+/// A problem of a field of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The file, as the user has named it.
@@ -17,7 +17,7 @@ pub struct Problem {
     pub line: Option<u64>,
     /// The path of the field, such as `sites[1].hosts[0]`; empty for the document itself.
     pub field: String,
-    /// The value and what is accepted, or what is to be done.
+    /// The value and the accepted values, or the action to take.
     pub message: String,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A value in a message: on one line, and not too long.
+/// A value in a message: on one line, and shortened if it is long.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),

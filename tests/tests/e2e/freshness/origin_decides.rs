@@ -10,7 +10,7 @@ use sluice_tests::server::gate::Gate;
 use std::time::{Duration, SystemTime};
 
 const CLIENTS: usize = 20;
-const START_LINE: &str = "only what the origin says is cached";
+const START_LINE: &str = "a response is cached only if the origin says so";
 
 #[tokio::test]
 async fn what_says_nothing_of_caching_is_shared_with_those_who_wait_and_is_not_kept() {
