@@ -108,7 +108,7 @@ fn hard_limit() -> u64 {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: it writes only into the struct that it gets.
+    // SAFETY: the call writes only into `limit`.
     let read = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     assert_eq!(read, 0);
     limit.rlim_max

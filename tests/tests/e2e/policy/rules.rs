@@ -157,7 +157,7 @@ async fn headers_that_the_policy_hides_reach_no_client() {
         }
         assert_eq!(response.header("x-kept"), "1", "{path}");
     }
-    // The control: without the policy they pass.
+    // The control: without the policy the fields reach the client.
     let edge = Edge::http(&origin).workers(1).start().await;
     assert_eq!(edge.get("/a").await.header("x-backend-node"), "7");
 }

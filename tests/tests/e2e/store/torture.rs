@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Duration of a run in `make test`.
 const SHORT: Duration = Duration::from_secs(20);
-/// Time in a short run after which the edge is killed.
+/// Time after which a short run kills the edge and starts it again.
 const SHORT_LIFE: Duration = Duration::from_secs(10);
-/// Time in a long run after which the edge is killed.
+/// Time after which a long run kills the edge and starts it again.
 const LONG_LIFE: Duration = Duration::from_secs(30);
 
 /// Value of a setting of the long run, or its default.
