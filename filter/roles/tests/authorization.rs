@@ -85,7 +85,7 @@ fn a_response_to_credentials_is_its_clients_alone() {
         assert_eq!(
             seen(&envoy),
             [Some(ALICE), Some(BOB), Some(ALICE), None],
-            "nobody waits: {headers:?}"
+            "no request waits: {headers:?}"
         );
         for (number, client) in clients.into_iter().enumerate() {
             let own = format!("for client {number}");

@@ -396,7 +396,7 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
     assert_eq!(
         envoy.stage(follower),
         Stage::Parked,
-        "nobody could tell whom to tell"
+        "the worker could not look up the waiting workers"
     );
     live(&mut envoy, 3_600);
     assert_eq!(release(&envoy, follower), Some(NextStep::Lead));

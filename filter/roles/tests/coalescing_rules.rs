@@ -491,7 +491,7 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
         ),
         10
     );
-    assert_eq!(envoy.fetches.len(), 11, "each by itself, at once");
+    assert_eq!(envoy.fetches.len(), 11, "each alone, at once");
 
     let calls = envoy.data.calls();
     let later = [envoy.get(0, KEY), envoy.get(1, KEY)];
@@ -743,7 +743,7 @@ fn followers_of_another_worker_leave_a_stalled_leader_too() {
     assert_eq!(
         envoy.coalescer(1).unwrap().flights(),
         0,
-        "nobody waits there any more"
+        "no request waits there any more"
     );
 }
 
@@ -821,7 +821,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     assert_eq!(
         envoy.fetches[0].request,
         StoreRequest::Size,
-        "nobody to wait for"
+        "no leader to wait for"
     );
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(release(&envoy, first), Some(NextStep::Lead));
@@ -843,7 +843,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     envoy.abort(get);
     envoy.answer_lookup(0);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.request, StoreRequest::Size, "nobody is left to lead");
+    assert_eq!(asked.request, StoreRequest::Size, "no leader is left");
 }
 
 #[test]

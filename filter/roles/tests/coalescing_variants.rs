@@ -308,7 +308,7 @@ fn a_head_and_a_range_get_their_variant_after_a_restart() {
         vary_all(&mut envoy);
         envoy.close_all();
         let record = &envoy.clients[other.0];
-        // In front of a range, the filter asks the origin for the size.
+        // Before a range, the filter asks the origin for the size.
         assert_ne!(record.header("x-version"), Some("0"), "{method}");
         let status = if more.is_some() { 206 } else { 200 };
         assert_eq!(record.status(), status);

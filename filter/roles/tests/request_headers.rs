@@ -162,7 +162,7 @@ fn the_response_to_a_request_with_credentials_is_its_clients_alone() {
     let key = [("x-api-key", "alice")];
     let clients = [(); 2].map(|()| by(&mut envoy, "GET", "https", &key));
     let other = by(&mut envoy, "GET", "https", &[]);
-    assert_eq!(envoy.fetches.len(), 3, "nobody waits for another");
+    assert_eq!(envoy.fetches.len(), 3, "no request waits for another");
     for (fetch, client) in clients.into_iter().enumerate() {
         envoy.answer_with(FetchId(fetch), 200, &[], b"Hello, Alice");
         envoy.end(FetchId(fetch));

@@ -9,7 +9,7 @@ use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
 use sluice_tests::mesh::kustomize::changed_policy;
 
-/// Number of connections that gives each worker some.
+/// Number of connections. It is so large that each worker has some.
 const CONNECTIONS: usize = 8;
 const HOT_HITS: &str = "wasmcustom.sluice_hot_hits";
 

@@ -122,7 +122,7 @@ pub fn releases(envoy: &FakeEnvoy, clients: &[Client], wanted: NextStep) -> usiz
 pub fn assert_all_over(envoy: &mut FakeEnvoy) {
     envoy.check();
     assert_eq!(envoy.open_clients(), []);
-    assert!(envoy.leases().is_empty(), "nobody leads");
+    assert!(envoy.leases().is_empty(), "no request leads");
     for seat in 0..envoy.workers() {
         let coalescer = envoy.coalescer(seat).unwrap();
         assert_eq!((coalescer.flights(), coalescer.parked()), (0, 0));

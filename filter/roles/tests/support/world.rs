@@ -301,7 +301,7 @@ impl World {
             let lost = *since + RESCAN <= self.host.now();
             assert!(
                 !lost,
-                "worker {seat} waits for {key:?}, which nobody has led since {since}"
+                "worker {seat} waits for {key:?}, which has had no leader since {since}"
             );
         }
     }

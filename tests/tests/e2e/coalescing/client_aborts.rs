@@ -65,7 +65,7 @@ async fn storm_over(origin: &Origin, edge: &mut Edge, clients: usize) -> Wreckag
         "{:?}",
         wreckage.other
     );
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
     edge.wait_for_counter_until("no key is fetched", "sluice_flights_now", |flights| {
         flights == 0

@@ -151,7 +151,7 @@ async fn an_origin_that_refuses_connections_is_answered_for_and_comes_back() {
     assert_all_are_told(&outcomes);
     origin.listen().await;
     eventually("the object", async || edge.get("/a").await.status == 200).await;
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
 }
 

@@ -110,7 +110,7 @@ async fn each_vanished_leader_is_followed_by_one_other() {
         client.reset();
     }
     // In whichever order the followers are elected, the last one gets its response.
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
     gate.open();
     let mut last = last;
@@ -165,7 +165,7 @@ async fn followers_that_leave_are_forgotten() {
     }
     edge.wait_for_counter("sluice_parked_now", 10).await;
     followers.into_iter().for_each(Client::reset);
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
     gate.open();
     leader.land().await.same_object("/a");

@@ -264,5 +264,5 @@ async fn a_stale_object_is_refreshed_by_both_edges_and_hot_again_after_that() {
     }
     assert!(stale.is_some_and(|answer| answer.is_hit()));
     pair.heat("/a", &[]).await;
-    assert!(origin.count("/a") > fetched, "nobody asked");
+    assert!(origin.count("/a") > fetched, "no request to the origin");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditional requests are answered from the cached response, as RFC 9110, section 13, says.
+//! Conditional requests are answered from the cached response, as RFC 9110, section 13, requires.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::http2::Http2;

@@ -193,7 +193,7 @@ async fn a_client_whose_stale_object_is_at_hand_waits_for_no_retry() {
     let cold = slow_down();
     origin.on("/site/cold", cold);
     assert_eq!(edge.get("/cold").await.status, 503);
-    assert_eq!(origin.count("/site/cold"), 3, "nothing is at hand");
+    assert_eq!(origin.count("/site/cold"), 3, "nothing is stored");
 }
 
 #[tokio::test]

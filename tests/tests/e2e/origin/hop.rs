@@ -99,7 +99,7 @@ async fn ask_a_late_origin(retries: u32) -> (u16, u64) {
     let empty = [("content-length", "0")];
     let status = tokio::select! {
         response = edge.send("POST", "/a", &empty) => response.status,
-        () = serve => unreachable!("it serves for ever"),
+        () = serve => unreachable!("the server never ends"),
     };
     let retried = edge.counter("cluster.origin_server.upstream_rq_retry");
     (status, retried.await)

@@ -68,7 +68,7 @@ async fn is_stored(edge: &mut Edge, origin: &Origin, path: &str, what: &str) {
 #[tokio::test]
 async fn responses_up_to_the_bounds_are_stored_and_served_whole(medium: Medium) {
     let origin = Origin::start().ready().await;
-    // With one worker, no worker has to ask the origin for the object's size in front of a range.
+    // With one worker, no worker has to ask the origin for the object's size before a range.
     let edge = Edge::http(&origin).medium(medium).workers(1);
     let mut edge = edge.start().await;
     for lines in [

@@ -114,7 +114,7 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
     for (n, client) in clients.iter_mut().enumerate() {
         at_once += usize::from(client.get(&format!("/soon{n}")).await.status == 200);
     }
-    assert!(at_once > 0, "nobody is served");
+    assert!(at_once > 0, "no client is served");
     gate.open();
     for (n, client) in clients.iter_mut().enumerate() {
         let path = format!("/new{n}");
