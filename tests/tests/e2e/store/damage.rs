@@ -232,7 +232,7 @@ async fn a_cache_of_which_envoy_dies_twice_is_given_up() {
     assert_eq!(origin.count("/a"), 2);
     edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
     edge.start_again().await;
-    assert!(edge.get("/a").await.is_hit(), "the count of deaths starts again");
+    assert!(edge.get("/a").await.is_hit(), "a new count of deaths");
     assert_eq!(origin.count("/a"), 2);
 }
 
