@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coalescing over any store: the same claims of a store in memory and of one that is looked up, as Envoy's is.
+//! Coalescing over any store: the same claims for a store in memory, and for a store that is probed, like Envoy's.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -21,18 +21,18 @@ use sluice_fake::{FakeSharedData, MemoryObjects, MemoryStore};
 use sluice_store::{Confirmations, LookupResult};
 
 const KEY: KeyHash = KeyHash(7);
-/// For how long an object is fresh.
+/// Time for which an object is fresh.
 const LIFETIME: Millis = 60_000;
 
 /// A store of one worker in a test.
 trait TestStore: Store {
-    /// The view of a worker on these objects.
+    /// Returns a worker's view of these objects.
     fn of(objects: &Rc<RefCell<MemoryObjects>>) -> Self;
 
-    /// Takes the end of a response.
+    /// Ends a response.
     fn finish(&mut self, stream: StreamId, now: Millis);
 
-    /// Does at `now` what a store does by itself.
+    /// Does the store's own work up to `now`.
     fn go_on(&mut self, now: Millis);
 }
 
@@ -48,7 +48,7 @@ impl TestStore for MemoryStore {
     fn go_on(&mut self, _: Millis) {}
 }
 
-/// A store that makes an object readable some time after its end, and is looked up.
+/// A store that makes an object readable some time after its end, and that is probed.
 struct ConfirmedStore {
     objects: Rc<RefCell<MemoryObjects>>,
     confirmations: Confirmations,
@@ -112,7 +112,7 @@ impl TestStore for ConfirmedStore {
     }
 }
 
-/// How far a client's request has come.
+/// Progress of a client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Client {
     Waiting,
@@ -166,7 +166,7 @@ impl<S: TestStore> World<S> {
         }
     }
 
-    /// Lets a worker handle an event, and carries out what follows.
+    /// Lets a worker handle an event, and carries out the effects.
     fn event<R>(
         &mut self,
         worker: usize,
@@ -207,7 +207,7 @@ impl<S: TestStore> World<S> {
         }
     }
 
-    /// A client asks a worker for the object.
+    /// Sends a client's request for the object to a worker.
     fn get(&mut self, worker: usize) -> StreamId {
         let stream = StreamId(u32::try_from(self.clients.len()).unwrap());
         self.clients.insert(stream, (worker, Client::Waiting));
@@ -232,7 +232,7 @@ impl<S: TestStore> World<S> {
         stream
     }
 
-    /// A request goes to the store, and on to the origin if that has nothing.
+    /// Sends a request to the store, and on to the origin if the store does not have the object.
     fn go_on(&mut self, stream: StreamId) {
         let (worker, now) = (self.clients[&stream].0, self.now);
         let found = self.objects.borrow().look_up(KEY, now).cloned();
@@ -249,7 +249,7 @@ impl<S: TestStore> World<S> {
         });
     }
 
-    /// The origin answers a request.
+    /// Begins the origin's response to a request.
     fn begin(&mut self, stream: StreamId) {
         let until = self.now + LIFETIME;
         self.objects.borrow_mut().fill(stream, KEY, until);
@@ -259,7 +259,7 @@ impl<S: TestStore> World<S> {
         });
     }
 
-    /// The origin's response comes to its end.
+    /// Ends the origin's response.
     fn end(&mut self, stream: StreamId) {
         let worker = self.clients[&stream].0;
         self.objects.borrow_mut().append(stream, b"body");
@@ -270,7 +270,7 @@ impl<S: TestStore> World<S> {
         self.settle();
     }
 
-    /// A client goes away.
+    /// Makes a client leave.
     fn leave(&mut self, stream: StreamId) {
         self.set(stream, Client::Gone);
         self.objects.borrow_mut().abort(stream);
@@ -283,7 +283,7 @@ impl<S: TestStore> World<S> {
         self.clients.get_mut(&stream).unwrap().1 = client;
     }
 
-    /// Messages and news arrive.
+    /// Delivers messages and news of the store.
     fn settle(&mut self) {
         for worker in (0..self.workers.len()).cycle().take(4 * self.workers.len()) {
             while let Some(message) = self.workers[worker].messages.pop_front() {
@@ -297,7 +297,7 @@ impl<S: TestStore> World<S> {
         }
     }
 
-    /// Time passes, with the timers running.
+    /// Lets time pass, with the timers running.
     fn live(&mut self, millis: Millis) {
         for _ in 0..millis / 10 {
             self.now += 10;
@@ -321,7 +321,7 @@ impl<S: TestStore> World<S> {
     }
 }
 
-/// All clients of a cold object, on three workers, get what one request to the origin brings.
+/// One request to the origin serves all clients of a cold object, on three workers.
 fn one_fetch_serves_all_workers<S: TestStore>() {
     let mut world = World::<S>::new(3);
     let leader = world.get(0);
@@ -336,7 +336,7 @@ fn one_fetch_serves_all_workers<S: TestStore>() {
     assert_eq!((world.fetches, world.served()), (1, 32), "a hit");
 }
 
-/// A follower leads where the leader leaves, in front of its response and amid it.
+/// If the leader leaves, in front of its response or amid it, a follower leads.
 fn a_leader_that_leaves_has_an_heir<S: TestStore>(amid_body: bool) {
     let mut world = World::<S>::new(2);
     let leader = world.get(0);
@@ -352,7 +352,7 @@ fn a_leader_that_leaves_has_an_heir<S: TestStore>(amid_body: bool) {
     assert_eq!((world.fetches, world.served()), (2, 2));
 }
 
-/// A store that has lost a response has another request lead.
+/// If the store loses a response, another request leads.
 fn a_lost_response_has_another_request_lead<S: TestStore>() {
     let mut world = World::<S>::new(2);
     let leader = world.get(0);
@@ -367,7 +367,7 @@ fn a_lost_response_has_another_request_lead<S: TestStore>() {
     assert_eq!((world.fetches, world.served()), (2, 2));
 }
 
-/// An object that was evicted is fetched once more, and one that was refreshed is not.
+/// An object that was evicted is fetched again, and one that was refreshed is not.
 fn what_is_gone_is_fetched_again<S: TestStore>() {
     let mut world = World::<S>::new(1);
     let first = world.get(0);
@@ -423,7 +423,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whatever happens, each client that stays is served.
+/// Each client that stays is served, whatever happens.
 fn each_client_that_stays_is_served<S: TestStore>(steps: &[Step]) {
     let mut world = World::<S>::new(3);
     for step in steps {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes around the store never gets into it: four walls, each shown where the others are not.
+//! A response to a request around the store is never stored. Four barriers ensure this, and each is tested where the
+//! others do not work.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -12,7 +13,7 @@ use support::{FIRST, KEY, envoy, fill};
 /// Values of `If-Range` that name no version.
 const NOTHING: [&str; 2] = ["", " "];
 
-/// A worker that knows that what it is asked for is not stored.
+/// A worker that has marked the key as hit-for-miss.
 fn hit_for_miss() -> FakeEnvoy {
     let mut envoy = envoy(1);
     envoy.request(0, "GET", KEY, &[]);
@@ -22,7 +23,7 @@ fn hit_for_miss() -> FakeEnvoy {
     envoy
 }
 
-/// The origin answers the second request with what any cache would store.
+/// Answers the second request with a response that any cache would store.
 fn answer_storable(envoy: &mut FakeEnvoy) {
     let control = [("cache-control", "public, max-age=60")];
     envoy.answer_with(FetchId(1), 200, &control, b"for one client");
@@ -31,7 +32,7 @@ fn answer_storable(envoy: &mut FakeEnvoy) {
     envoy.close_all();
 }
 
-/// The client has what the origin has sent, and the store has nothing.
+/// Checks that the client has the origin's response, and that the store has nothing.
 fn assert_passed(envoy: &FakeEnvoy, client: Client, message: &str) {
     assert!(!envoy.has(KEY), "stored: {message}");
     let client = &envoy.clients[client.0];
@@ -42,7 +43,7 @@ fn assert_passed(envoy: &FakeEnvoy, client: Client, message: &str) {
     assert_eq!(client.header(AROUND_HEADER), None, "{message}");
 }
 
-/// What goes around the store by itself, or as its key is uncacheable.
+/// Requests that are sent around the store: because the key is uncacheable, alone or with a range.
 const WAYS: [&[(&str, &str)]; 2] = [&[], &[("range", "bytes=0-1")]];
 
 #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests with `Authorization`: whose credentials the origin sees, and who shares its responses (RFC 9111, 3.5).
+//! Requests with `Authorization`: the credentials that the origin gets, and the clients that share its responses (RFC
+//! 9111, 3.5).
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -13,20 +14,20 @@ const ALICE: &str = "Basic YWxpY2U6MQ==";
 const BOB: &str = "Basic Ym9iOjI=";
 const SHARED: [(&str, &str); 1] = [("cache-control", "public, max-age=60")];
 
-/// A GET with these credentials, which has looked at the store.
+/// Sends a GET with these credentials, and lets it look in the store.
 fn by(envoy: &mut FakeEnvoy, seat: usize, credentials: &str) -> Client {
     let client = envoy.request(seat, "GET", KEY, &[("authorization", credentials)]);
     envoy.answer_lookup(seat);
     client
 }
 
-/// The origin answers with this body, all of which comes.
+/// Answers with this body, which arrives completely.
 fn answer(envoy: &mut FakeEnvoy, fetch: FetchId, headers: &[(&str, &str)], body: &str) {
     envoy.answer_with(fetch, 200, headers, body.as_bytes());
     fill(envoy, fetch);
 }
 
-/// The credentials that the origin has seen, request by request.
+/// Credentials of each request that the origin got.
 fn seen(envoy: &FakeEnvoy) -> Vec<Option<&str>> {
     let fetches = envoy.fetches.iter();
     fetches
@@ -84,7 +85,7 @@ fn a_response_to_credentials_is_its_clients_alone() {
         assert_eq!(
             seen(&envoy),
             [Some(ALICE), Some(BOB), Some(ALICE), None],
-            "nobody waits: {headers:?}"
+            "no request waits: {headers:?}"
         );
         for (number, client) in clients.into_iter().enumerate() {
             let own = format!("for client {number}");
@@ -132,7 +133,7 @@ fn credentials_wait_only_where_the_url_is_known_to_share() {
     for follower in followers {
         assert_eq!(envoy.stage(follower), Stage::Parked);
     }
-    // The origin has changed its mind: each asks by itself, with its own credentials.
+    // The origin has changed its mind, so each client sends its own request with its own credentials.
     answer(&mut envoy, FetchId(1), &[], "for Alice");
     answer(&mut envoy, FetchId(2), &[], "for Bob");
     answer(&mut envoy, FetchId(3), &[], "for Alice again");
@@ -208,7 +209,7 @@ fn no_request_in_the_background_carries_credentials() {
     envoy.close_all();
     envoy.take_turns();
     assert_eq!(seen(&envoy), [Some(ALICE), None], "the refresh has none");
-    // A range, or a conditional request, goes alone where the store does not have the response.
+    // A range or a conditional request is sent alone if the store does not have the response.
     for demand in [("range", "bytes=0-1"), ("if-none-match", "\"v1\"")] {
         let mut envoy = support::envoy(1);
         let headers = [("authorization", ALICE), demand];
@@ -259,7 +260,7 @@ fn another_variant_is_not_for_those_with_credentials() {
     let varying = [SHARED[0], ("vary", "accept")];
     envoy.request(0, "GET", KEY, &[("accept", "text/a")]);
     answer(&mut envoy, FIRST, &varying, "a");
-    // Worker 1 has not heard that the URL varies.
+    // Worker 1 does not know yet that the URL varies.
     let headers = [("authorization", ALICE), ("accept", "text/b")];
     let alice = envoy.request(1, "GET", KEY, &headers);
     envoy.answer_lookup(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of a bucket's errors: those that are not about an object reach no client and no store as they are.
+//! Errors of a bucket: an error that is not about an object never reaches a client or the store unchanged.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
 use support::{FIRST, KEY, fill};
 
-/// An edge before a bucket, in whose policy any status may be stored.
+/// An edge in front of a bucket. The policy allows any status to be stored.
 fn bucket() -> FakeEnvoy {
     let origin = r#""origin": {"kind": "bucket", "bucket": "edge", "addressing": "virtual_host", "authority": "edge.test"}"#;
     let cache = r#""cache": {"ttl": {"default": "1h"}, "stale_while_revalidate": "0s"}, "limits": {"hints": 64, "varying_urls": 64}"#;
@@ -17,7 +17,7 @@ fn bucket() -> FakeEnvoy {
     FakeEnvoy::new(&format!("{{{origin}, {cache}, {purge}}}"), 1)
 }
 
-/// The bucket answers with this status and these headers, and with a body that names it.
+/// Answers with this status and these headers, and with a body that names the bucket.
 fn answer(envoy: &mut FakeEnvoy, fetch: FetchId, status: u16, headers: &[(&str, &str)]) {
     let text = ("content-type", "application/xml");
     let headers = [headers, &[text]].concat();
@@ -111,7 +111,7 @@ fn an_error_of_the_edges_settings_is_502_for_all_who_wait_and_is_never_stored() 
         assert_eq!(envoy.counter(Metric::HitForMissMarked), 0, "{about}");
         let log = envoy.log().join("\n");
         assert!(log.contains(advice), "{about}: {log}");
-        // The next request asks the bucket, and leads for others.
+        // The next request is sent to the bucket, and leads for others.
         let (next, follower) = (envoy.get(0, KEY), envoy.get(0, KEY));
         assert_eq!(envoy.fetches.len(), 2, "{about}");
         fill(&mut envoy, FetchId(1));

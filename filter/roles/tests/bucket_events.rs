@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events of a bucket: those that change an object purge it, and all others are counted and told.
+//! Events of a bucket: events that change an object purge it, and all others are counted and logged.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use sluice_fake::FakeEnvoy;
 use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, fill};
 
-/// An edge before a bucket, which may be notified.
+/// An edge in front of a bucket, which accepts the bucket's events.
 fn bucket(workers: usize) -> FakeEnvoy {
     let origin = r#""origin": {"kind": "bucket", "bucket": "edge", "addressing": "virtual_host", "authority": "edge.test"}"#;
     let limits = r#""limits": {"hints": 64, "varying_urls": 64}"#;
@@ -24,7 +24,7 @@ fn event(name: &str, key: &str) -> String {
     )
 }
 
-/// The status and the body of the answer to an event.
+/// Sends an event, and returns the status and the body of the response.
 fn notify(envoy: &mut FakeEnvoy, seat: usize, event: &str) -> (u16, String) {
     let call = envoy.notify(seat, event);
     envoy.deliver_all();

@@ -13,7 +13,7 @@ use sluice_fake::{Answer, Ending, FakeEnvoy, FakeSharedData, FetchId, Stage};
 use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, envoy, fill, live, plain, release, warm_envoy};
 
-/// Has the store drop the response of [`KEY`], and lookups answered until nobody waits for it any more.
+/// Makes the store drop the response of [`KEY`], and answers lookups until no request waits for the response.
 fn look_up_in_vain(envoy: &mut FakeEnvoy) {
     envoy.drop_commits(KEY);
     let max_wait = envoy.policy.max_wait;
@@ -73,7 +73,7 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
     assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
 }
 
-/// The fake Envoy refuses to do more after a callback than fits on the stack of a real one.
+/// The fake Envoy refuses to do more after a callback than fits on the stack of a real Envoy.
 #[test]
 fn hundreds_of_followers_are_answered_in_several_turns() {
     let mut envoy = envoy(1);
@@ -138,7 +138,7 @@ fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
     assert_eq!(envoy.board(), []);
 }
 
-/// The fill of the first worker, of which it knows that others wait for it, ends, and it finds the response in the store.
+/// Ends the first worker's fill, for which it knows followers, and makes a lookup find the response in the store.
 fn end_and_find(envoy: &mut FakeEnvoy) {
     envoy.deliver_all();
     envoy.answer(FIRST, Answer::Storable);
@@ -252,7 +252,7 @@ fn policy_update_asks_the_store_anew() {
     assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
 }
 
-/// A worker with that limit.
+/// A worker with this limit.
 fn bounded(limit: &str) -> FakeEnvoy {
     let document = format!(
         r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits": {{{limit}}}}}"#
@@ -342,7 +342,7 @@ fn rescan_that_cannot_use_the_board_makes_no_second_leader() {
         let follower = envoy.get(1, KEY);
         envoy.answer(FIRST, Answer::Storable);
         envoy.advance(500);
-        // The lease ran out for the follower's worker to see, so that it has to write.
+        // The follower's worker sees an expired lease, so it has to write.
         envoy.advance(envoy.policy.lease - 500);
         fault(&envoy.data, ATTEMPTS);
         envoy.tick(1);
@@ -396,7 +396,7 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
     assert_eq!(
         envoy.stage(follower),
         Stage::Parked,
-        "nobody could tell whom to tell"
+        "the worker could not look up the waiting workers"
     );
     live(&mut envoy, 3_600);
     assert_eq!(release(&envoy, follower), Some(NextStep::Lead));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who is told what while a response is on its way into the store, and when its leader has left.
+//! Messages to followers while a response is on its way into the store, and after its leader has left.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -11,7 +11,7 @@ use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
 use sluice_store::StoreRequest;
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, plain, release};
 
-/// A v1 leader that left amid its body, with an abort that has not been carried out.
+/// Starts a v1 leader that leaves amid its body. The abort of its fill has not been carried out.
 fn leader_that_left(envoy: &mut FakeEnvoy) -> Client {
     envoy.slow_aborts = true;
     let leader = envoy.get(0, KEY);
@@ -120,7 +120,7 @@ fn range_waits_for_the_leader_of_another_worker_and_does_not_lead_unseen() {
     envoy.deliver_all();
     envoy.answer_lookup(1);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.request, StoreRequest::Size, "nobody is left to lead");
+    assert_eq!(asked.request, StoreRequest::Size, "no leader is left");
     envoy.answer(FetchId(1), Answer::Storable);
     fill(&mut envoy, FetchId(2));
 
@@ -132,8 +132,8 @@ fn range_waits_for_the_leader_of_another_worker_and_does_not_lead_unseen() {
     assert_all_over(&mut envoy);
 }
 
-/// A fill in the background that waits, as a GET leads, and a GET that waits beside it. Whoever the fill was to lead for
-/// has gone.
+/// A background fill that waits because a GET leads, and a GET that waits beside it. The client for which the fill
+/// was started has left.
 fn fill_that_waits(workers: usize) -> (FakeEnvoy, Client, Client) {
     let mut envoy = envoy(workers);
     envoy.hold_calls = true;
@@ -157,7 +157,8 @@ fn fill_in_the_background_that_waits_ends_when_there_is_nothing_to_lead_for() {
             envoy.answer(FIRST, answer);
             fill(&mut envoy, FIRST);
             assert_eq!(envoy.stage(waiting), Stage::Over(Ending::Unneeded));
-            // The control: who waits for its own sake asks for itself, if that is what is to be done.
+            // The control: a client that waits for its own response sends its own request, if the response is
+            // uncacheable.
             let asks = answer == Answer::Uncacheable;
             assert_eq!(envoy.fetches.len(), if asks { 2 } else { 1 }, "{answer:?}");
             assert_eq!(
@@ -175,7 +176,7 @@ fn fill_in_the_background_leaves_a_stalled_leader_for_nowhere() {
         let max_wait = envoy.policy.max_wait;
         live(&mut envoy, max_wait + 20);
         assert_eq!(envoy.stage(waiting), Stage::Over(Ending::Unneeded));
-        // It takes nobody's place among those who leave first.
+        // The background fill takes no place among the followers that leave first.
         assert_eq!(release(&envoy, other), Some(NextStep::WaitTimeout));
         assert_eq!(envoy.counter(Metric::WaitTimeouts), 1);
         assert_eq!(envoy.fetches.len(), 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coalescing holds its rules in whatever order things happen.
+//! Coalescing keeps its rules in any order of events.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -14,20 +14,20 @@ use support::steps::{
 use support::world::{World, is_needed};
 use support::{cases, document};
 
-/// Everyone gets an answer, whatever went wrong before the origin began to answer.
+/// All requests get a response, whatever fails before the origin begins to answer.
 fn all_is_released(policy: &str, workers: usize, ttl: u64, steps: &[Step]) {
     let mut world = World::new(policy, workers);
     world.host.ttl = ttl;
     world.run(steps);
-    // The lease of a dead worker, and the rescan that finds it; max_wait for a store that forgot.
+    // This covers the lease of a dead worker, the rescan that finds it, and `max_wait` for a store that forgot.
     world.finish(20_000);
 }
 
-/// Nobody waits for an origin that never answers again for much longer than max_wait.
+/// No request waits for an origin that never answers again for much longer than `max_wait`.
 fn nobody_waits_for_a_silent_origin(policy: &str, workers: usize, steps: &[Step]) {
     let mut world = World::new(policy, workers);
     world.run(steps);
-    // What a lost leader's heirs wait for, a dead worker's lease, and their own max_wait.
+    // The end covers a dead worker's lease, the wait for a lost leader, and the wait of its successors.
     let policy = world.host.policy;
     let end = world.host.now() + policy.lease + 2 * policy.max_wait + 2_000;
     while world.host.now() < end {
@@ -41,7 +41,7 @@ fn nobody_waits_for_a_silent_origin(policy: &str, workers: usize, steps: &[Step]
     world.finish(20_000);
 }
 
-/// Where nothing goes wrong, each key is fetched once, and all get the response.
+/// If nothing fails, each key is fetched once, and all requests get the response.
 fn each_key_is_fetched_once(coalesce: &str, workers: usize, steps: &[Step]) {
     let mut world = World::new(&document(coalesce), workers);
     for step in steps {
@@ -77,15 +77,15 @@ fn each_key_is_fetched_once(coalesce: &str, workers: usize, steps: &[Step]) {
     world.assert_all_shared();
 }
 
-/// A lease that lets fills rest for which no request waits, or one that would run out often without renewals.
+/// A lease that lets fills without followers rest, or one that would often expire without renewals.
 fn lease() -> impl Strategy<Value = &'static str> {
     prop_oneof![Just(""), Just(r#""coalesce": {"lease": "300ms"}"#)]
 }
 
-/// Where a leader leaves with its 304 and nothing goes wrong, its key is fetched once more, and all others get it.
+/// If a leader leaves with its 304 and nothing fails, its key is fetched once more, and all others get the response.
 fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
     let mut world = World::new(&document(""), workers);
-    // So that who asks for changes leads.
+    // Calls fail, so that conditional requests lead.
     world.host.calls_fail = true;
     for step in steps {
         world.run_in_time(*step);
@@ -110,7 +110,8 @@ fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
     }
 }
 
-/// Where the origin fails and nothing else goes wrong, all get what is stored, and each worker asks four times at most.
+/// If the origin fails and nothing else does, all requests get the stored response, and each worker sends at most
+/// four requests.
 fn an_error_is_met_once(workers: usize, steps: &[Step]) {
     let patient = document(r#""cache": {"retry_interval": "1h"}"#);
     let mut world = World::new(&patient, workers);
@@ -136,8 +137,8 @@ fn an_error_is_met_once(workers: usize, steps: &[Step]) {
     for key in 0..KEYS {
         let fetches = world.host.fetches.iter().skip(before);
         let fetches = fetches.filter(|fetch| fetch.key == key).count();
-        // The first error may be the doing of a request's own headers, and so may each that others wait for. Where these
-        // cannot lead, so may the first error of the fill that leads for them.
+        // The headers of a request may have caused the first error, and the error of each request that others wait
+        // for. If these cannot lead, the first error of the fill that leads for them may have the same cause.
         assert!(fetches <= 4 * workers, "{fetches} requests for {key:?}");
     }
     world.assert_all_shared();
@@ -173,7 +174,7 @@ fn a_worker_whose_news_is_late_follows_a_fill_that_has_ended_since() {
     let answer = |fetch, answer| Step::Answer { fetch, answer };
     let crowded = document(r#""limits": {"waiters_per_key": 1}"#);
     let mut world = World::new(&crowded, 3);
-    // Worker 2 hears of none of it until the lease of worker 1 has run out.
+    // Worker 2 gets none of these messages until the lease of worker 1 has expired.
     world.run(&[get(0), get(2), answer(0, Answer::Uncacheable)]);
     world.run(&[get(0), answer(1, Answer::Uncacheable)]);
     world.run(&[get(1), answer(2, Answer::Storable)]);

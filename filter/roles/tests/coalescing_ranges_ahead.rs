@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ranges that begin far ahead of the fill of their object go to the origin by themselves.
+//! Ranges that begin far ahead of the fill of their object are sent to the origin alone.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -14,7 +14,7 @@ use support::{FIRST, KEY, admission, assert_all_over, document, fill, release};
 /// A range far into an object of 1,024 bytes.
 const FAR: (&str, &str) = ("range", "bytes=900-909");
 
-/// Workers whose ranges wait if they begin at most 100 bytes ahead, or all of them if that is 0.
+/// Workers whose ranges wait if they begin at most `range_ahead` bytes ahead. If it is 0, all ranges wait.
 fn workers(workers: usize, range_ahead: u64) -> FakeEnvoy {
     let section = format!(r#""coalesce": {{"range_ahead": {range_ahead}}}"#);
     FakeEnvoy::new(&document(&section), workers)
@@ -24,7 +24,7 @@ fn envoy(count: usize) -> FakeEnvoy {
     workers(count, 100)
 }
 
-/// A range far into the object, of that many bytes.
+/// A range of `length` bytes far into the object.
 fn far_range(envoy: &mut FakeEnvoy, seat: usize, length: usize) -> Client {
     let range = format!("bytes=900-{}", 899 + length);
     envoy.request(seat, "GET", KEY, &[("range", &range)])
@@ -34,7 +34,7 @@ fn requests(envoy: &FakeEnvoy) -> Vec<StoreRequest> {
     envoy.fetches.iter().map(|fetch| fetch.request).collect()
 }
 
-/// The range goes to the origin as that range, for that version alone.
+/// Checks that the range is sent to the origin unchanged, and for this version only.
 fn assert_asked(envoy: &FakeEnvoy, client: Client) -> FetchId {
     let asked = |id: &FetchId| envoy.fetches[id.0].client == client;
     let mut fetches = envoy.open_fetches().into_iter().filter(asked);
@@ -52,7 +52,7 @@ fn assert_asked(envoy: &FakeEnvoy, client: Client) -> FetchId {
     id
 }
 
-/// Its client gets the range while the fill is under way.
+/// Checks that the client gets the range while the fill is under way.
 fn assert_served(envoy: &mut FakeEnvoy, client: Client, fetch: FetchId) {
     envoy.answer(fetch, Answer::Storable);
     envoy.end(fetch);
@@ -134,7 +134,7 @@ fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soo
     let late = far_range(&mut envoy, 0, 2);
     assert_eq!(admission(&envoy, late), Some(StoreRequest::Ahead));
     let near = envoy.range(0, KEY);
-    // 300 bytes in the first second: as many as 600 in the next two.
+    // 300 bytes arrive in the first second, so 600 bytes are expected in the next two.
     (0..300).for_each(|_| envoy.progress(FIRST));
     let reached = far_range(&mut envoy, 0, 3);
     for client in [early, late] {
@@ -215,7 +215,7 @@ fn at_most_eight_ranges_of_an_object_go_ahead_on_one_worker() {
         Some(StoreRequest::Ahead),
         "its own"
     );
-    // One client leaves, one is served: there is room for the one that waits, and for another.
+    // One client leaves, and one is served. There is room for the waiting range, and for another one.
     envoy.abort(ranges[0]);
     assert_eq!(release(&envoy, ranges[8]), Some(NextStep::Ahead));
     let ahead = assert_asked(&envoy, ranges[1]);
@@ -252,7 +252,7 @@ fn equal_ranges_share_what_the_first_gets() {
         assert_eq!(record.header("content-range"), Some("bytes 900-909/1024"));
     }
     assert_eq!(envoy.fetches.len(), 3, "the fill, and two ranges");
-    // It is not kept: the next asks again.
+    // The part is not kept: the next request is sent to the origin again.
     let next = envoy.far_range(0, KEY);
     assert_eq!(admission(&envoy, next), Some(StoreRequest::Ahead));
 }
@@ -369,7 +369,7 @@ fn range_of_what_is_not_stored_goes_around_the_store_as_it_is() {
     assert_eq!(fetch.headers.get("if-range"), None);
 }
 
-/// A range that has gone ahead of a fill, with this more, and the origin's request for it.
+/// A range, with one more header, that has gone ahead of a fill, and the origin's request for it.
 fn gone_ahead(more: (&str, &str)) -> (FakeEnvoy, Client, FetchId) {
     let mut envoy = envoy(1);
     envoy.get(0, KEY);
@@ -401,13 +401,13 @@ fn client_with_a_part_of_one_version_gets_no_part_of_another() {
     let record = &envoy.clients[range.0];
     assert_eq!((record.status(), record.body().len()), (200, 1_024));
 
-    // An origin that does not heed `If-Range`.
+    // The origin ignores `If-Range`.
     let part = [("etag", "\"v2\""), ("content-range", "bytes 900-909/1024")];
     let (mut envoy, range, fetch) = gone_ahead(if_range);
     envoy.answer_with(fetch, 206, &part, b"0123456789");
     assert_eq!(envoy.stage(range), Stage::Over(Ending::Failed(502)));
 
-    // Who has nothing yet may have that.
+    // A client without a part of the object may have the other version.
     let (mut envoy, range, fetch) = gone_ahead(("x-a", "b"));
     envoy.answer_with(fetch, 206, &part, b"0123456789");
     envoy.end(fetch);

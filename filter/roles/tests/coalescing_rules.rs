@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who leads, who waits, and how each leaves, one rule at a time.
+//! Leading, waiting, and each way to leave, one rule at a time.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -40,7 +40,7 @@ fn first_request_leads_and_others_wait_on_every_worker() {
 #[test]
 fn different_keys_never_wait_for_each_other() {
     let mut envoy = envoy(1);
-    // Eight slots of the board, with 25 keys each or so.
+    // The keys share eight slots of the board, so that each slot has about 25 keys.
     let in_slots = (0..).filter(|key| envoy.key_hash(*key).0 % SLOTS < 8);
     let keys: Vec<u64> = in_slots.take(200).collect();
     let clients: Vec<_> = keys.iter().map(|key| envoy.get(0, *key)).collect();
@@ -93,7 +93,7 @@ fn a_store_that_keeps_what_was_purged_makes_another_lead_after_a_second() {
     let followers: Vec<_> = (0..3).map(|_| envoy.get(0, KEY)).collect();
     envoy.answer(second, Answer::Storable);
     envoy.end(second);
-    // As if another fill from before the purge had been under way.
+    // The store behaves as if another fill from before the purge had been under way.
     envoy.drop_commits(KEY);
     for _ in 0..90 {
         assert_eq!(releases(&envoy, &followers, NextStep::Lead), 0);
@@ -147,7 +147,7 @@ fn eager_probes_come_before_the_patient_ones() {
     assert_eq!(envoy.counter(Metric::StoreLookups), 5);
 }
 
-/// A leader whose response has ended, and that the v1 store does not have yet.
+/// A leader whose response has ended, and is not in the v1 store yet.
 fn unawaited() -> FakeEnvoy {
     let mut envoy = envoy(2);
     envoy.get(0, KEY);
@@ -214,7 +214,7 @@ fn a_fill_that_nobody_waits_for_is_led_for_as_long_as_the_store_may_take() {
     let mut envoy = envoy(2);
     let (lease, max_wait) = (envoy.policy.lease, envoy.policy.max_wait);
     envoy.get(0, KEY);
-    // So slow that the first lease would end too soon.
+    // The response is so slow that the first lease would end too early.
     live(&mut envoy, lease - 200);
     envoy.answer(FIRST, Answer::Storable);
     envoy.end(FIRST);
@@ -491,7 +491,7 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
         ),
         10
     );
-    assert_eq!(envoy.fetches.len(), 11, "each by itself, at once");
+    assert_eq!(envoy.fetches.len(), 11, "each alone, at once");
 
     let calls = envoy.data.calls();
     let later = [envoy.get(0, KEY), envoy.get(1, KEY)];
@@ -565,7 +565,7 @@ fn without_room_a_response_that_is_not_found_is_not_waited_for() {
     assert_eq!(envoy.counter(Metric::Unshared), 1);
 }
 
-/// A small response comes, for which the store has no room.
+/// Ends a small response for which the store has no room.
 fn share_copy(envoy: &mut FakeEnvoy, fetch: FetchId) {
     envoy.answer(fetch, Answer::Storable);
     envoy.end(fetch);
@@ -588,7 +588,7 @@ fn without_room_a_copy_serves_a_worker_and_one_request_asks_for_each_other_worke
     assert_eq!(envoy.parked(), 0);
 }
 
-/// A small response comes that says nothing of caching.
+/// Ends a small response without caching headers.
 fn answer_silently(envoy: &mut FakeEnvoy, fetch: FetchId, status: u16) {
     match status {
         200 => envoy.answer(fetch, Answer::Silent),
@@ -688,7 +688,7 @@ fn connection_lost_before_the_headers_is_a_failure_that_is_shared() {
     plain(&mut envoy, 0);
     let follower = envoy.get(1, KEY);
     envoy.reset(FIRST);
-    // It is stored for a moment, as any error that nobody forbids to store.
+    // The error is stored for a moment, as any error whose storing is not forbidden.
     fill(&mut envoy, FIRST);
     assert_eq!(envoy.stage(follower), Stage::Over(Ending::Failed(503)));
     assert_eq!(envoy.fetches.len(), 1);
@@ -743,7 +743,7 @@ fn followers_of_another_worker_leave_a_stalled_leader_too() {
     assert_eq!(
         envoy.coalescer(1).unwrap().flights(),
         0,
-        "nobody waits there any more"
+        "no request waits there any more"
     );
 }
 
@@ -821,7 +821,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     assert_eq!(
         envoy.fetches[0].request,
         StoreRequest::Size,
-        "nobody to wait for"
+        "no leader to wait for"
     );
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(release(&envoy, first), Some(NextStep::Lead));
@@ -843,7 +843,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     envoy.abort(get);
     envoy.answer_lookup(0);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.request, StoreRequest::Size, "nobody is left to lead");
+    assert_eq!(asked.request, StoreRequest::Size, "no leader is left");
 }
 
 #[test]
@@ -965,7 +965,7 @@ fn who_misses_what_was_not_just_there_asks_the_origin_at_once() {
     assert_eq!(envoy.fetches.len(), 2);
 }
 
-/// The error that the request itself may have caused comes to a fetch, whole.
+/// Ends a complete error response that the request itself may have caused.
 fn refuse(envoy: &mut FakeEnvoy, fetch: FetchId) {
     envoy.answer_with(fetch, 400, &[("cache-control", "max-age=600")], b"too long");
     envoy.end(fetch);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A response that proves to be one of several of its URL: who waits for it, and what other workers know of it.
+//! A response that proves to be one of several variants of its URL: its followers, and the knowledge of other
+//! workers.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -12,7 +13,7 @@ use support::{FIRST, KEY, assert_all_over, await_lookup, document, envoy, live};
 const ONE: [(&str, &str); 1] = [("accept", "text/one")];
 const OTHER: [(&str, &str); 1] = [("accept", "text/other")];
 
-/// Ends a fetch with one of several responses, which the store takes.
+/// Ends a fetch with a variant, which the store commits.
 fn vary(envoy: &mut FakeEnvoy, fetch: FetchId) {
     envoy.answer(fetch, Answer::Varying);
     envoy.end(fetch);
@@ -20,7 +21,7 @@ fn vary(envoy: &mut FakeEnvoy, fetch: FetchId) {
     settle(envoy);
 }
 
-/// The store has all that has ended, and all have been told.
+/// Makes the store commit all ended fills, and delivers all messages.
 fn settle(envoy: &mut FakeEnvoy) {
     envoy.commit(KEY);
     for seat in 0..envoy.workers() {
@@ -48,14 +49,14 @@ fn ask(envoy: &mut FakeEnvoy, seat: usize, headers: &[(&str, &str)]) -> Client {
     client
 }
 
-/// A worker takes part from its first request on.
+/// Lets a worker take part, which begins with its first request.
 fn join(envoy: &mut FakeEnvoy, seat: usize) {
     let client = envoy.request(seat, "GET", KEY + 1, &[]);
     envoy.abort(client);
     envoy.fetches.clear();
 }
 
-/// That many workers, whose store has one of several responses of a URL.
+/// A number of workers, with a store that has one variant of a URL.
 fn with_one(workers: usize) -> FakeEnvoy {
     let mut envoy = envoy(workers);
     ask(&mut envoy, 0, &ONE);
@@ -63,26 +64,26 @@ fn with_one(workers: usize) -> FakeEnvoy {
     envoy
 }
 
-/// A worker that has forgotten what it knew, beside a store that has not.
+/// Restarts a worker, which forgets its knowledge. The store keeps its entries.
 fn restart(envoy: &mut FakeEnvoy, seat: usize) {
     envoy.kill(seat);
     envoy.revive(seat);
 }
 
-/// The same beside a store that has one of several responses of a URL.
+/// A restarted worker, with a store that has one variant of a URL.
 fn restarted_with_one() -> FakeEnvoy {
     let mut envoy = with_one(1);
     restart(&mut envoy, 0);
     envoy
 }
 
-/// Whether all of them have got a whole response.
+/// Whether all of these clients have got a complete response.
 fn are_served(envoy: &FakeEnvoy, clients: &[Client]) -> bool {
     let served = |client: &_| envoy.stage(*client) == Stage::Over(Ending::Served);
     clients.iter().all(served)
 }
 
-/// The fetch that has brought what a client has got in the end.
+/// The fetch that brought the response which a client got in the end.
 fn brought(envoy: &mut FakeEnvoy, client: Client) -> Option<FetchId> {
     envoy.close_all();
     assert_eq!(envoy.stage(client), Stage::Over(Ending::Served));
@@ -100,7 +101,7 @@ fn a_stampede_on_a_url_that_varies_costs_one_request_for_each_variant() {
         envoy.deliver_all();
         envoy.answer(FIRST, Answer::Varying);
         envoy.deliver_all();
-        // The fill of the first variant goes on, and one leads for the other.
+        // The fill of the first variant goes on, and one request leads for the other variant.
         assert_eq!(envoy.open_fetches().len(), 2, "{workers} workers");
         assert_eq!(envoy.parked(), 29, "{workers} workers");
         vary_all(&mut envoy);
@@ -159,7 +160,7 @@ fn after_a_restart_a_request_for_another_variant_costs_one_request_and_gets_it()
     assert_eq!(envoy.fetches.len(), 2);
     vary_all(&mut envoy);
     assert_eq!(brought(&mut envoy, other), Some(FetchId(1)));
-    // What the call has brought is stored.
+    // The response to the call is stored.
     let again = ask(&mut envoy, 0, &OTHER);
     assert_eq!(brought(&mut envoy, again), Some(FetchId(1)));
     let one = ask(&mut envoy, 0, &ONE);
@@ -221,7 +222,7 @@ fn a_stale_variant_is_validated_with_the_headers_that_vary_names() {
         envoy.end(FetchId(1));
         settle(&mut envoy);
         assert_eq!(brought(&mut envoy, one), Some(FIRST));
-        // The 304 had no Vary, and the stored response varies still.
+        // The 304 had no `Vary`, and the stored response still varies.
         restart(&mut envoy, 0);
         ask(&mut envoy, 0, &OTHER);
         assert_eq!(envoy.fetches.len(), 3);
@@ -276,7 +277,7 @@ fn what_is_not_stored_is_not_shared_with_who_wants_another_variant() {
     ask(&mut envoy, 0, &ONE);
     let other = ask(&mut envoy, 0, &OTHER);
     assert_eq!(envoy.parked(), 1);
-    // Nobody says for how long it is fresh.
+    // The response has no lifetime.
     envoy.answer_with(FIRST, 200, &[("vary", "accept")], b"for the first");
     envoy.end(FIRST);
     envoy.check();
@@ -307,7 +308,7 @@ fn a_head_and_a_range_get_their_variant_after_a_restart() {
         vary_all(&mut envoy);
         envoy.close_all();
         let record = &envoy.clients[other.0];
-        // Before a range the origin is asked for the size.
+        // Before a range, the filter asks the origin for the size.
         assert_ne!(record.header("x-version"), Some("0"), "{method}");
         let status = if more.is_some() { 206 } else { 200 };
         assert_eq!(record.status(), status);

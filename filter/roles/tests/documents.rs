@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Documents that take the place of a missing object's response, of the sizes that sites have.
+//! Documents in place of the response for a missing object, in the sizes that sites have.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use sluice_core::metrics::Metric;
 use sluice_fake::{Client, Ending, FakeEnvoy, FetchId, Stage};
 use support::{FIRST, KEY};
 
-/// Sizes below and above what Envoy holds of a body, and the largest that is served.
+/// Sizes below and above the size that Envoy buffers of a body, and the largest document that is served.
 const SIZES: [usize; 5] = [20, 60_000, 70_000, 500_000, 1 << 20];
 
 /// A bucket as a web site with this document.
@@ -21,10 +21,10 @@ fn site(document: &str) -> FakeEnvoy {
     FakeEnvoy::new(&policy, 1)
 }
 
-/// What a client gets for a missing object where the document has so many bytes.
+/// Requests a missing object on a site whose document has `size` bytes.
 fn ask(document: &str, size: usize, method: &str, headers: &[(&str, &str)]) -> (FakeEnvoy, Client) {
     let mut envoy = site(document);
-    // A conditional request leads by itself.
+    // Calls fail, so that a conditional request leads.
     envoy.calls_fail = true;
     let client = envoy.request(0, method, KEY, headers);
     envoy.answer_with(FIRST, 404, &[("x-of-the-error", "1")], b"<Error/>");
@@ -69,7 +69,7 @@ fn a_fallback_document_of_any_size_is_a_200_that_meets_demands() {
     }
 }
 
-/// MinIO has no segment of more than 255 bytes, and calls its name invalid.
+/// MinIO has no object whose name has a segment of more than 255 bytes, and calls such a name invalid.
 #[test]
 fn a_name_that_no_object_can_have_is_missing() {
     let mut envoy = site(FALLBACK);
@@ -96,7 +96,7 @@ fn a_missing_object_whose_error_has_no_body_gets_the_document_too() {
     assert_eq!((client.status(), client.body()), (200, &b"page"[..]));
 }
 
-/// The store may be taking the error in, and would lose it with its client.
+/// The store may still be reading the error response, and would lose it with its client.
 #[test]
 fn a_document_waits_for_the_end_of_the_response_whose_place_it_takes() {
     let mut envoy = site(FALLBACK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Header values that are no text: whatever bytes a client or an origin sends arrive as they were sent, and decide nothing
-//! that they cannot be read to decide.
+//! Header values that are not text: they arrive byte for byte, whatever a client or an origin sends, and a value that
+//! cannot be read decides nothing.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -12,7 +12,7 @@ use support::{FIRST, KEY, document, envoy, fill, live};
 const LATIN_1: &[u8] = b"attachment; filename=\"M\xfcller.pdf\"";
 const CONTROL: (&str, &[u8]) = ("cache-control", b"max-age=60");
 
-/// The origin answers a fetch with these headers, which may be no text, and all that follows comes to its end.
+/// Answers a fetch with these headers, which may not be text, and ends the fill.
 fn answer(envoy: &mut FakeEnvoy, fetch: FetchId, headers: &[(&str, &[u8])]) {
     envoy.answer_with_bytes(fetch, 200, headers, b"an object");
     fill(envoy, fetch);
@@ -24,13 +24,13 @@ fn ask(envoy: &mut FakeEnvoy, headers: &[(&str, &[u8])]) -> Client {
     client
 }
 
-/// A header that a client has got, and the status.
+/// The status of a client's response, and one of its headers.
 fn got<'a>(envoy: &'a FakeEnvoy, client: Client, name: &str) -> (u16, Option<&'a [u8]>) {
     let client = &envoy.clients[client.0];
     (client.status(), client.header_bytes(name))
 }
 
-/// The values of a header that the origin has seen.
+/// The values of a header in the origin's requests.
 fn asked<'a>(envoy: &'a FakeEnvoy, name: &str) -> Vec<Option<&'a [u8]>> {
     let fetches = envoy.fetches.iter();
     fetches.map(|fetch| fetch.headers.bytes(name)).collect()
@@ -94,7 +94,7 @@ fn a_field_that_decides_and_cannot_be_read_keeps_a_response_out_of_the_store() {
         let control = (name != "cache-control" && name != "expires").then_some(CONTROL);
         let headers: Vec<_> = control.into_iter().chain([(name, value)]).collect();
         answer(&mut envoy, FIRST, &headers);
-        // Surrogate keys are the edge's own business.
+        // Surrogate keys are removed from the client's response.
         let hidden = ["surrogate-key", "cache-tag", "xkey"].contains(&name);
         let told = (!hidden).then_some(value);
         assert_eq!(got(&envoy, first, name), (200, told), "{name}");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fake host does what every host does. The modules' hosts are checked in the same way with Envoy.
+//! The fake host conforms to the checks of every host. The hosts of the modules are checked in the same way, with
+//! Envoy.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;

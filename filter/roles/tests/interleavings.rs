@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All requests get what they have asked for in whatever order things happen, purges among them.
+//! All requests get the right response in any order of events, with purges among them.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -11,7 +11,7 @@ use support::document;
 use support::steps::{Step, anything_and_purges, ttl};
 use support::world::World;
 
-/// Policies with and without a hot tier, and with and without a window in which stale responses are served.
+/// Policies with and without a hot tier, and with and without a window for stale responses.
 fn policy() -> impl Strategy<Value = String> {
     let hot = prop_oneof![Just(0), Just(10_000)];
     let window = prop_oneof![Just("0s"), Just("60s")];

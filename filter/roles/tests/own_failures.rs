@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Failures of the origin that a request's own headers may have caused: the first is its own, the second in a row is for all.
+//! Failures of the origin that a request's own headers may have caused: the first failure is for this request alone,
+//! and the second in a row is shared.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -18,7 +19,7 @@ fn bad(envoy: &mut FakeEnvoy, seat: usize) -> Client {
     envoy.request(seat, "GET", KEY, &[("accept-language", "%")])
 }
 
-/// The origin answers with an error, whole, and everybody hears of it.
+/// Answers with a complete error response, and delivers all messages.
 fn fail(envoy: &mut FakeEnvoy, fetch: FetchId, status: u16, headers: &[(&str, &str)]) {
     envoy.answer_with(fetch, status, headers, b"an error");
     envoy.end(fetch);
@@ -195,7 +196,7 @@ fn a_stored_page_that_each_use_validates_or_that_has_expired_is_there_for_the_ot
     }
 }
 
-/// A stored page that may be served stale while the origin fails.
+/// A worker with a stored page that may be served stale while the origin fails.
 fn stale() -> FakeEnvoy {
     let mut envoy = envoy(1);
     envoy.ttl = 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses that a request's own headers may have caused: nobody else gets them, and they change nothing for others.
+//! Responses that a request's own headers may have caused: no other client gets them, and they change nothing for
+//! others.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -12,12 +13,12 @@ use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, liv
 
 const CACHEABLE: (&str, &str) = ("cache-control", "max-age=600");
 
-/// The padding of a request above `limits.lead_header_bytes`.
+/// Padding of a request above `limits.lead_header_bytes`.
 fn padding() -> String {
     "x".repeat(4_096)
 }
 
-/// A request comes whose headers beside its key are above the bound.
+/// Sends a request whose headers beside its key are above the bound.
 fn padded(envoy: &mut FakeEnvoy, method: &str, more: &[(&str, &str)]) -> Client {
     let padding = padding();
     let headers: Vec<_> = [("x-padding", padding.as_str())]
@@ -27,7 +28,7 @@ fn padded(envoy: &mut FakeEnvoy, method: &str, more: &[(&str, &str)]) -> Client 
     envoy.request(0, method, KEY, &headers)
 }
 
-/// The origin answers a fetch with that status, says that all may have it, and the store has taken what it takes.
+/// Answers a fetch with this status and a shared lifetime, and makes the store commit.
 fn answer(envoy: &mut FakeEnvoy, fetch: FetchId, status: u16) {
     envoy.answer_with(
         fetch,
@@ -42,7 +43,7 @@ fn answer(envoy: &mut FakeEnvoy, fetch: FetchId, status: u16) {
     live(envoy, 100);
 }
 
-/// Envoy's cache serves nothing of it to the next client, who gets what the origin has.
+/// Checks that Envoy's cache does not serve the response to the next client, which gets the origin's response.
 fn assert_next_asks(envoy: &mut FakeEnvoy) {
     let asked = envoy.fetches.len();
     let next = envoy.get(0, KEY);
@@ -153,12 +154,12 @@ fn a_padded_request_that_waits_does_not_lead_either() {
     assert_next_asks(&mut envoy);
 }
 
-/// A client whose header has the origin set a cookie.
+/// A client whose `Referer` makes the origin set a cookie.
 fn from_elsewhere(envoy: &mut FakeEnvoy) -> Client {
     envoy.request(0, "GET", KEY, &[("referer", "http://there.test/")])
 }
 
-/// The origin sets a cookie beside a page that all may have.
+/// Answers with a shared page that sets a cookie.
 fn set_cookie(envoy: &mut FakeEnvoy, fetch: FetchId) {
     let cookie = [CACHEABLE, ("set-cookie", "from=there")];
     envoy.answer_with(fetch, 200, &cookie, b"for one");
@@ -206,7 +207,7 @@ fn a_mark_is_checked_once_a_second_and_ends_with_the_first_response_that_is_stor
         assert_eq!(envoy.clients[client.0].status(), 200);
         live(&mut envoy, 1_000);
     }
-    // Marks of one and two seconds have followed, and the second one lasts.
+    // The key was marked for one second and then for two seconds, and the second mark is still in force.
     assert!(envoy.counter(Metric::HitForMissMarked) >= 2);
     let mut requests = Vec::new();
     for _ in 0..40 {
@@ -250,7 +251,7 @@ fn requests_that_nobody_shares_wait_for_each_other_ever_less() {
 
 const STATE: &str = "[\"\",{}]";
 
-/// The origin answers a request that has `RSC`, and names what the response varies with.
+/// Answers a request that has `RSC` with this `Vary`.
 fn answer_payload(envoy: &mut FakeEnvoy, fetch: FetchId, vary: Option<&str>) {
     assert_eq!(envoy.fetches[fetch.0].headers.get("rsc"), Some("1"));
     let vary = vary.map(|vary| ("vary", vary));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that their headers do not end.
+//! Requests whose headers do not end the request.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Request headers on their way to an HTTP origin: which are in the key, and which may reach a response that is shared.
+//! Request headers on their way to an HTTP origin: the headers in the key, and the headers that may affect a shared
+//! response.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -10,19 +11,19 @@ use support::{FIRST, KEY, document, envoy, fill, live};
 
 const SCHEME: &str = "x-forwarded-proto";
 
-/// A request by way of that scheme.
+/// A request with this scheme.
 fn by(envoy: &mut FakeEnvoy, method: &str, scheme: &str, more: &[(&str, &str)]) -> Client {
     let headers = [&[(SCHEME, scheme)], more].concat();
     envoy.request(0, method, KEY, &headers)
 }
 
-/// With what scheme the origin was asked each time.
+/// Schemes of the origin's requests.
 fn schemes(envoy: &FakeEnvoy) -> Vec<Option<&str>> {
     let asked = envoy.fetches.iter();
     asked.map(|fetch| fetch.headers.get(SCHEME)).collect()
 }
 
-/// The origin sends those to TLS who came without it.
+/// Redirects requests without TLS to HTTPS, and answers all others.
 fn answer_by_scheme(envoy: &mut FakeEnvoy, fetch: FetchId) {
     match envoy.fetches[fetch.0].headers.get(SCHEME) {
         Some("https") => envoy.answer(fetch, Answer::Storable),
@@ -97,7 +98,7 @@ fn what_the_filter_asks_by_itself_is_asked_with_the_scheme_of_the_key() {
     ] {
         let mut envoy = envoy(1);
         by(&mut envoy, method, "HTTPS", &[more]);
-        // A HEAD looks at the store first.
+        // A HEAD looks in the store first.
         envoy.answer_lookup(0);
         let asker = envoy.fetches[0].client;
         assert_eq!(envoy.clients[asker.0].kind, kind);
@@ -142,7 +143,7 @@ fn a_header_that_changes_responses_reaches_the_origin_with_what_is_not_shared_al
         ("GET", ("accept", "*/*")),
         ("HEAD", ("accept", "*/*")),
         ("GET", ("if-none-match", "\"v1\"")),
-        // The size decides for others too whether the object is stored.
+        // The size also decides for other clients whether the object is stored.
         ("GET", ("range", "bytes=0-9")),
     ] {
         let mut envoy = envoy(1);
@@ -161,7 +162,7 @@ fn the_response_to_a_request_with_credentials_is_its_clients_alone() {
     let key = [("x-api-key", "alice")];
     let clients = [(); 2].map(|()| by(&mut envoy, "GET", "https", &key));
     let other = by(&mut envoy, "GET", "https", &[]);
-    assert_eq!(envoy.fetches.len(), 3, "nobody waits for another");
+    assert_eq!(envoy.fetches.len(), 3, "no request waits for another");
     for (fetch, client) in clients.into_iter().enumerate() {
         envoy.answer_with(FetchId(fetch), 200, &[], b"Hello, Alice");
         envoy.end(FetchId(fetch));
@@ -186,7 +187,7 @@ fn credentials_that_the_policy_strips_reach_the_origin_with_no_response_that_is_
     assert!(!envoy.fetches[0].headers.has("x-api-key"));
 }
 
-/// Envoy signs a tab as it is, and S3 a space in its place: the bucket would refuse the signature.
+/// Envoy signs a tab unchanged, and S3 signs a space in its place, so the bucket would refuse the signature.
 #[test]
 fn a_bucket_gets_header_values_in_the_form_that_s3_signs() {
     let mut envoy = FakeEnvoy::new(
@@ -202,7 +203,7 @@ fn a_bucket_gets_header_values_in_the_form_that_s3_signs() {
     assert_eq!(sent.get("x-other"), None);
 }
 
-/// A fleet of caches in an environment that gives them this name.
+/// An edge in an environment with these variables.
 fn named(variables: &[(&str, &str)]) -> FakeEnvoy {
     FakeEnvoy::in_environment(&document(""), 1, variables)
 }

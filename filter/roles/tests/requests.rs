@@ -42,7 +42,7 @@ fn a_miss_fills_the_store_and_the_next_request_is_a_hit() {
     assert_all_over(&mut envoy);
 }
 
-/// A policy with a hot tier.
+/// A worker with a hot tier.
 fn hot() -> FakeEnvoy {
     FakeEnvoy::new(&document(r#""hot": {"max_bytes": 100000}"#), 1)
 }
@@ -252,7 +252,7 @@ fn a_true_link_from_outside_is_worth_nothing() {
             ("x-sluice-path", "/other"),
         ];
         let client = envoy.request(0, "GET", KEY, &headers);
-        // It is a hit like any other.
+        // The request is an ordinary hit.
         assert_eq!(
             admission(&envoy, client),
             Some(StoreRequest::Fresh),
@@ -325,7 +325,7 @@ fn cold_heads_share_the_headers_alone_and_wait_for_no_fill() {
     assert_all_over(&mut envoy);
 }
 
-/// A GET with headers of that size beside its key.
+/// A GET with a header of `bytes` bytes beside its key.
 fn get_with(envoy: &mut FakeEnvoy, name: &str, bytes: usize) -> Client {
     let value = "x".repeat(bytes);
     envoy.request(0, "GET", KEY, &[(name, value.as_str())])
@@ -400,7 +400,7 @@ fn headers_that_do_not_reach_the_origin_or_are_in_the_key_keep_nobody_from_leadi
     assert_eq!(admission(&envoy, keyed), Some(StoreRequest::Lead));
 }
 
-/// An unsafe request for that path succeeds.
+/// Sends an unsafe request for this path, which succeeds.
 fn change(envoy: &mut FakeEnvoy, seat: usize, key: u64, headers: &[(&str, &str)]) {
     envoy.request(seat, "POST", key, &[]);
     let fetch = FetchId(envoy.fetches.len() - 1);
@@ -464,7 +464,7 @@ fn what_an_unsafe_request_has_changed_is_not_served_while_the_origin_fails() {
     envoy.close_all();
     assert_eq!(envoy.clients[asked.0].status(), 503);
 
-    // A soft purge is milder by its author's choice.
+    // A soft purge is milder, because its author has chosen so.
     let mut purged = self::envoy(1);
     purged.get(0, KEY);
     fill(&mut purged, FIRST);
@@ -475,7 +475,7 @@ fn what_an_unsafe_request_has_changed_is_not_served_while_the_origin_fails() {
     assert_eq!(purged.clients[asked.0].status(), 200);
 }
 
-/// The store has the response for that path, which is of this group.
+/// Stores a response of this group under this path.
 fn fill_group(envoy: &mut FakeEnvoy, key: u64, group: &str) {
     envoy.get(0, key);
     let fetch = FetchId(envoy.fetches.len() - 1);
@@ -507,7 +507,7 @@ fn an_unsafe_request_has_the_groups_revalidated_that_its_response_names_and_no_o
     ] {
         fill_group(&mut envoy, key, group);
     }
-    // A safe request has no say, nor has one that has failed.
+    // A safe request invalidates no group, and neither does a failed one.
     envoy.request(0, "OPTIONS", 20, &[]);
     let fetch = FetchId(envoy.fetches.len() - 1);
     let named = [("cache-group-invalidation", "\"list\"")];
@@ -571,7 +571,7 @@ fn a_refresh_carries_only_what_the_key_has() {
         envoy.answer(fetch, answer);
         fill(envoy, fetch);
     };
-    // It varies with a header, which is in the key from now on.
+    // The response varies with a header, which is in the key from now on.
     lead(&mut envoy, Answer::Varying);
     lead(&mut envoy, Answer::Varying);
     envoy.advance(12_000);
@@ -583,7 +583,7 @@ fn a_refresh_carries_only_what_the_key_has() {
     assert_eq!(refresh.request, StoreRequest::Refresh);
     assert_eq!(refresh.headers.get("accept"), Some("text/one"));
     assert_eq!(refresh.headers.get("x-forwarded-proto"), Some("http"));
-    // The cache names itself (RFC 8586; RFC 9110, 7.6.3).
+    // The cache adds its own name (RFC 8586; RFC 9110, 7.6.3).
     let known = [
         "accept",
         "cdn-loop",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client sees of the headers of an origin's response, from the origin and from the store.
+//! Response headers that a client gets, from the origin and from the store.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -8,7 +8,7 @@ use sluice_core::internal_headers::CONNECTION_HEADER;
 use sluice_fake::{FakeEnvoy, FetchId, HeaderTexts as _};
 use support::{FIRST, KEY, document, envoy, fill};
 
-/// What the clients of a miss and of a hit see of those headers.
+/// Values of these headers that the clients of a miss and of a hit get.
 fn seen(sent: &[(&str, &str)], names: &[&str]) -> [Vec<Option<String>>; 2] {
     let mut envoy: FakeEnvoy = envoy(1);
     let miss = envoy.get(0, KEY);
@@ -57,7 +57,7 @@ fn directives_that_envoy_has_joined_are_parted_as_the_origins_lines() {
     }
 }
 
-/// What a second client gets of what the first one, with this cookie, has fetched: its body's fetch and its `Set-Cookie`.
+/// The second client's response after a first client with this cookie: the fetch of its body, and its `Set-Cookie`.
 fn second_of(policy: &str, control: &str, cookie: &str) -> (usize, Option<String>) {
     let mut envoy = FakeEnvoy::new(&document(policy), 1);
     let cookies: &[(&str, &str)] = if cookie.is_empty() {
@@ -153,7 +153,8 @@ fn a_miss_of_a_variant_is_not_said_to_be_a_miss_of_the_url() {
     assert_eq!(forwards, ["fwd=uri-miss", "hit", "fwd=miss"]);
 }
 
-/// A response with so many header lines that is kept for a minute, and what its client gets; then whether it is stored.
+/// Answers with `lines` header lines that are fresh for a minute. Returns the status and the first of these lines that
+/// the client got.
 fn of_lines(lines: usize) -> (FakeEnvoy, u16, Option<String>) {
     let mut envoy: FakeEnvoy = envoy(1);
     let client = envoy.get(0, KEY);

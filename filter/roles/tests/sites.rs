@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several sites of one edge: no request gets what belongs to another site.
+//! Several sites of one edge: no request gets an object of another site.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod support;
@@ -15,8 +15,8 @@ use support::{FIRST, KEY, admission, assert_all_over, fill};
 /// The token of the site `two`.
 const TOKEN: &str = "battery horse correct";
 
-/// Three sites: two by their hosts, and one below a path of the second host; `first` are fields of the first site's
-/// policy, and `fields` of the site.
+/// Three sites: two by their hosts, and one below a path of the second host. `first` has fields of the first site's
+/// policy, and `fields` has fields of the site.
 fn document(first: &str, fields: &str) -> String {
     format!(
         r#"{{
@@ -44,7 +44,7 @@ fn get(envoy: &mut FakeEnvoy, host: &str, key: u64) -> Client {
     envoy.request(0, "GET", key, &[(":authority", host)])
 }
 
-/// The same path of the sites `one` and `two` is stored.
+/// Stores the same path of the sites `one` and `two`.
 fn fill_both(envoy: &mut FakeEnvoy) {
     for (fetch, host) in ["one.test", "two.test"].into_iter().enumerate() {
         get(envoy, host, KEY);
@@ -52,7 +52,7 @@ fn fill_both(envoy: &mut FakeEnvoy) {
     }
 }
 
-/// The object of the site `one` is there, and that of the site `two` is purged.
+/// Checks that the object of the site `one` is stored, and that the object of the site `two` is purged.
 fn assert_purged_of_two_alone(envoy: &mut FakeEnvoy) {
     let kept = get(envoy, "one.test", KEY);
     assert_eq!(admission(envoy, kept), Some(StoreRequest::Fresh));
@@ -60,7 +60,7 @@ fn assert_purged_of_two_alone(envoy: &mut FakeEnvoy) {
     assert_eq!(admission(envoy, gone), Some(StoreRequest::Lead));
 }
 
-/// The status that a client has got.
+/// Status of a client's response.
 fn status(envoy: &FakeEnvoy, client: Client) -> u16 {
     envoy.clients[client.0].status()
 }
@@ -162,7 +162,7 @@ fn a_request_over_cleartext_is_sent_to_https_where_its_site_wants_that() {
         );
         assert_eq!(header(&envoy, client, "strict-transport-security"), None);
     }
-    // Over cleartext a client of HTTP/2 may call its scheme what it likes; Envoy says by what it has come.
+    // A client of HTTP/2 over cleartext may claim any scheme. Envoy reports the connection's scheme.
     let claimed = [
         (":authority", "one.test"),
         (":scheme", "https"),
@@ -191,7 +191,7 @@ fn a_request_over_cleartext_is_sent_to_https_where_its_site_wants_that() {
         assert_eq!(sts, Some("max-age=9"));
     }
     assert!(envoy.counter_of("one", Metric::HotHits) > 0);
-    // The other site wants neither.
+    // The other site has neither setting.
     let other = get(&mut envoy, "two.test", KEY);
     assert_eq!(admission(&envoy, other), Some(StoreRequest::Lead));
 }
@@ -372,7 +372,7 @@ fn a_site_without_an_index_of_its_surrogate_keys_loses_its_own_objects_only() {
     assert_purged_of_two_alone(&mut envoy);
 }
 
-/// FNV-1a of `url`, folded to 16 bits: a hash that anybody can compute, by which purges once knew URLs.
+/// FNV-1a of `url`, folded to 16 bits. Any client can compute this hash, which purges once used for URLs.
 fn public_hash(url: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = url.bytes().fold(0xcbf2_9ce4_8422_2325, step);

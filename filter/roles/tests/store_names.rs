@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of responses in the store, and what happens where two keys have one name all the same.
+//! Names of responses in the store, and the handling of two keys that have the same name nevertheless.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -9,11 +9,11 @@ use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, 
 use sluice_store::StoreRequest;
 use support::{FIRST, KEY, assert_all_over, document, envoy, fill};
 
-/// The path whose file takes the place of another one.
+/// Path whose file replaces the file of [`KEY`].
 const OTHER: u64 = KEY + 100;
 const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
 
-/// The name under which the store knows the response that the first request brings.
+/// Name of the first response in the store.
 fn name_in(environment: &[(&str, &str)]) -> String {
     let mut envoy = FakeEnvoy::in_environment(&document(""), 2, environment);
     envoy.get(0, KEY);
@@ -67,7 +67,7 @@ fn without_a_secret_all_workers_make_up_one_and_a_wrong_one_is_told_of() {
     assert!(!log.contains("not-a-secret"), "{log}");
 }
 
-/// Workers under a policy with more sections, whose store has the file of another key for [`KEY`].
+/// Workers under a policy with these sections, with a store that has the file of another key for [`KEY`].
 fn collided(workers: usize, sections: &str) -> FakeEnvoy {
     let mut envoy = FakeEnvoy::new(&document(sections), workers);
     for key in [KEY, OTHER] {
@@ -79,7 +79,7 @@ fn collided(workers: usize, sections: &str) -> FakeEnvoy {
     envoy
 }
 
-/// The origin answers all that it is asked for, with a typed object.
+/// Answers all requests to the origin with a typed object.
 fn answer_all(envoy: &mut FakeEnvoy) {
     answer_as(envoy, &[("content-type", "text/plain")]);
 }
@@ -151,7 +151,7 @@ fn who_finds_the_response_of_another_key_gets_its_own_and_later_requests_go_arou
 #[test]
 fn finders_of_one_worker_share_a_call_and_those_who_wait_go_around() {
     let mut envoy = collided(2, "");
-    // Nothing is remembered on this worker: one leads, and the others wait for it.
+    // This worker remembers nothing about the key, so that one request leads, and the others wait for it.
     let clients: Vec<_> = (0..3).map(|_| envoy.get(1, KEY)).collect();
     answer_all(&mut envoy);
     for client in clients {

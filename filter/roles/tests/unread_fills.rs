@@ -29,7 +29,7 @@ fn refused(envoy: &FakeEnvoy) -> u32 {
     envoy.counter(Metric::UnreadFillsRefused)
 }
 
-/// A range leads, and its fill has begun.
+/// Makes a range lead, and begins its fill.
 fn range_that_leads(envoy: &mut FakeEnvoy, key: u64) -> FetchId {
     let range = envoy.range(0, key);
     envoy.answer_lookup(0);
@@ -150,7 +150,7 @@ fn a_fill_is_not_replaced_beyond_the_bytes_of_a_minute() {
     envoy.answer(FetchId(1), Answer::Storable);
     envoy.progress(FetchId(1));
     assert_eq!(refused(&envoy), 0);
-    // 1,024 bytes have been asked for, and the next fill may be of the largest object.
+    // 1,024 bytes have been fetched, and the next fill may be of the largest object.
     envoy.abort(leader);
     envoy.progress(FetchId(1));
     assert_eq!(refused(&envoy), 1);
@@ -220,7 +220,7 @@ fn a_conditional_request_that_may_not_lead_goes_to_the_origin_as_it_is() {
     assert_eq!(envoy.clients[client.0].status(), 412);
 }
 
-/// The origin is asked on behalf of a conditional request that may not lead, though the store has what it asks about.
+/// A conditional request that may not lead is sent to the origin, though the store has its object.
 fn asks_after_a_soft_purge(fills: usize, padding: usize) {
     let mut envoy = bounded(fills, 1 << 20);
     envoy.get(0, KEY);

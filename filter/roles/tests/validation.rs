@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stored responses that the origin is asked about: which response takes whose place, and who shares a validation.
+//! Validation of stored responses: the response that replaces another one, and the requests that share a validation.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
@@ -11,7 +11,7 @@ use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, pla
 
 const SECOND: FetchId = FetchId(1);
 
-/// The store answers a request for [`KEY`] with this status.
+/// Checks that the store answers a request for [`KEY`] with this status.
 fn is_served(envoy: &mut FakeEnvoy, status: u16) {
     let fetches = envoy.fetches.len();
     let client = envoy.get(0, KEY);
@@ -52,7 +52,7 @@ fn an_error_with_a_lifetime_does_not_take_the_place_of_what_may_be_served_stale(
     envoy.close_all();
 }
 
-/// That many workers, and a cache with a response that each use validates.
+/// A number of workers, with a cache that has a response which each use validates.
 fn with_no_cache(workers: usize, document: &str) -> FakeEnvoy {
     let mut envoy = FakeEnvoy::new(document, workers);
     envoy.directives = ", no-cache";
@@ -61,15 +61,15 @@ fn with_no_cache(workers: usize, document: &str) -> FakeEnvoy {
     envoy
 }
 
-/// The origin confirms what is stored.
+/// Confirms the stored response.
 fn confirm(envoy: &mut FakeEnvoy, fetch: FetchId) {
     assert!(envoy.fetches[fetch.0].headers.has("if-none-match"));
-    // Who has come before the answer has come some time before.
+    // A request counts as earlier only if it arrived at least a millisecond before the response.
     envoy.advance(1);
     envoy.answer(fetch, Answer::Unchanged);
 }
 
-/// A client has the object that this fetch has brought.
+/// Checks that a client has the object that this fetch brought.
 fn assert_served(envoy: &FakeEnvoy, client: Client, brought_by: FetchId) {
     let client = &envoy.clients[client.0];
     assert_eq!(client.status(), 200);
@@ -115,7 +115,7 @@ fn who_comes_after_a_validation_has_another_one() {
     let waits = envoy.get(1, KEY);
     envoy.deliver_all();
     confirm(&mut envoy, SECOND);
-    // Within the millisecond of the answer nobody knows which was first.
+    // Within the millisecond of the response, the order of the requests is unknown.
     let late = [envoy.get(0, KEY), envoy.get(1, KEY)];
     fill(&mut envoy, SECOND);
     assert_served(&envoy, waits, FIRST);
@@ -163,7 +163,7 @@ fn a_changed_no_cache_response_is_shared_with_those_who_wait() {
     assert_all_over(&mut envoy);
 }
 
-/// A cache with an object that is stale by now, in front of an origin that is asked for it once more.
+/// A cache with a stale object.
 fn with_stale(sections: &str) -> FakeEnvoy {
     let mut envoy = FakeEnvoy::new(&document(sections), 1);
     envoy.get(0, KEY);
@@ -174,7 +174,7 @@ fn with_stale(sections: &str) -> FakeEnvoy {
 
 const KEEPS_MISSING: &str = r#""cache": {"stale_if_missing": true}"#;
 
-/// The status that a client gets where the origin answers with this one.
+/// Status that a client gets if the origin answers with `status`.
 fn served_for(envoy: &mut FakeEnvoy, status: u16) -> u16 {
     let client = envoy.get(0, KEY);
     let asked = *envoy.open_fetches().last().unwrap();
@@ -192,7 +192,7 @@ fn a_missing_object_is_served_stale_only_where_the_policy_says_so() {
         let mut envoy = with_stale(KEEPS_MISSING);
         assert_eq!(served_for(&mut envoy, status), 200);
         assert_eq!(served_for(&mut with_stale(KEEPS_MISSING), 403), 403);
-        // Until the window of `stale-if-error` ends.
+        // The window of `stale-if-error` has ended then.
         envoy.advance(700_000);
         assert_eq!(served_for(&mut envoy, status), status);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a registry has beside each image: its bill of materials, and what it was made from.
+//! Documents that a registry has beside each image: its bill of materials, and its provenance.
 
 use serde_json::Value;
 use sluice_tests::image::architecture::Architecture;
@@ -32,7 +32,8 @@ fn document(registry: &Registry, image: &str, digest: &str, media_type: &str) ->
     serde_json::from_slice(&registry.ask(&["blob"], &layer)).unwrap()
 }
 
-/// What a push has brought: each image with the digest of its manifest, the edge's of this machine first.
+/// Pushes everything and returns each image with the digest of its manifest. The edge's image for this machine is the
+/// first.
 fn pushed(registry: &Registry) -> Vec<(&'static str, String)> {
     let printed = registry.push_all("1.2.3");
     let [edge, filter] = &printed.lines().collect::<Vec<_>>()[..] else {

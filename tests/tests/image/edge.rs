@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The standalone edge out of its image.
+//! The standalone edge, run from its image.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::edge::{Builder, Edge};

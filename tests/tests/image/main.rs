@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The images that `make release` builds: run, and read, as those who pull them do. They take root: see
+//! The images that `make release` builds, run and read as an operator pulls them. The tests need root: see
 //! `sluice_tests::image::container`.
 #![allow(
     clippy::unwrap_used,

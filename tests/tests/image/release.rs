@@ -14,7 +14,7 @@ fn release() -> PathBuf {
     folder("SLUICE_RELEASE")
 }
 
-/// A file of the release whose name begins with the version.
+/// Path of a file of the release whose name begins with the version.
 fn released(rest: &str) -> PathBuf {
     release().join(format!("sluice-{VERSION}-{rest}"))
 }
@@ -25,7 +25,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(ended.stdout).unwrap()
 }
 
-/// The files of a tar archive.
+/// Unpacks a tar archive into a new folder.
 fn unpacked(archive: &Path) -> TempDir {
     let there = TempDir::with_prefix("sluice-release-").unwrap();
     let mut tar = Command::new("tar");
@@ -92,7 +92,7 @@ fn the_manifests_and_the_documents_are_there() {
 
 #[test]
 fn a_release_for_a_repository_names_the_images_in_it() {
-    // In the same file system, for hard links.
+    // A hard link needs the same file system.
     let there = TempDir::new_in(release().parent().unwrap()).unwrap();
     let _ = run(Command::new("cp")
         .args(["--recursive", "--link"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gateway serves objects of a private bucket, and asks for each once.
+//! The gateway serves objects of a private bucket, and fetches each object once.
 
 use crate::authorization::deny;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn a_private_bucket_is_served_and_asked_once_for_each_object() {
     assert_eq!(miss.header("server"), "sluice", "{miss}");
     assert!(!miss.headers.any_with_prefix("x-amz-"), "{miss}");
     gateway.hit("/a.bin").await;
-    // Over TLS it is the same cache.
+    // HTTPS shares the cache with HTTP.
     let mut stream = gateway
         .certificate
         .connect(gateway.https(), &["http/1.1"], rustls::ALL_VERSIONS)
@@ -29,7 +29,7 @@ async fn a_private_bucket_is_served_and_asked_once_for_each_object() {
     assert_eq!((head.word(1), body), ("200", miss.body));
     assert!(head.headers.get("cache-status").unwrap().contains("hit"));
     assert_eq!(gateway.fetches("a.bin"), 1);
-    // The bucket sees signed requests only, over verified TLS with its name.
+    // The bucket receives signed requests only, over verified TLS with its name.
     let host = gateway.host();
     assert!(!gateway.front.names().is_empty());
     assert!(
@@ -68,7 +68,7 @@ async fn without_the_filter_a_private_bucket_is_none_of_the_gateways() {
     let remove = json!([{"op": "replace", "path": "/spec/configPatches", "value": []}]);
     let gateway = gateway
         .with(|overlay| {
-            // Not of the probe, without which the pod is never ready.
+            // The probe's EnvoyFilter stays, because a pod without the probe is never ready.
             let names = [
                 "edge",
                 "guard",
@@ -104,7 +104,7 @@ async fn a_bucket_in_the_cluster_is_served_and_asked_once_for_each_object() {
         .same_object("/a.bin");
     gateway.hit("/a.bin").await;
     assert_eq!(gateway.bucket.count("a.bin"), 1);
-    // The guards know the bucket: nobody else's objects, whatever the filter does.
+    // The guards name the bucket: they let no request reach the objects of another bucket, whatever the filter does.
     let configuration = gateway.pod.configuration().await.to_string();
     assert!(configuration.contains(&format!("/{}/(?:", gateway.bucket.name())));
 }
@@ -160,7 +160,7 @@ fn managers(configuration: &Value) -> Vec<(&str, &Value)> {
         .collect()
 }
 
-/// The filters of a listener for clients, and how it spells paths.
+/// Checks the order of the filters of a listener for clients, and how the listener normalizes paths.
 fn assert_in_order(name: &str, manager: &Value) {
     let filters = filters(manager);
     let place = |name: &str| filters.iter().position(|filter| *filter == name);
@@ -210,7 +210,7 @@ async fn the_filter_stands_behind_istios_authorization_and_before_the_cache() {
     let route = configuration.to_string();
     assert!(route.contains(&format!("outbound|443||{}", gateway.host())));
 
-    // One VM on each worker and on the main thread, and the one that the others are copies of.
+    // There is one VM on each worker and on the main thread, and the base VM that the others are cloned from.
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
     gateway.hit("/a.bin").await;
     assert_eq!(

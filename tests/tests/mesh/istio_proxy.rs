@@ -23,14 +23,15 @@ const IN_EVERY_BUILD: [&str; 2] = [
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
     "envoy.filters.http.upstream_codec",
 ];
-/// Extensions that the manifests need by other names than a type's: internal listeners, and what runs the filter.
+/// Extensions that the manifests need by a name that is not a type's name: internal listeners, and the runtime of the
+/// filter.
 const WITHOUT_A_TYPE: [&str; 3] = [
     "envoy.bootstrap.internal_listener",
     "envoy.io_socket.user_space",
     "envoy.wasm.runtime.v8",
 ];
 
-/// What Istio's build has.
+/// Names of the extensions in Istio's build.
 fn istios() -> BTreeSet<&'static str> {
     let names = LIST.lines().filter(|line| !line.starts_with('#'));
     names.chain(IN_EVERY_BUILD).collect()
@@ -50,7 +51,7 @@ fn all_types() -> BTreeSet<String> {
     overlays.flat_map(|manifests| types(&manifests)).collect()
 }
 
-/// The extensions of the Envoy of these tests, as it describes itself: each has a name, and the types that it takes.
+/// The extensions of the tests' Envoy as Envoy lists them: each has a name, and the types that it accepts.
 async fn extensions() -> Value {
     let folder = TempDir::new().unwrap();
     let admin = loopback(free_port());
@@ -70,7 +71,7 @@ async fn extensions() -> Value {
     dump["configs"][0]["bootstrap"]["node"]["extensions"].clone()
 }
 
-/// The names of the extensions that take a message of the type.
+/// Names of the extensions that accept a message of this type.
 fn takers<'a>(extensions: &'a Value, message: &str) -> Vec<&'a str> {
     let extensions = extensions.as_array().unwrap().iter();
     let takers = extensions.filter(|extension| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every overlay with every component is valid, for Kubernetes, for Istio, and for Istio's own critic.
+//! Every overlay with every component is valid for Kubernetes, for Istio, and for `istioctl analyze`.
 
 use sluice_tests::machine::tool::{repository, tool};
 use sluice_tests::mesh::Mesh;
@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Where they would be applied.
+/// Namespace that the manifests are built for.
 const NAMESPACE: &str = "valid";
-/// The overlay of two namespaces: the API server sees each by itself.
+/// The overlay of two namespaces. The API server gets each of its tiers separately.
 const FLEET: &str = "fleet";
 const TIERS: [&str; 2] = ["fleet/gateways", "fleet/caches"];
 
-/// All that can be built from the folder, by name.
+/// All overlays and components of the folder, by name.
 fn variants() -> Vec<(String, Overlay)> {
     let mut variants = Vec::new();
     let overlay = |name: &str| Overlay::on(&format!("overlays/{name}"));
@@ -39,7 +39,7 @@ fn variants() -> Vec<(String, Overlay)> {
     variants
 }
 
-/// No placeholder is left.
+/// Checks that no placeholder is left.
 fn assert_filled_in(name: &str, manifests: &str) {
     for placeholder in [
         "BUCKET_HOST\n",
@@ -59,7 +59,7 @@ fn assert_filled_in(name: &str, manifests: &str) {
     }
 }
 
-/// `istioctl` finds nothing wrong with them, or doubtful.
+/// Checks that `istioctl` reports neither an error nor a warning.
 fn assert_istio_accepts(name: &str, file: &Path, home: &Path) {
     for arguments in [
         vec!["validate", "-f"],
@@ -75,7 +75,7 @@ fn assert_istio_accepts(name: &str, file: &Path, home: &Path) {
         let says = [output.stdout, output.stderr].concat();
         let says = String::from_utf8_lossy(&says);
         assert!(output.status.success(), "{name}: {arguments:?}: {says}");
-        // What it says of each EnvoyFilter: that the API is Envoy's own. It is.
+        // For each EnvoyFilter, `istioctl` notes that the API is Envoy's own. The note is expected.
         let known = "EnvoyFilter exposes internal implementation details";
         let mut others = says.lines().filter(|line| !line.contains(known));
         let doubt = others.find(|line| {
@@ -145,7 +145,7 @@ fn the_overlay_that_the_documents_show_changes_bucket_and_policy() {
     let [oldest, newest] = [oldest_kustomize(), newest_kustomize()];
     let manifests = build(oldest, folder.path());
     assert_eq!(manifests, build(newest, folder.path()));
-    // What it says, and beside it what it says nothing of.
+    // The manifests have the lines of the example's policy, and the defaults that the example leaves out.
     for line in ["\"200\": 10m", "\"301\": 1h", "bucket: my-site"] {
         assert!(
             manifests.contains(&format!(" {line}\n")),

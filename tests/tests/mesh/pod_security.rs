@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a gateway's pod may do, and what it asks for.
+//! The permissions of a gateway's pod, and its resource requests.
 
 use serde_json::Value;
 use sluice_tests::mesh::gateway::Gateway;
@@ -28,7 +28,7 @@ async fn the_namespace_admits_the_gateways_pod_and_none_that_may_do_more() {
     let says = String::from_utf8_lossy(&refused.stderr);
     assert!(says.contains("violates PodSecurity \"restricted"), "{says}");
 
-    // Each worker has a CPU.
+    // There is one CPU for each worker.
     let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];
     let proxy = annotations["proxy.istio.io/config"].as_str().unwrap();
     let proxy: Value = serde_saphyr::from_str(proxy).unwrap();

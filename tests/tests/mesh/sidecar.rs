@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A cache in the sidecar of a labelled workload, before its application.
+//! A cache in the sidecar of a labelled workload, in front of the workload's application.
 
 use serde_json::{Value, json};
 use sluice_tests::client::crowd::stampede;
@@ -20,20 +20,21 @@ struct Workload {
     application: Origin,
 }
 
-/// How connections come to the sidecar.
+/// How connections reach the sidecar.
 enum Capture {
-    /// It listens on the port itself, as nothing here leads the pod's connections into it.
+    /// The sidecar listens on the port, because nothing redirects the pod's connections into the sidecar here.
     None,
-    /// As in a cluster, by iptables, which is not there: what is configured can be seen, but not reached.
+    /// The sidecar expects the redirection by iptables, as in a cluster. Without iptables, the test can read the
+    /// configuration, but cannot connect.
     Redirect,
 }
 
-/// A workload of a namespace of its own, with or without the label that brings a cache.
+/// A workload in its own namespace, with or without the label that adds a cache.
 async fn workload(namespace: &str, cached: bool, capture: Capture) -> Workload {
     workload_with(namespace, cached, capture, |overlay| overlay).await
 }
 
-/// The same with a changed overlay.
+/// A workload like [`workload`]'s, with a changed overlay.
 async fn workload_with(
     namespace: &str,
     cached: bool,
@@ -152,7 +153,8 @@ fn on_this_machine(namespace: &str, place: &Place) -> Overlay {
         )
 }
 
-/// Without a network namespace nothing leads the pod's connections into its sidecar: it listens itself.
+/// Makes the sidecar listen on the port: without a network namespace, nothing redirects the pod's connections into
+/// it.
 fn without_capture(namespace: &str, place: &Place, application: &Origin) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
@@ -185,7 +187,7 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
     assert_eq!(workload.application.count("/page"), 1);
     eventually("a hit", async || workload.get("/page").await.is_hit()).await;
     assert_eq!(workload.application.count("/page"), 1);
-    // What is somebody's own passes.
+    // A request of one client alone passes the cache.
     for asked in 1..=2 {
         let answer =
             client::send(workload.pod.at(PORT), "GET", "/page", &[("cookie", "a=b")]).await;
@@ -201,7 +203,7 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
     );
 }
 
-/// The sidecar's policy as it comes, with a hot tier.
+/// Adds a hot tier to the sidecar's policy.
 fn with_hot_tier(overlay: Overlay) -> Overlay {
     let policy = changed_policy("overlays/sidecar", |policy| {
         policy["hot"] = json!({"max_bytes": 1 << 20});
@@ -231,7 +233,7 @@ async fn a_sidecar_with_a_hot_tier_serves_copies_until_a_request_changes_the_res
     let hot = client::send(workload.pod.at(PORT), "HEAD", "/page", &[]).await;
     assert!(hot.is_hot(), "{hot}");
     assert_eq!(workload.application.count("/page"), 1);
-    // What is somebody's own passes.
+    // A request of one client alone passes the cache.
     let own = clients[0]
         .exchange(request("GET", "/page", &[("cookie", "a=b")]))
         .await;
@@ -265,7 +267,7 @@ async fn a_workload_without_the_label_has_none() {
     }
 }
 
-/// The connection managers of the port in the listener that takes all captured connections.
+/// The connection managers for the application's port in the listener for all captured connections.
 fn captured(configuration: &Value) -> Vec<&Value> {
     let dump = configuration["configs"].as_array().unwrap().iter();
     let listeners = dump
@@ -314,7 +316,7 @@ async fn where_connections_are_captured_the_cache_is_before_the_same_port_only()
     assert!(mentions >= 2, "the cluster, and the hop's way to it");
 }
 
-/// A route that an `EnvoyFilter` of the user's adds is as without the cache, whatever the cache has.
+/// A route that a user's `EnvoyFilter` adds works as without the cache, whatever the cache has.
 #[tokio::test]
 async fn another_route_of_the_port_is_none_of_the_caches() {
     const NAMESPACE: &str = "sidecar-routes";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tests of the roles do again and again.
+//! Functions that several tests of the roles need.
 #![allow(
     dead_code,
     clippy::expect_used,
@@ -21,7 +21,8 @@ pub const KEY: u64 = 7;
 /// The first request to the origin.
 pub const FIRST: FetchId = FetchId(0);
 
-/// A policy document for an HTTP origin and an empty cache, with bounds that make a worker cheap and these sections.
+/// A policy document for an HTTP origin and an empty cache, with small bounds that make a worker cheap, and with
+/// these sections.
 pub fn document(sections: &str) -> String {
     let comma = if sections.is_empty() { "" } else { ", " };
     let purge = format!(
@@ -33,12 +34,12 @@ pub fn document(sections: &str) -> String {
     )
 }
 
-/// That many workers under the default policy.
+/// A number of workers under the default policy.
 pub fn envoy(workers: usize) -> FakeEnvoy {
     FakeEnvoy::new(&document(""), workers)
 }
 
-/// The same, and each worker has read from shared data what it reads once.
+/// A number of workers that have read their initial values from shared data.
 pub fn warm_envoy(workers: usize) -> FakeEnvoy {
     let mut envoy = envoy(workers);
     envoy.hold_calls = true;
@@ -49,12 +50,12 @@ pub fn warm_envoy(workers: usize) -> FakeEnvoy {
     envoy
 }
 
-/// A GET comes that takes nothing to the origin beside its key.
+/// Sends a GET without headers beside its key.
 pub fn plain(envoy: &mut FakeEnvoy, seat: usize) -> Client {
     envoy.request(seat, "GET", KEY, &[])
 }
 
-/// The fill, of which its worker knows who waits for it, comes to its end and everyone is told.
+/// Ends a fill whose worker knows its followers, makes the store commit, and delivers all messages.
 pub fn fill(envoy: &mut FakeEnvoy, fetch: FetchId) {
     let key = envoy.fetches[fetch.0].key;
     let seat = envoy.clients[envoy.fetches[fetch.0].client.0].seat;
@@ -74,8 +75,8 @@ pub fn fill(envoy: &mut FakeEnvoy, fetch: FetchId) {
     envoy.close_all();
 }
 
-/// A worker whose fill has ended has asked the store for it, as it does where somebody waits. Else so much time has passed
-/// that the response is believed to be stored.
+/// Waits until the worker of an ended fill looks in the store, as it does for a waiting request. Without such a
+/// request, waits until the worker assumes that the response is stored.
 pub fn await_lookup(envoy: &mut FakeEnvoy, seat: usize) {
     let Some(coalescer) = envoy.coalescer(seat) else {
         return;
@@ -92,7 +93,7 @@ pub fn await_lookup(envoy: &mut FakeEnvoy, seat: usize) {
     }
 }
 
-/// Time passes as it does: in small steps, with the timers running.
+/// Lets time pass in small steps, with the timers running.
 pub fn live(envoy: &mut FakeEnvoy, millis: Millis) {
     for _ in 0..millis / 10 {
         envoy.advance(10);
@@ -101,27 +102,27 @@ pub fn live(envoy: &mut FakeEnvoy, millis: Millis) {
     }
 }
 
-/// As which request to the store that request went on at once; `None` if it waited.
+/// Kind of request to the store as which a request continued at once, or `None` if it waited.
 pub fn admission(envoy: &FakeEnvoy, client: Client) -> Option<StoreRequest> {
     envoy.clients[client.0].admission
 }
 
-/// How that request left the waiting list.
+/// Reason for which a request left the waiting list.
 pub fn release(envoy: &FakeEnvoy, client: Client) -> Option<NextStep> {
     envoy.clients[client.0].release
 }
 
-/// How many of them left the waiting list so.
+/// Number of these clients that left the waiting list for this reason.
 pub fn releases(envoy: &FakeEnvoy, clients: &[Client], wanted: NextStep) -> usize {
     let left = |client: &&Client| release(envoy, **client) == Some(wanted);
     clients.iter().filter(left).count()
 }
 
-/// Nothing is left of anything.
+/// Checks that no request, lease or timer is left.
 pub fn assert_all_over(envoy: &mut FakeEnvoy) {
     envoy.check();
     assert_eq!(envoy.open_clients(), []);
-    assert!(envoy.leases().is_empty(), "nobody leads");
+    assert!(envoy.leases().is_empty(), "no request leads");
     for seat in 0..envoy.workers() {
         let coalescer = envoy.coalescer(seat).unwrap();
         assert_eq!((coalescer.flights(), coalescer.parked()), (0, 0));
@@ -130,12 +131,12 @@ pub fn assert_all_over(envoy: &mut FakeEnvoy) {
     }
 }
 
-/// That many cases of a property.
+/// Settings for a property with `count` cases.
 pub fn cases(count: u32) -> Config {
     Config {
         cases: count,
         failure_persistence: None,
-        // The default takes half of the time in a debug build.
+        // The default generator takes half of the time in a debug build.
         rng_algorithm: RngAlgorithm::XorShift,
         ..Config::default()
     }

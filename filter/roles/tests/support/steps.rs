@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What may happen, in any order.
+//! Events of the world, in any order.
 
 use proptest::prelude::*;
 use sluice_fake::Answer;
 
-/// Keys that requests are for; few, so that they meet.
+/// Number of keys. The number is small, so that requests meet.
 pub const KEYS: u64 = 3;
 
-/// Something that happens. Small numbers stand for workers and keys, and for requests by their position
-/// among those that are under way.
+/// An event. Small numbers identify workers and keys. They identify requests by their position among the requests
+/// under way.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Get { worker: u8, key: u8 },
@@ -49,7 +49,7 @@ pub enum Step {
     Fill { full: bool },
 }
 
-/// What happens where nothing goes wrong.
+/// Events without any failure.
 pub fn ordinary() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
     prop_oneof![
@@ -70,19 +70,19 @@ pub fn ordinary() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A client leaves whose whole answer has come before its fill.
+/// A client leaves after its complete response, which arrived before its fill has ended.
 pub fn leaving() -> impl Strategy<Value = Step> {
     (0..8_u8).prop_map(|client| Step::LeaveWith304 { client })
 }
 
-/// What happens in the world.
+/// All events except faults of the board and purges.
 pub fn anything() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
     let unwanted = prop_oneof![
         Just(Answer::Uncacheable),
         Just(Answer::Silent),
         Just(Answer::Failed(503)),
-        // It may be the request's own fault.
+        // The request itself may have caused this error.
         Just(Answer::Failed(400)),
         Just(Answer::Unchanged)
     ];
@@ -110,7 +110,7 @@ pub fn anything() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same, with a board that is out of use now and then.
+/// All events of [`anything`], and faults of the board.
 pub fn anything_and_board_faults() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => anything(),
@@ -119,8 +119,8 @@ pub fn anything_and_board_faults() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same with purges, a disk that is full now and then, responses that vary, and turns that come late. Messages come, as Envoy loses none
-/// to a worker that lives.
+/// All events of [`anything`], purges, a full disk, responses that vary, and late turns. Each message is delivered,
+/// because Envoy loses no message to a live worker.
 pub fn anything_and_purges() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
     let lossless = anything().prop_map(|step| match step {
@@ -138,7 +138,7 @@ pub fn anything_and_purges() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Policies, with bounds that are reached now and then.
+/// Policies whose bounds are sometimes reached.
 pub fn policy() -> impl Strategy<Value = String> {
     let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
     let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
@@ -153,7 +153,7 @@ pub fn policy() -> impl Strategy<Value = String> {
     })
 }
 
-/// For how many seconds responses are fresh: for good, or so that they expire between steps and while they come.
+/// Lifetime of responses in seconds: unlimited, or so short that they expire between steps and while they arrive.
 pub fn ttl() -> impl Strategy<Value = u64> {
     prop_oneof![Just(3_600), 1..3_u64]
 }

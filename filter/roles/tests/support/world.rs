@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A fake Envoy in which things happen step by step, and what is watched meanwhile.
+//! A fake Envoy that is driven step by step, and is checked meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use sluice_fake::{
 
 use super::steps::{KEYS, Step};
 
-/// How often a worker looks at the board for news that it may have missed.
+/// Interval at which a worker looks at the board for news that it may have missed.
 const RESCAN: Millis = 500;
-/// Round of the clock when nothing more is to happen but time.
+/// Time step of a round in which only time passes.
 const ROUND: Millis = 50;
 
 /// A purge of one key, or of all.
@@ -22,14 +22,14 @@ pub struct Purge {
     call: Client,
     key: Option<u64>,
     soft: bool,
-    /// The first fetch after it.
+    /// The first fetch after the purge.
     fetch: FetchId,
-    /// The first request after its receipt.
+    /// The first request after the receipt of the purge.
     after: Option<Client>,
 }
 
 impl Purge {
-    /// Somebody purges a key, or all if there is no such key.
+    /// Sends a purge of a key, or of everything if `key` is 0.
     fn order(envoy: &mut FakeEnvoy, seat: usize, key: u64, soft: bool) -> Self {
         let key = Some(key).filter(|key| *key > 0);
         let what = key.map_or(r#""everything": true"#.to_owned(), |key| {
@@ -46,7 +46,7 @@ impl Purge {
         }
     }
 
-    /// Notes whether the receipt has come.
+    /// Notes whether the receipt has arrived.
     fn watch(&mut self, envoy: &FakeEnvoy) {
         let acknowledged = envoy.clients[self.call.0].status() == 200;
         if acknowledged && self.after.is_none() {
@@ -54,8 +54,8 @@ impl Purge {
         }
     }
 
-    /// No request after the receipt has got what was fetched before the purge; after a soft purge not unless the origin
-    /// has been asked since.
+    /// Checks that no request after the receipt got a response which was fetched before the purge. After a soft purge
+    /// such a response is allowed if the origin was asked after the purge.
     pub fn check(&self, envoy: &FakeEnvoy) {
         let Some(after) = self.after else {
             return;
@@ -66,7 +66,7 @@ impl Purge {
             fetches.any(|fetch| fetch.key == key)
         };
         for (number, client) in envoy.clients.iter().enumerate().skip(after.0) {
-            // The target of a request of the filter's own may be from before the purge.
+            // The target of the filter's own request may be from before the purge.
             let concerned = of_key(client.key) && !client.kind.is_own();
             let Some(fetch) = client.brought_by().filter(|_| concerned) else {
                 continue;
@@ -81,18 +81,19 @@ impl Purge {
     }
 }
 
-/// A host, and what is watched from step to step.
+/// A host, and the state that is checked after each step.
 pub struct World {
     pub host: FakeEnvoy,
-    /// Since when requests wait on a worker for a key that nobody leads.
+    /// Time since which requests wait on a worker for a key without a leader.
     pub orphans: BTreeMap<(usize, KeyHash), Millis>,
-    /// The board failed at some time.
+    /// Whether the board has failed at some time.
     pub faulty: bool,
-    /// What the origin answers in the end.
+    /// The origin's response in the end.
     pub answer: Answer,
-    /// Who has left with its 304 while it led.
+    /// Clients that left with their 304 while they led.
     pub left: Vec<Client>,
-    /// Messages and turns do not take as long as a purge waits for its acknowledgement, and a lease for its renewal.
+    /// Whether messages and turns take less time than a purge waits for its acknowledgement, and a lease for its
+    /// renewal.
     pub prompt: bool,
     /// All purges so far.
     pub purges: Vec<Purge>,
@@ -116,7 +117,7 @@ impl World {
             let faulty = self.host.data.is_faulty();
             self.step(*step);
             if faulty {
-                // A look at the board may have been in vain; the next is due after as long again.
+                // A look at the board may have failed, so that the next one is due after another interval.
                 self.orphans.clear();
             }
             self.faulty |= self.host.data.is_faulty();
@@ -128,7 +129,7 @@ impl World {
         }
     }
 
-    /// The same for one step, after which no timer is late.
+    /// Runs one step, after which no timer is late.
     pub fn run_in_time(&mut self, step: Step) {
         self.run(&[step]);
         if matches!(step, Step::Advance { .. }) {
@@ -274,7 +275,7 @@ impl World {
 
     fn leave(&mut self, client: Client) {
         self.left.push(client);
-        // Whoever takes its place is a call.
+        // A call of the filter replaces the client.
         let fail = std::mem::take(&mut self.host.calls_fail);
         self.host.abort(client);
         self.host.calls_fail = fail;
@@ -286,7 +287,7 @@ impl World {
         }
     }
 
-    /// The timer of a worker. It must find every key that has had no leader for a while.
+    /// Fires the timer of a worker. The timer must find every key that has had no leader for a while.
     fn tick(&mut self, seat: usize) {
         let faulty = self.host.data.is_faulty();
         self.host.tick(seat);
@@ -300,7 +301,7 @@ impl World {
             let lost = *since + RESCAN <= self.host.now();
             assert!(
                 !lost,
-                "worker {seat} waits for {key:?}, which nobody has led since {since}"
+                "worker {seat} waits for {key:?}, which has had no leader since {since}"
             );
         }
     }
@@ -320,8 +321,8 @@ impl World {
         self.orphans = current;
     }
 
-    /// One round in which everything happens that is due by itself. A key may have a leader for a part of it only, so the
-    /// watch looks after each part.
+    /// Runs one round in which everything that is due happens. A key may have a leader for a part of the round only,
+    /// so the watch runs after each part.
     pub fn settle(&mut self) {
         self.watch_orphans();
         self.host.deliver_all();
@@ -350,7 +351,7 @@ impl World {
         self.watch_orphans();
     }
 
-    /// The origin answers everything, slowly, until all is over.
+    /// Lets the origin answer everything, slowly, until all requests are over.
     pub fn finish(&mut self, bound: Millis) {
         let end = self.host.now() + bound;
         while self.host.now() < end && !self.is_over() {
@@ -375,7 +376,7 @@ impl World {
                 );
             }
         }
-        // The flight of a worker that was slow may be left to its lease where another key of its entry is led.
+        // If another key of the same entry is led, the flight of a slow worker may be left until its lease ends.
         if !self.faulty && self.purges.is_empty() {
             for (FlightKey { key, .. }, id, expires) in self.host.board() {
                 assert!(
@@ -388,7 +389,7 @@ impl World {
         assert_eq!(self.host.leases(), BTreeMap::new(), "leases that never end");
     }
 
-    /// All have been served, and nobody went around the others.
+    /// Checks that all clients have been served, and that none has gone around the others.
     pub fn assert_all_shared(&self) {
         for client in self.host.clients.iter().filter(|client| is_needed(client)) {
             assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
@@ -410,7 +411,7 @@ impl World {
     }
 }
 
-/// Whether it is a client's request, or a fill in the background that somebody needs.
+/// Whether the request is a client's, or a background fill that a request needs.
 pub fn is_needed(client: &ClientRecord) -> bool {
     let leads = client.kind == Kind::Background && client.stage != Stage::Over(Ending::Unneeded);
     leads || !client.kind.is_own()

@@ -88,7 +88,7 @@ async fn a_header_that_the_policy_strips_does_not_prevent_storing() {
         let headers = [("authorization", "Basic x"), ("cookie", "id=1")];
         let secret = edge.send("GET", "/secret", &headers).await;
         assert_eq!(secret.status, 200, "{secret}");
-        // Nothing is taken from a response that is one client's anyway.
+        // A response that is one client's anyway keeps its fields.
         let private = edge.get("/private").await;
         assert_eq!(private.header("set-cookie"), "id=1", "{private}");
         assert_eq!(origin.count("/private"), n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Before an HTTP origin, requests that are one client's own pass the cache and never wait.
+//! In front of an HTTP origin, requests that are one client's own pass the cache and never wait.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
@@ -34,7 +34,7 @@ async fn what_is_for_operators_or_hides_another_path_never_reaches_the_origin() 
         assert_eq!(response.status, 400, "{path}: {response}");
     }
     assert_eq!(origin.requests().total(), 0);
-    // Control: the rule shares what says that it is private.
+    // Control: under the rule, a response with `private` is shared.
     let _ = edge.get("/assets/a").await;
     eventually("a hit", async || edge.get("/assets/a").await.is_hit()).await;
 }
@@ -72,13 +72,13 @@ async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_eac
                 || response.cache_status().contains("fwd=method")
         );
         assert_eq!(origin.count("/a"), n + 2, "{method} {headers:?}");
-        // None of it was stored; what changes the object has it fetched anew.
+        // None of the responses was stored. A request that changes the object invalidates it.
         if matches!(*method, "GET" | "OPTIONS") {
             let stored = edge.get("/a").await.stamp("/a");
             assert_eq!(stored, first, "{method} {headers:?}");
         }
     }
-    // The request with Authorization has looked at the store for what says `public`.
+    // The request with `Authorization` has looked in the store, which may have a response with `public`.
     assert_eq!(
         edge.counter("sluice_requests_passed").await,
         own.len() as u64 - 1
@@ -103,7 +103,7 @@ async fn requests_that_pass_the_cache_never_wait() {
         client.send(request("GET", "/a", headers)).await.unwrap();
         clients.push(client);
     }
-    // All at the origin at once, though one of them leads the key.
+    // All requests are at the origin at the same time, though one of them leads the key.
     gate.wait_reached(clients.len()).await;
     assert_eq!(edge.counter("sluice_followers_parked").await, 0);
     gate.open();
@@ -196,7 +196,7 @@ async fn x_forwarded_for_is_the_same_on_misses_validations_and_passes() {
     origin.on("/a", Reply::ok(1000).etag("v1").max_age(1));
     let edge = Edge::http(&origin).workers(1).start().await;
     let headers = [("x-forwarded-for", "203.0.113.7"), ("content-length", "0")];
-    // As a miss, as a validation, and around the cache.
+    // The request is a miss, then a validation, then a request around the cache.
     edge.send("GET", "/a", &headers).await;
     eventually("a validation", async || {
         edge.send("GET", "/a", &headers).await;
@@ -209,7 +209,7 @@ async fn x_forwarded_for_is_the_same_on_misses_validations_and_passes() {
         .iter()
         .map(|request| request.headers.all("x-forwarded-for").collect::<Vec<_>>())
         .collect();
-    // The client, and whom Envoy had the request from.
+    // The field lists the client, and the peer that sent the request to Envoy.
     let around = told[2].clone();
     assert_eq!(around[0].split(',').count(), 2, "{around:?}");
     assert!(around[0].starts_with("203.0.113.7,"), "{around:?}");

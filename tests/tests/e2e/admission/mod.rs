@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which requests may meet the cache, which pass by it, and what of a request goes on to the origin.
+//! The requests that the cache may serve, the requests that pass it, and the fields that the origin gets.
 
 mod credentials;
 mod http_origin;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that their headers do not end: an empty body is none, and no body goes out behind the edge's signature.
+//! Requests whose headers do not end the request: an empty body counts as no body, and no body is sent under the
+//! edge's signature.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::client::http2::{Http2, Stream};
@@ -31,7 +32,7 @@ impl End {
     }
 }
 
-/// So many GETs, which end so.
+/// [`CLIENTS`] GETs with this end.
 async fn get_all(client: &Http2, target: &str, end: End) -> Vec<Stream> {
     let mut streams = Vec::new();
     for _ in 0..CLIENTS {
@@ -57,7 +58,7 @@ async fn requests_to_a_bucket_that_end_with_an_empty_body_are_coalesced(end: End
     origin.on("/site/a", Reply::ok(1000).hold(&gate));
     let edge = Edge::scripted_bucket(&origin).start().await;
     let client = Http2::connect(edge.address()).await;
-    // All of it is less than the connection's window.
+    // The responses together are smaller than the connection's window.
     let streams = get_all(&client, "/b/../%61", end).await;
     eventually("all wait", async || {
         edge.counter("sluice_followers_parked").await == CLIENTS as u64 - 1
@@ -130,7 +131,7 @@ async fn an_empty_body_before_an_http_origin_is_coalesced_and_any_other_passes()
     assert_eq!(edge.counter("sluice_requests_passed").await, 2);
 }
 
-/// The edge has hosts of its own where requests without a body come back.
+/// The edge's internal hosts receive requests whose empty body has ended. A client cannot use them.
 #[test_case("next-turn", 200; "a host like another")]
 #[test_case("next+turn", 400; "a host of the edge's own")]
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn an_only_if_cached_request_never_reaches_the_origin() {
         assert_eq!(missing.status, 504, "{missing}");
     }
     assert_eq!(origin.count("/a"), 0);
-    // Its key is as good as any other afterwards.
+    // Another request may use the key afterwards.
     eventually("it is stored", async || edge.get("/a").await.is_hit()).await;
     assert!(origin.count("/a") <= 2, "{}", origin.count("/a"));
     assert!(ask(&edge, "/a", "only-if-cached").await.is_hit());
@@ -113,7 +113,7 @@ async fn a_client_is_ignored_by_default() {
     assert_eq!(origin.count("/a"), 1);
 }
 
-/// The age of what the store has, if it has it: to ask asks nothing of the origin.
+/// The age of the stored response, if the store has one. The request never reaches the origin.
 async fn stored_age(edge: &Edge, path: &str) -> Option<u64> {
     let stored = ask(edge, path, "only-if-cached, max-stale").await;
     assert!(matches!(stored.status, 200 | 504), "{stored}");
@@ -140,7 +140,7 @@ async fn a_client_gets_what_is_as_stale_as_it_accepts() {
         assert!(status.starts_with("sluice; hit; ttl=-"), "{stale}");
     }
     assert_eq!(origin.count("/a"), 1);
-    // Neither what is too stale for it, nor what its origin says must not be.
+    // The client gets neither a response that is too stale for it, nor a stale response that the origin forbids.
     for (path, control) in [("/a", "max-stale=1"), ("/strict", "max-stale=600")] {
         let checked = ask(&edge, path, control).await;
         let status = checked.cache_status();

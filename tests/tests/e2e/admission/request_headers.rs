@@ -43,7 +43,7 @@ async fn a_bucket_sees_an_allow_list_of_headers() {
         ("if-range", "\"sluice-bypass\""),
     ]);
     sent.push(("range", "bytes=0-9"));
-    // As a miss, then around the cache.
+    // The first response is a miss. The later ones are sent around the cache.
     assert_eq!(edge.send("GET", "/a", &sent).await.status, 200);
     origin.on("/b", Reply::ok(1000).header("cache-control", "private"));
     for _ in 0..2 {

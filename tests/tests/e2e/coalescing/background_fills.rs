@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A background fill that waits for a leader takes over when the leader is lost. For no other reason does it go to the
-//! origin.
+//! A background fill that waits for a leader takes over when the leader is lost. For no other reason is it sent to
+//! the origin.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
@@ -10,7 +10,8 @@ use sluice_tests::server::gate::Gate;
 const SIZE: usize = 400_000;
 const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 2s}\n";
 
-/// A GET that leads, and is held before its answer; one that waits for it; and a fill that does so too.
+/// A GET that leads and is held in front of its response, a GET that waits for it, and a background fill that waits
+/// too.
 struct Scene {
     origin: Origin,
     gate: Gate,
@@ -20,7 +21,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// The fill is to take the place of a range that leads and leaves, but the first of two who wait is faster.
+    /// The background fill is to replace a range that leads and leaves, but the first of the two waiting GETs is
+    /// faster.
     async fn new(reply: Reply) -> Self {
         let origin = Origin::start().ready().await;
         let (body, gate) = (Gate::new(), Gate::new());
@@ -48,14 +50,14 @@ impl Scene {
         }
     }
 
-    /// All have their answer, for which the origin was asked so often, that of the range included.
+    /// Checks that all clients get a response, and that the origin got `gets` GETs, with that of the range.
     async fn assert_asked(mut self, gets: usize) {
         self.gate.open();
         for client in [&mut self.leader, &mut self.follower] {
             assert_eq!(client.response().await.unwrap().status, 200);
         }
         self.edge.wait_for_value("sluice_parked_now", 0).await;
-        // Any request of the follower has reached the origin before this one.
+        // A request of the follower, if there is one, has reached the origin before this request.
         self.origin.on("/b", Reply::ok(100));
         assert_eq!(self.edge.get("/b").await.status, 200);
         let asked = self.origin.requests().of("/a");

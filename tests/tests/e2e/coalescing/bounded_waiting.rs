@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! No follower waits longer than `max_wait` for a leader that makes no progress. Each piece of a large body is progress.
+//! No follower waits longer than `max_wait` for a leader that makes no progress. Each piece of a large body counts as
+//! progress.
 
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::edge::Edge;
@@ -50,7 +51,7 @@ async fn followers_whose_wait_ends_go_upstream_in_growing_batches() {
     let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
     let edge = Edge::http(&origin).workers(1).policy(policy).start().await;
     let flight = Crowd::connect(edge.address(), 200).await.fire("/a");
-    // 1, 2, 4, …, each 100 ms after the former.
+    // The batches are 1, 2, 4, … followers, each 100 ms after the last.
     let first = Cell::new(0);
     edge.wait_for_counter_until("one leaves", "sluice_wait_timeouts", |left| {
         first.set(left);
@@ -86,7 +87,7 @@ async fn followers_share_the_late_answer_of_the_first_that_gave_up_waiting() {
 
 #[tokio::test]
 async fn a_slow_large_fill_is_no_reason_to_storm_the_origin() {
-    // 30 pieces, one each 150 ms: longer than max_wait in all, never silent for as long.
+    // 30 pieces, one each 150 ms. Together they take longer than `max_wait`, but no pause is as long.
     let slack = Duration::from_secs(2);
     unless_the_machine_stands_still(slack, async || {
         let origin = Origin::start().ready().await;

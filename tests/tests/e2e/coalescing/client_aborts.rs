@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! No client can bring the edge down, or make it serve a wrong object, whenever and however it leaves.
+//! A client cannot stop the edge, or make it serve a wrong object, whenever and however the client leaves.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::client::crowd::stampede;
@@ -10,7 +10,8 @@ use sluice_tests::origin::{Origin, Reply};
 use std::time::Duration;
 use test_case::test_case;
 
-/// Objects of several sizes and speeds, uncacheable ones and errors; after a while new keys, so that fills go on.
+/// Objects of several sizes and speeds, uncacheable responses, and errors. Later paths are new keys, so that fills go
+/// on.
 fn sea(origin: &Origin, keys: usize) -> Vec<String> {
     let slow = |size: usize| Reply::ok(size).pace(size / 10, Duration::from_millis(5));
     origin.on("/small*", Reply::ok(5_000).max_age(60));
@@ -36,7 +37,7 @@ async fn storm_over_the_edge(medium: Medium, workers: usize, clients: usize) -> 
         .start()
         .await;
     let wreckage = storm_over(&origin, &mut edge, clients).await;
-    // After the storm everything is as before.
+    // After the storm the edge works as before.
     origin.on("/after", Reply::ok(50_000));
     stampede(edge.address(), 50, "/after")
         .await
@@ -64,7 +65,7 @@ async fn storm_over(origin: &Origin, edge: &mut Edge, clients: usize) -> Wreckag
         "{:?}",
         wreckage.other
     );
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
     edge.wait_for_counter_until("no key is fetched", "sluice_flights_now", |flights| {
         flights == 0
@@ -105,7 +106,7 @@ async fn a_slow_leader_delays_nobody() {
         .await
         .unwrap();
     origin.wait_for_requests("/a", 1).await;
-    // The leader reads nothing meanwhile.
+    // Meanwhile the leader reads nothing.
     stampede(edge.address(), 10, "/a").await.same_object("/a");
     assert_eq!(origin.count("/a"), 1);
     let _ = leader.response().await.unwrap().stamp("/a");
@@ -144,7 +145,7 @@ async fn storm_over_bare_envoy() -> (bool, String) {
             seed,
             span: Duration::from_millis(120),
         };
-        // Clients fail when Envoy dies under them: that is the point.
+        // The clients fail when Envoy dies during their requests. The test waits for that.
         if !storm.survives(bare.address()).await || !bare.alive() {
             break;
         }

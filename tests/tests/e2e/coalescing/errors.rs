@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An origin in trouble is asked once: followers share what their leader got.
+//! A failing origin gets one request: followers share their leader's response.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::client::Response;
@@ -13,7 +13,7 @@ use test_case::test_case;
 
 const CLIENTS: usize = 40;
 
-/// Each client has a whole response that says that the origin has failed.
+/// Checks that each client gets a complete response which reports that the origin has failed.
 fn assert_all_are_told(outcomes: &Outcomes) {
     let tally = outcomes.tally();
     let is_told = |response: &&Response| (502..=504).contains(&response.status);
@@ -38,12 +38,12 @@ async fn followers_share_a_server_error(workers: usize) {
         gate.open();
         flight.land().await.all(status);
         assert_eq!(origin.count(&path), 1, "{status}");
-        // The next ones that wait are counted from there.
+        // The next followers are counted from zero.
         edge.wait_for_value("sluice_parked_now", 0).await;
     }
 }
 
-/// Each reply within a callback would be sent inside of the one before, and the VM ends where the stack is full.
+/// A reply within a callback would be sent inside the previous reply, and the VM traps when the stack is full.
 #[tokio::test]
 async fn a_thousand_followers_share_a_server_error_of_one_leader() {
     const FOLLOWERS: usize = 1_000;
@@ -102,7 +102,7 @@ async fn followers_share_a_reset_before_headers(workers: usize) {
     gate.open();
     let outcomes = flight.land().await;
     assert_all_are_told(&outcomes);
-    // The leader's request is sent once more.
+    // Envoy repeats the leader's request once.
     assert_eq!(origin.count("/a"), 2);
 }
 
@@ -122,7 +122,8 @@ async fn a_body_cut_by_the_origin_is_never_served_as_whole() {
         gate.wait_reached(1).await;
         edge.wait_for_counter("sluice_parked_now", 19).await;
         gate.open();
-        // Cut, an error, or a later whole answer: but never a 200 that ends in order and is not whole.
+        // A response may be cut, an error, or a complete later response, but never a 200 that ends in order and is
+        // incomplete.
         for response in flight
             .land()
             .await
@@ -150,7 +151,7 @@ async fn an_origin_that_refuses_connections_is_answered_for_and_comes_back() {
     assert_all_are_told(&outcomes);
     origin.listen().await;
     eventually("the object", async || edge.get("/a").await.status == 200).await;
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A leader that leaves hands over at once: no follower waits for the end of the lease, and one alone asks the origin.
+//! A leader that leaves hands over at once: no follower waits for the end of the lease, and only one follower sends a
+//! request to the origin.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::http2::Http2;
@@ -10,12 +11,13 @@ use sluice_tests::server::gate::Gate;
 use std::net::SocketAddr;
 use test_case::test_case;
 
-/// Far above what a test lasts, so that its end cannot be what helped.
+/// Both times are far longer than a test, so that their end cannot be the reason for its success.
 const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 600s, max_wait: 600s}\n";
 
-/// `followers` wait for a leader whose response is held; `lead` starts it and gives what makes it go.
+/// Makes `followers` wait for a leader whose response is held. `lead` starts the leader and returns the function that
+/// ends it.
 ///
-/// The fill goes with its client, and one follower fetches anew.
+/// The fill ends with its client, and one follower fetches the object again.
 async fn leader_leaves_before_headers<Leave>(
     workers: usize,
     followers: usize,
@@ -73,11 +75,11 @@ async fn leader_that_closes_in_order_before_headers_elects_one_follower() {
 async fn http2_leader_stream_reset_before_headers_elects_one_follower() {
     leader_leaves_before_headers(2, 10, async |address| {
         let connection = Http2::connect(address).await;
-        // The crowd asks as the HTTP/2 client does, for the same host.
+        // The crowd's requests have the same host as the HTTP/2 client's.
         let leader = connection.start("GET", "/a", &[]).await.unwrap();
         async move || {
             leader.reset(h2::Reason::CANCEL);
-            // The reset is written as long as the connection is there.
+            // The reset is written only while the connection exists.
             tokio::task::yield_now().await;
             drop(connection);
         }
@@ -91,7 +93,7 @@ async fn each_vanished_leader_is_followed_by_one_other() {
     let gate = Gate::new();
     origin.on("/a", Reply::ok(20_000).hold(&gate));
     let edge = Edge::http(&origin).workers(2).policy(POLICY).start().await;
-    // Every one of these leads in its turn, as the waiting ones are fewer each time.
+    // Each of these clients leads in turn, because fewer clients wait each time.
     let mut clients = Vec::new();
     for n in 0..6 {
         let mut client = Client::connect(edge.address()).await;
@@ -108,7 +110,7 @@ async fn each_vanished_leader_is_followed_by_one_other() {
         client.reset();
     }
     // In whichever order the followers are elected, the last one gets its response.
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
     gate.open();
     let mut last = last;
@@ -143,7 +145,7 @@ async fn leader_reset_mid_body_costs_at_most_one_more_request(workers: usize) {
     edge.wait_for_written(100_000).await;
     leader.reset();
     flight.land().await.same_object("/a");
-    // The fill ends with its client, and one follower fetches anew.
+    // The fill ends with its client, and one follower fetches the object again.
     assert_eq!(origin.count("/a"), 2);
 }
 
@@ -163,7 +165,7 @@ async fn followers_that_leave_are_forgotten() {
     }
     edge.wait_for_counter("sluice_parked_now", 10).await;
     followers.into_iter().for_each(Client::reset);
-    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+    edge.wait_for_counter_until("none waits", "sluice_parked_now", |parked| parked == 0)
         .await;
     gate.open();
     leader.land().await.same_object("/a");

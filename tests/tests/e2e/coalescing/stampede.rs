@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any number of clients that ask for one cold object at the same moment cause one request to the origin.
+//! Any number of clients that request one cold object at the same moment cause one request to the origin.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::bucket::Bucket;
@@ -10,7 +10,7 @@ use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use test_case::test_case;
 
-/// The origin answers at once: fills end while clients still come.
+/// The origin answers at once, so that fills end while clients still arrive.
 async fn race(medium: Medium, workers: usize, clients: usize, keys: usize) {
     let origin = Origin::start().ready().await;
     origin.on("/k*", Reply::ok(20_000));

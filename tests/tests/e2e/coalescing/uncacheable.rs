@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Followers of a response that is not stored go on in parallel, and the key is remembered as uncacheable (hit-for-miss).
+//! Followers of a response that is not stored continue in parallel, and the key is remembered as uncacheable
+//! (hit-for-miss).
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
@@ -17,7 +18,7 @@ async fn uncacheable_headers_send_all_followers_on_in_parallel(workers: usize) {
     let origin = Origin::start().ready().await;
     let (first, others) = (Gate::new(), Gate::new());
     let private = || Reply::ok(1000).header("cache-control", "private");
-    // The leader's body is held: its headers alone must do.
+    // The leader's body is held: its headers alone must be enough.
     let last = Gate::new();
     origin.on_each(
         "/a",
@@ -33,7 +34,7 @@ async fn uncacheable_headers_send_all_followers_on_in_parallel(workers: usize) {
     origin.wait_for_requests("/a", 1).await;
     assert_eq!(origin.count("/a"), 1);
     first.open();
-    // All at the origin at the same time: none waits for another.
+    // All requests are at the origin at the same time: none waits for another.
     others.wait_reached(CLIENTS - 1).await;
     others.open();
     last.open();
@@ -51,7 +52,7 @@ async fn a_key_found_uncacheable_is_never_serialised_again(workers: usize) {
     let gate = Gate::new();
     let private = || Reply::ok(1000).header("cache-control", "no-store");
     origin.on_each("/a", [private(), private().hold(&gate)]);
-    // The mark belongs to a worker, or to all: each worker may find out once.
+    // The mark belongs to one worker or to all, so each worker may learn it once.
     let edge = Edge::http(&origin).workers(workers).start().await;
     let _ = edge.get("/a").await.stamp("/a");
     let flight = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");

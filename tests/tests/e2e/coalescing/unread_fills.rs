@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whoever asks for a byte, or for nothing, of ever new URLs does not have the origin send every object.
+//! A client that requests one byte, or a 304, of ever new URLs cannot make the origin send every object.
 
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
@@ -7,8 +7,8 @@ use sluice_tests::origin::{Origin, Reply};
 const SIZE: usize = 1_000_000;
 const URLS: usize = 40;
 
-/// Bytes that the origin sends, and bytes of bodies that clients get, for one request for each of [`URLS`] cold URLs under
-/// these limits.
+/// Bytes that the origin sends, and bytes of bodies that clients get, for one request for each of [`URLS`] cold URLs
+/// under these limits.
 async fn attack(limits: &str, header: (&str, &str), expected: u16) -> (u64, u64) {
     let origin = Origin::start().ready().await;
     origin.on("/a*", Reply::ok(SIZE).max_age(600).etag("v1").ranges());
@@ -27,7 +27,7 @@ async fn attack(limits: &str, header: (&str, &str), expected: u16) -> (u64, u64)
 async fn assert_bounded(header: (&str, &str), expected: u16) {
     let most = 5 * SIZE as u64;
     let (sent, got) = attack(&format!("unread_fill_bytes: {most}"), header, expected).await;
-    // Time gives some of it back.
+    // The budget is refilled over time, so the origin may send more than the bound.
     assert!(sent <= 2 * most, "{sent} bytes for {got}");
     let (sent, got) = attack("unread_fill_bytes: 1000000000", header, expected).await;
     assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every response has `Cache-Status` (RFC 9211) and `Age`, and they are right.
+//! Every response has `Cache-Status` (RFC 9211) and `Age` with correct values.
 
 use sluice_tests::client::Response;
 use sluice_tests::client::crowd::Crowd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An object that is asked for all the time costs the origin one request each time it expires. (What bare Envoy makes of
-//! that is in `revalidation.rs`.)
+//! A constantly requested object costs the origin one request each time it expires. (`revalidation.rs` shows bare
+//! Envoy in this case.)
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
@@ -9,23 +9,24 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinSet;
 
-/// They expire at one moment.
+/// Number of keys, which all expire at one moment.
 const KEYS: usize = 16;
 const CLIENTS_PER_KEY: usize = 16;
 const TIMES: u32 = 2;
 const FRESH: Duration = Duration::from_secs(1);
-/// The stores count in whole seconds: what is fresh for one is served until two seconds of the clock have begun.
+/// Time for which an object with a lifetime of one second is served: until two seconds of the clock have begun,
+/// because the stores count whole seconds.
 const SERVED: Duration = Duration::from_secs(2);
-/// Clients come for so long before that and for as long after it.
+/// Time on each side of the expiry during which clients send requests.
 const AROUND: Duration = Duration::from_millis(12);
-/// How long the origin takes: the answers come in the second in which they were asked for.
+/// Delay of the origin's response. The response arrives in the same second as its request.
 const DELAY: Duration = Duration::from_millis(50);
 
 fn path(key: usize) -> String {
     format!("/k{key}")
 }
 
-/// The next beginning of a second of the clock, which is not too near.
+/// The next start of a second of the clock that is at least 100 ms away.
 fn next_second() -> SystemTime {
     let soon = SystemTime::now() + Duration::from_millis(100);
     let seconds = soon.duration_since(UNIX_EPOCH).unwrap().as_secs() + 1;
@@ -37,8 +38,8 @@ async fn sleep_until(moment: SystemTime) {
     tokio::time::sleep(left.unwrap_or_default()).await;
 }
 
-/// Asks for each key on connections that are open already: each once on either side of every moment, as the clients
-/// are spread over the time around it.
+/// Requests each key on open connections. The clients are spread over the time around each moment, so that each of
+/// them sends requests on both sides of it.
 async fn press(address: SocketAddr, moments: &[SystemTime]) {
     let all = u32::try_from(KEYS * CLIENTS_PER_KEY).unwrap();
     let mut clients = JoinSet::new();
@@ -60,7 +61,7 @@ async fn press(address: SocketAddr, moments: &[SystemTime]) {
     clients.join_all().await;
 }
 
-/// The times between the origin's requests for `path`.
+/// Times between the origin's requests for `path`.
 fn times_apart(origin: &Origin, path: &str) -> Vec<Duration> {
     let requests = origin.requests().of(path);
     let pairs = requests.windows(2);
@@ -72,14 +73,14 @@ async fn an_object_that_expires_under_load_costs_the_origin_one_request() {
     let origin = Origin::start().ready().await;
     let object = Reply::ok(1_000).max_age(1).etag("v1");
     origin.on("/k*", object.delay(DELAY));
-    // Hits come out of the store, which races with the end of their time.
+    // Hits are served by the store, and race with the end of their lifetime.
     let edge = Edge::http(&origin).workers(2).env("HOT_BYTES", "0");
     let edge = edge.start().await;
     let begin = next_second();
     let moments: Vec<_> = (0..=TIMES).map(|time| begin + time * SERVED).collect();
     press(edge.address(), &moments).await;
-    // A request that was let go in time, and is on its way still when the store writes what the origin has
-    // confirmed, finds nothing: one more each time.
+    // If a request was let through in time, but is still under way when the store writes the origin's confirmation,
+    // it finds nothing. This adds one request each time.
     for key in 0..KEYS {
         let apart = times_apart(&origin, &path(key));
         let early = apart.iter().filter(|apart| **apart < FRESH).count();

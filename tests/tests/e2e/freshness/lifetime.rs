@@ -4,7 +4,7 @@
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 
-/// Response headers, and the time to live that `Cache-Status` tells on the hit, or none.
+/// Response headers, and the time to live in `Cache-Status` on the hit, or none.
 type Row = (
     &'static str,
     &'static [(&'static str, &'static str)],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long a stored response is served: lifetimes, revalidation, and what is served stale.
+//! The time for which a stored response is served: lifetimes, revalidation, and stale responses.
 
 mod cache_status;
 mod expiry;

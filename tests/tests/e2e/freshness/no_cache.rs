@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A response with `no-cache` is stored and validated at each use, once for all who wait.
+//! A response with `no-cache` is stored and validated at each use, once for all waiting requests.
 
 use super::validation::{CLIENTS, conditional, share, tagged};
 use sluice_tests::client::crowd::Crowd;
@@ -20,7 +20,7 @@ async fn those_who_wait_share_one_validation() {
     origin.on("/a", object("1"));
     let edge = Edge::http(&origin).workers(2).start().await;
     edge.get("/a").await;
-    // The store needs a moment for what it has got, in which the next request waits.
+    // The store needs a moment to commit the response. The next request waits meanwhile.
     edge.get("/a").await;
     let before = origin.count("/a");
     origin.on("/a", object("2").hold(&gate));

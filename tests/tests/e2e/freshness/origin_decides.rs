@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an edge before an HTTP origin keeps as it comes, without a policy of its user's.
+//! The responses that an edge in front of an HTTP origin stores unchanged, without a policy from the user.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
@@ -94,7 +94,7 @@ async fn microcache_keeps_what_says_nothing_for_a_second_and_serves_it_while_it_
         .start()
         .await;
     let first = edge.get("/a").await.stamp("/a");
-    // The second request to the origin is held, and clients have the first response meanwhile.
+    // The second request to the origin is held, and clients get the first response meanwhile.
     eventually("the response is renewed", async || {
         let response = edge.get("/a").await;
         assert_eq!(response.stamp("/a"), first, "{response}");

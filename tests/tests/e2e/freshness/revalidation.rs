@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A stale object is revalidated by one conditional request for all who wait, and a 304 brings its new headers.
+//! A stale object is revalidated by one conditional request for all waiting clients, and a 304 updates its headers.
 
 use super::validation::{CLIENTS, conditional, share, tagged};
 use sluice_tests::bare::Bare;
@@ -10,17 +10,17 @@ use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 
-/// An object that is fresh for so many seconds.
+/// An object that is fresh for `seconds` seconds.
 fn object(seconds: u32, version: &str) -> Reply {
     tagged(1_000, version).max_age(seconds)
 }
 
-/// From now on the object has other headers, once the gate is open.
+/// Makes the origin answer with other headers from now on, once the gate is open.
 fn change(origin: &Origin, gate: &Gate) {
     origin.on("/a", object(600, "2").hold(gate));
 }
 
-/// Until what is stored at `/a` is older than the second that it is fresh.
+/// Waits until the object stored at `/a` has exceeded its lifetime of one second.
 async fn expired() {
     tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
 }
@@ -38,7 +38,7 @@ async fn a_304_freshens_the_object_and_its_headers_for_all_followers() {
     change(&origin, &gate);
     share(&edge, &gate).await;
     assert_eq!((origin.count("/a"), conditional(&origin)), (2, 1));
-    // The store needs a moment to take in what the 304 says.
+    // The store needs a moment to apply the headers of the 304.
     eventually("a hit with the new headers", async || {
         let response = edge.get("/a").await;
         assert_eq!(response.stamp("/a"), first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! While the origin is down, slow or in error, clients get what was cached, and the origin is left alone.
+//! While the origin is down, slow or failing, clients get the stored object, and the origin gets few requests.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::client::crowd::{Crowd, stampede};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use test_case::test_case;
 use tokio::time::{Instant, sleep};
 
-/// No follower stops waiting before the origin has answered.
+/// Limits under which no follower stops waiting before the origin has answered.
 const POLICY: &str = "origin: {kind: http}\n\
                       coalesce: {lease: 600s, max_wait: 600s}\n\
                       cache: {retry_interval: 1s, stale_if_error_timeout: 100s, hit_for_miss: 1s}\n";
@@ -48,7 +48,7 @@ fn is_fresh(response: &Response) -> bool {
         .is_some_and(|ttl| ttl.parse::<i64>().unwrap() > 0)
 }
 
-/// Asks for a while; every answer must be the stale object.
+/// Sends requests for `time`, and checks that every response is the stale object.
 async fn ask_for(edge: &Edge, path: &str, first: Stamp, time: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -132,7 +132,7 @@ async fn a_client_that_leaves_before_the_origin_fails_takes_the_stale_object_fro
     leaves.send(request("GET", "/a", &[])).await.unwrap();
     gate.wait_reached(1).await;
     leaves.reset();
-    // Its worker has nothing left to do but to wait for the origin's answer.
+    // The worker has no flight left, and only waits for the origin's response.
     edge.wait_for_value("sluice_flights_now", 0).await;
     gate.open();
     edge.wait_for_value("cluster.origin.upstream_rq_active", 0)
@@ -170,7 +170,7 @@ async fn a_silent_origin_delays_nobody_for_long() {
     for response in stampede(edge.address(), 30, "/a").await.all(200) {
         assert_eq!(response.stamp("/a"), first, "{response}");
     }
-    // Envoy would give it a minute.
+    // Envoy's own timeout would be a minute.
     assert!(edge.counter("sluice_origin_overdue").await > 0);
     ask_for(&edge, "/a", first, Duration::from_secs(2)).await;
     gate.open();
@@ -236,7 +236,7 @@ async fn many_objects_outlive_an_outage_and_come_back_one_request_each() {
             assert_eq!(edge.get(path).await.status, 200, "{path}");
         }
     }
-    // Long-lived from now on, so that each needs one request to be fresh.
+    // From now on the object is long-lived, so that each key needs one request to be fresh.
     origin.on("/k*", object("max-age=600"));
     let before: usize = paths.iter().map(|path| origin.count(path)).sum();
     eventually("all are fresh", async || {
@@ -262,9 +262,9 @@ async fn an_origin_out_of_reach_is_a_504_for_what_must_not_be_stale() {
     eventually("the error", async || edge.get("/a").await.status != 200).await;
     let refused = edge.get("/a").await;
     assert_eq!(refused.status, 504, "{refused}");
-    // The control: without anything stored.
+    // Control: nothing is stored here.
     assert_eq!(edge.get("/never").await.status, 503);
-    // An origin that answers is not out of reach, whatever it says.
+    // An origin that answers is not unreachable, whatever its status.
     origin.on("/a", Reply::status(503));
     origin.listen().await;
     eventually("its own word", async || edge.get("/a").await.status == 503).await;

@@ -30,15 +30,14 @@ fn edge(origin: &Origin, workers: usize) -> Builder {
     Edge::http(origin).workers(workers).policy(POLICY)
 }
 
-/// The seconds of freshness left, which are not positive for a hit that is stale.
+/// The seconds of freshness left. The number is not positive for a stale hit.
 fn ttl(response: &Response) -> i64 {
     let parameters = response.cache_status().split(';').map(str::trim);
     let mut ttl = parameters.filter_map(|parameter| parameter.strip_prefix("ttl="));
     ttl.next().map_or(i64::MAX, |ttl| ttl.parse().unwrap())
 }
 
-/// Asks for the object on one connection, again and again, until the origin has been asked whether it has changed so many
-/// times.
+/// Requests the object on one connection, again and again, until the origin has got this number of validations.
 async fn ask_until_validated(address: SocketAddr, origin: Arc<Origin>, validations: usize) {
     let mut client = Client::connect(address).await;
     while conditional(&origin) < validations {
@@ -50,7 +49,7 @@ async fn ask_until_validated(address: SocketAddr, origin: Arc<Origin>, validatio
     }
 }
 
-/// How many requests without a condition busy clients cost the origin during some validations of an object.
+/// Number of unconditional requests that busy clients cost the origin during four validations of an object.
 async fn fetches_of_busy_clients(address: SocketAddr, origin: &Arc<Origin>) -> usize {
     until_hit(address, "/a").await;
     let mut clients = JoinSet::new();
@@ -61,7 +60,7 @@ async fn fetches_of_busy_clients(address: SocketAddr, origin: &Arc<Origin>) -> u
     origin.count("/a") - conditional(origin)
 }
 
-/// An origin with an object that has not changed whenever it is validated.
+/// An origin with an object that is unchanged at each validation.
 async fn unchanging_origin() -> Arc<Origin> {
     let origin = Origin::start().ready().await;
     let object = tagged(10_000, "1").header("content-type", "text/plain");
@@ -72,7 +71,7 @@ async fn unchanging_origin() -> Arc<Origin> {
 #[tokio::test]
 async fn busy_clients_cost_the_origin_a_validation_at_a_time_and_nothing_else() {
     let origin = unchanging_origin().await;
-    // All ask the store, which writes the whole object anew at each validation.
+    // All requests reach the store, which rewrites the whole object at each validation.
     let edge = edge(&origin, 2).env("HOT_BYTES", "0").start().await;
     let fetches = fetches_of_busy_clients(edge.address(), &origin).await;
     assert_eq!(fetches, 1, "the first one");
@@ -159,7 +158,7 @@ async fn control_bare_envoy_makes_its_clients_wait() {
     };
     let reached = async {
         gate.wait_reached(1).await;
-        // The client whose request it is has no answer as long as the origin gives none.
+        // The client that sent the validation gets no response until the origin answers.
         tokio::time::timeout(Duration::from_millis(200), std::future::pending::<()>()).await
     };
     tokio::select! {
@@ -231,14 +230,14 @@ async fn a_refresh_that_fails_keeps_the_object_and_is_not_repeated_at_once() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let count = origin.count("/a");
-    // There are some hundred requests, and each worker learns of the failure by itself.
+    // The clients send some hundred requests, and each worker learns of the failure separately.
     assert!((2..=8).contains(&count), "{count}");
     assert!(edge.counter("sluice_refresh_failures").await >= 1);
     origin.on("/a", object);
     eventually("it is fresh again", async || ttl(&edge.get("/a").await) > 0).await;
 }
 
-/// A failed refresh must not keep later requests from the origin for ever.
+/// A failed refresh does not keep later requests from the origin forever.
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
@@ -246,7 +245,7 @@ async fn an_object_past_its_window_is_asked_for_though_its_last_refresh_failed(w
     let origin = Origin::start().ready().await;
     let short = Reply::ok(1_000).etag("v1");
     let short = short.header("cache-control", "max-age=1, stale-while-revalidate=1");
-    // A request is sent once more.
+    // Envoy repeats a request once.
     let reset = Reply::ok(0).reset();
     origin.on_each("/a", [short.clone(), reset.clone(), reset, short]);
     let edge = Edge::http(&origin).workers(workers).start().await;
@@ -256,7 +255,7 @@ async fn an_object_past_its_window_is_asked_for_though_its_last_refresh_failed(w
         edge.counter("sluice_refresh_failures").await > 0
     })
     .await;
-    // Now the object may no longer be served stale. Only time tells that.
+    // The object may no longer be served stale now. No event shows this moment, so the test waits for a time.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let response = edge.get("/a").await;
     assert_eq!(response.status, 200, "{response}");
@@ -334,7 +333,7 @@ async fn the_edge_drains_while_a_refresh_runs() {
 
 #[tokio::test]
 async fn a_large_object_that_has_changed_is_refreshed() {
-    // More than comes with the headers.
+    // Size above the part of the body that arrives with the headers.
     const LARGE: usize = 400_000;
     let origin = Origin::start().ready().await;
     let edge = edge(&origin, 1).start().await;
@@ -379,7 +378,7 @@ async fn clients_that_leave_while_objects_are_refreshed_and_revalidated_do_no_ha
     for path in &paths {
         let _ = edge.get(path).await.stamp(path);
     }
-    // The store has something to serve some time after the end of a fill.
+    // The store serves an object some time after the end of its fill.
     edge.wait_for_value("sluice_flights_now", 0).await;
     for seed in 0..4 {
         let storm = Storm {

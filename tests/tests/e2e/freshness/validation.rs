@@ -6,23 +6,23 @@ use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 
-/// How many clients there are.
+/// Number of clients.
 pub const CLIENTS: usize = 50;
 
-/// The object of so many bytes, whose tag stays the same when its `x-version` changes.
+/// An object of `bytes` bytes, whose tag stays the same when its `x-version` changes.
 pub fn tagged(bytes: usize, version: &str) -> Reply {
     let reply = Reply::ok(bytes).etag("v1");
     reply.header("x-version", version)
 }
 
-/// Requests that ask the origin only whether the object has changed.
+/// Number of conditional requests that the origin got for the object.
 pub fn conditional(origin: &Origin) -> usize {
     origin
         .requests()
         .matching(|request| request.headers.get("if-none-match") == Some("\"v1\""))
 }
 
-/// All wait for one validation, which the gate holds, and get the stored object.
+/// Checks that all clients wait for one validation, which the gate holds, and get the stored object.
 pub async fn share(edge: &Edge, gate: &Gate) -> Outcomes {
     let crowd = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
     gate.wait_reached(1).await;

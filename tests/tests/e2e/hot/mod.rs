@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Small objects that each worker answers out of its own memory.
+//! Small objects that each worker serves from its own memory.
 
 mod same_as_stored;
 mod shared;

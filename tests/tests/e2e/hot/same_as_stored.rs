@@ -10,7 +10,7 @@ const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const SITE: &str = "https://a.test";
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
-/// An edge with a hot tier and one without, which are asked the same.
+/// An edge with a hot tier and an edge without one. Both get the same requests.
 struct Pair {
     hot: Client,
     stored: Client,
@@ -18,7 +18,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// With one worker each: all requests of a test meet one memory.
+    /// Starts the edges with one worker each, so that all requests of a test use one memory.
     async fn start(builder: Builder) -> Self {
         let builder = builder.workers(1);
         let with = builder.clone().start().await;
@@ -30,14 +30,15 @@ impl Pair {
         }
     }
 
-    /// Has both of them have `path` for requests with these fields.
+    /// Requests `path` with these fields until the first edge has a hot copy and the second one has stored it.
     async fn heat(&mut self, path: &str, fields: Fields<'_>) {
         self.hot.heat(path, fields).await;
         let asked = request("GET", path, fields);
         while !self.stored.exchange(&asked).await.is_hit() {}
     }
 
-    /// Asks both; whether the answer was hot where it could be.
+    /// Sends the request to both edges, checks that the responses are the same, and returns whether the first was
+    /// hot.
     async fn ask(&mut self, method: &str, path: &str, fields: Fields<'_>) -> bool {
         let asked = format!("{method} {path} {fields:?}");
         let bytes = request(method, path, fields);
@@ -47,12 +48,12 @@ impl Pair {
         assert_eq!(with.status, without.status, "{asked}: {with}, {without}");
         let hot = with.is_hot();
         let mut apart = vec!["transfer-encoding"];
-        // A stored response that is being compressed has no `Content-Length`; its hot copy has.
+        // A stored response that is being compressed has no `Content-Length`. Its hot copy has one.
         let announced = |response: &Response| response.headers.get("content-length").is_some();
         if !(announced(&with) && announced(&without)) {
             apart.push("content-length");
         }
-        // One of the edges may have the object sooner.
+        // One edge may have stored the object earlier than the other.
         if !hot {
             apart.extend(["age", "cache-status"]);
         }
@@ -66,7 +67,7 @@ impl Pair {
     }
 }
 
-/// Asks for each of these by GET and HEAD, with each demand; each time the answer must be hot and the same.
+/// Sends each variant by GET and HEAD, with each demand, and checks that every response is hot and the same.
 async fn ask_all(pair: &mut Pair, variants: &[(&str, Fields<'_>)]) {
     for (path, fields) in variants {
         pair.heat(path, fields).await;
@@ -77,7 +78,7 @@ async fn ask_all(pair: &mut Pair, variants: &[(&str, Fields<'_>)]) {
             for method in ["GET", "HEAD"] {
                 let mut hot = pair.ask(method, path, &fields).await;
                 if !hot {
-                    // A hot object is read from the store now and then.
+                    // The worker reads a hot object from the store now and then.
                     pair.heat(path, variant).await;
                     hot = pair.ask(method, path, &fields).await;
                 }
@@ -87,8 +88,8 @@ async fn ask_all(pair: &mut Pair, variants: &[(&str, Fields<'_>)]) {
     }
 }
 
-/// All fields that are not left `apart`; of those that differ by the time only that they are there, and of
-/// `Cache-Status` all but where in the edge the response was.
+/// All fields except those in `apart`, ready to be compared: without the values that depend on the time, and
+/// `Cache-Status` without the place in the edge that served the response.
 fn fields_of(response: &Response, apart: &[&str]) -> Vec<(String, String)> {
     let told = |name: &str, value: &str| match name {
         "age" | "date" => String::new(),
@@ -109,7 +110,7 @@ fn fields_of(response: &Response, apart: &[&str]) -> Vec<(String, String)> {
     fields
 }
 
-/// Text that is worth compressing.
+/// A text that is worth compressing.
 fn text() -> Reply {
     let reply = Reply::text("what it says ".repeat(1_000)).max_age(LONG);
     reply
@@ -147,7 +148,7 @@ async fn an_http_origins_objects_are_the_same_hot_or_stored() {
         .on("/missing", Reply::status(404).empty().max_age(LONG));
     let mut pair = Pair::start(Edge::http(&origin).policy(POLICY)).await;
     ask_all(&mut pair, &HTTP_VARIANTS).await;
-    // These requests are answered out of the store, or by the edge itself.
+    // The store or the edge itself answers these requests.
     for (method, fields) in [
         ("GET", &[("cache-control", "max-age=0")][..]),
         ("GET", &[("cache-control", "max-stale=9")]),
@@ -170,7 +171,7 @@ async fn an_http_origins_objects_are_the_same_hot_or_stored() {
     }
 }
 
-/// Each is a response of its own, or says other things of it.
+/// Requests that select different responses, or add different fields to a response.
 const HTTP_VARIANTS: [(&str, Fields<'static>); 11] = [
     ("/text", &[]),
     ("/text", &[("accept-encoding", "gzip")]),
@@ -230,7 +231,7 @@ async fn a_buckets_objects_are_the_same_hot_or_stored() {
     let edge = Edge::scripted_bucket(&origin);
     let mut pair = Pair::start(edge.policy(BUCKET_POLICY)).await;
     ask_all(&mut pair, &BUCKET_VARIANTS).await;
-    // Redirects and error documents are what they were.
+    // Redirects and error documents are the same as without a hot tier.
     for path in ["/dir", "/none", "/none"] {
         assert!(!pair.ask("GET", path, &[]).await, "{path}");
     }
@@ -263,5 +264,5 @@ async fn a_stale_object_is_refreshed_by_both_edges_and_hot_again_after_that() {
     }
     assert!(stale.is_some_and(|answer| answer.is_hit()));
     pair.heat("/a", &[]).await;
-    assert!(origin.count("/a") > fetched, "nobody asked");
+    assert!(origin.count("/a") > fetched, "no request to the origin");
 }

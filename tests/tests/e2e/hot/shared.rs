@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workers that share memory keep one body of an object among them.
+//! Workers that share memory keep one body of an object for all workers.
 
 use sluice::settings::Runtime;
 use sluice_tests::client::Client;
@@ -12,7 +12,7 @@ const WORKERS: usize = 8;
 const OBJECTS: usize = 64;
 const SIZE: usize = 64 * 1024;
 
-/// The memory that copies of the same objects on all workers take, in bytes, and how many bytes of copies there are.
+/// Memory in bytes that copies of the same objects on all workers take, and the total size of the copies in bytes.
 async fn copies_on_all_workers() -> (u64, u64) {
     let origin = Origin::start().ready().await;
     for object in 0..OBJECTS {
@@ -30,7 +30,7 @@ async fn copies_on_all_workers() -> (u64, u64) {
     for _ in 0..WORKERS {
         clients.push(Client::connect(edge.address()).await);
     }
-    // All workers have answered once, out of the store, and have what they need for that.
+    // Every worker has answered from the store once, and has allocated its memory for that.
     for client in &mut clients {
         for _ in 0..20 {
             let _ = client.get("/0").await;
@@ -52,11 +52,11 @@ async fn copies_on_all_workers() -> (u64, u64) {
 async fn workers_without_vms_keep_one_body_of_an_object() {
     let (taken, copied) = copies_on_all_workers().await;
     println!("{copied} bytes of copies took {taken} bytes");
-    // A worker that still had a connection of the start's may have no client here.
+    // A worker may have no client here, if it still had a connection from the start.
     assert!(copied > (WORKERS / 2 * OBJECTS * SIZE) as u64, "{copied}");
     match runtime() {
         Runtime::Native => assert!(taken < copied / 2, "{taken} of {copied}"),
-        // A VM has memory of its own.
+        // Each VM has separate memory.
         Runtime::Wasm => assert!(taken > copied * 3 / 4, "{taken} of {copied}"),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Small objects that are requested often come out of a worker's memory, as the store would have served them.
+//! Small objects that are requested often are served from a worker's memory, as the store would serve them.
 
 use serde_json::json;
 use sluice_tests::client::http2::Http2;
@@ -29,7 +29,7 @@ async fn connections(edge: &Edge, count: usize) -> Vec<Client> {
     connections
 }
 
-/// Bytes of which no two neighbours are equal.
+/// Bytes in which neighbours always differ.
 fn noise(size: usize) -> Vec<u8> {
     (0..size).map(|at| (at % 251) as u8).collect()
 }
@@ -217,7 +217,7 @@ async fn a_softly_purged_or_changed_object_is_revalidated_before_it_is_hot(worke
                 .to_string(),
             _ => edge.send("POST", "/a", &[]).await.to_string(),
         };
-        // The other workers hear of a change a moment later.
+        // The other workers learn of a change a moment later.
         if round > 2 {
             for client in &mut clients {
                 eventually("the news of a change", async || {
@@ -233,7 +233,8 @@ async fn a_softly_purged_or_changed_object_is_revalidated_before_it_is_hot(worke
     }
 }
 
-/// With one worker: others serve their copies for some seconds more, as no worker hears of another's refresh.
+/// The test has one worker: other workers would serve their copies for some seconds more, because no worker learns of
+/// another's refresh.
 #[tokio::test]
 async fn a_refreshed_object_is_no_longer_hot_in_its_old_version() {
     let origin = Origin::start().ready().await;
@@ -249,7 +250,7 @@ async fn a_refreshed_object_is_no_longer_hot_in_its_old_version() {
     let headers = [("cache-control", "no-cache")];
     let asked = edge.send("GET", "/a", &headers).await;
     assert_eq!(asked.header("etag"), "\"new\"", "{asked}");
-    // It is stored a moment later.
+    // The store commits the object a moment later.
     for client in &mut clients {
         eventually("the new one", async || {
             client.get("/a").await.header("etag") == "\"new\""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditional requests are answered from the cached response, as RFC 9110, section 13, says.
+//! Conditional requests are answered from the cached response, as RFC 9110, section 13, requires.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::http2::Http2;
@@ -22,7 +22,7 @@ fn object(size: usize) -> Reply {
         .header("x-frame-options", "DENY")
 }
 
-/// RFC 9110, 15.4.5.
+/// Checks the response with status 304 (RFC 9110, 15.4.5).
 fn assert_not_modified(response: &Response) {
     assert_eq!(
         (response.status, response.body.len()),
@@ -73,7 +73,7 @@ async fn a_reload_never_reaches_the_origin(workers: usize) {
         assert_not_modified(&reload);
         let head = client.exchange(request("HEAD", "/a", headers)).await;
         assert_not_modified(&head);
-        // The same connection goes on with whole responses.
+        // The same connection works for complete responses.
         assert_eq!(client.get("/a").await.stamp("/a"), first.stamp("/a"));
     }
     assert_eq!(origin.count("/a"), 1);
@@ -165,7 +165,7 @@ async fn a_cold_conditional_request_fills_the_cache(workers: usize) {
             .await;
         assert_eq!(response.status, status, "{response}");
         assert!(!response.is_hit(), "{response}");
-        // The same connection, and another.
+        // The same connection, and another one.
         let _ = client.get(&path).await.stamp(&path);
         let _ = edge.get(&path).await.stamp(&path);
         assert_eq!(origin.count(&path), 1);
@@ -267,7 +267,7 @@ async fn a_failed_condition_on_an_uncacheable_object_keeps_the_connection() {
         let ask = request("GET", &path, &[("if-match", "\"v0\"")]);
         let refused = client.exchange(ask).await;
         assert_eq!(refused.status, 412, "{path}: {refused}");
-        // The same connection goes on.
+        // The same connection still works.
         let _ = client.get(&path).await.stamp(&path);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A conditional request for a cold object is answered by 304 as soon as the object's headers have come. Its client may
-//! leave then: the fill goes on without it.
+//! A conditional request for a cold object is answered with 304 as soon as the object's headers arrive. Its client
+//! may leave then: the fill goes on without it.
 
 use serde_json::json;
 use sluice_tests::client::crowd::{Crowd, Flight};
@@ -24,7 +24,7 @@ fn object() -> Reply {
     Reply::ok(SIZE).max_age(600).etag("v1")
 }
 
-/// An origin that holds the body of its first response, and an edge before it.
+/// An origin that holds the body of its first response, and an edge in front of it.
 struct Scene {
     origin: Origin,
     gate: Gate,
@@ -36,7 +36,7 @@ impl Scene {
         Self::with(workers, |edge| edge.policy(POLICY)).await
     }
 
-    /// With other settings.
+    /// Starts a scene with other settings.
     async fn with(workers: usize, set: impl FnOnce(Builder) -> Builder) -> Self {
         let origin = Origin::start().ready().await;
         let gate = Gate::new();
@@ -45,7 +45,7 @@ impl Scene {
         Self { origin, gate, edge }
     }
 
-    /// The status that a leader gets, which leaves when it has the head of the response and `followers` wait.
+    /// Status that a leader gets, which leaves when it has the head of the response and `followers` wait.
     async fn leave_with_head(&self, headers: &[(&str, &str)], followers: usize) -> (u16, Flight) {
         let mut leader = Client::connect(self.edge.address()).await;
         leader.send(request("GET", "/a", headers)).await.unwrap();
@@ -56,7 +56,7 @@ impl Scene {
         (head.status, crowd)
     }
 
-    /// Followers that wait for the object.
+    /// Starts followers, and waits until they wait for the object.
     async fn crowd(&self, followers: usize) -> Flight {
         let crowd = Crowd::connect(self.edge.address(), followers).await;
         let crowd = crowd.fire("/a");
@@ -67,7 +67,7 @@ impl Scene {
         crowd
     }
 
-    /// The object is stored, and has cost this many requests.
+    /// Checks that the object is stored, and that it has cost `requests` requests.
     async fn assert_stored(&self, requests: usize) {
         let whole = until_hit(self.edge.address(), "/a").await;
         let _ = whole.stamp("/a");
@@ -77,7 +77,7 @@ impl Scene {
         }
     }
 
-    /// This many fills have ended with their clients, and as many followers have become leaders.
+    /// Checks that `fills` fills have ended with their clients, and that as many followers have become leaders.
     async fn assert_ended(&self, fills: usize) {
         for counter in ["sluice_handovers", "sluice_fills_aborted"] {
             let count = self.edge.counter(counter).await;
@@ -86,7 +86,7 @@ impl Scene {
     }
 }
 
-/// All of a crowd get the same object.
+/// Checks that all clients of a crowd get the same object.
 async fn assert_same(crowd: Flight, clients: usize) {
     let outcomes = crowd.land().await;
     if clients > 0 {
@@ -104,7 +104,7 @@ async fn a_304_for_a_cold_object_ends_before_its_fill(workers: usize) {
     let unchanged = client.exchange(request("GET", "/a", &SAME)).await;
     assert_eq!(unchanged.status, 304, "{unchanged}");
     assert_eq!(unchanged.header("etag"), "\"v1\"", "{unchanged}");
-    // The connection is free.
+    // The connection is free for another request.
     let _ = client.get("/next").await.stamp("/next");
     scene.gate.open();
     scene.assert_stored(1).await;
@@ -178,7 +178,8 @@ async fn a_client_with_another_copy_gets_the_object_of_the_one_request(workers: 
     scene.assert_stored(1).await;
 }
 
-/// A condition that asks for no changes is as likely to be met by the object itself, which its client then has at once.
+/// A client whose condition is that the object is unchanged is as likely to get the object at once. So no background
+/// fill leads for it.
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
@@ -187,7 +188,7 @@ async fn a_leader_that_leaves_with_its_412_is_followed_by_one_other(workers: usi
         let scene = Scene::new(workers).await;
         let (status, crowd) = scene.leave_with_head(&UNMATCHED, followers).await;
         assert_eq!(status, 412);
-        // The first one is still held.
+        // The first response is still held.
         scene.origin.wait_for_requests("/a", 2).await;
         assert_same(crowd, followers).await;
         scene.assert_stored(2).await;
@@ -195,7 +196,7 @@ async fn a_leader_that_leaves_with_its_412_is_followed_by_one_other(workers: usi
     }
 }
 
-/// Where no fill leads in the background, one takes the place of that which ends.
+/// Where no background fill leads, one replaces a fill that ends.
 #[tokio::test]
 async fn an_uncoalesced_client_that_leaves_with_its_304_costs_one_more_request() {
     const UNCOALESCED: &str = "origin: {kind: http}\ncoalesce: {enabled: false}\n";
@@ -206,7 +207,7 @@ async fn an_uncoalesced_client_that_leaves_with_its_304_costs_one_more_request()
         let scene = Scene::with(2, |edge| edge.policy(policy)).await;
         let (status, _) = scene.leave_with_head(headers, 0).await;
         assert_eq!(status, 304);
-        // Without coalescing whoever asks before would ask the origin.
+        // Without coalescing, an earlier request would be sent to the origin.
         let entries = scene.edge.folder().join("cache/entries");
         eventually("a stored object", async || {
             std::fs::read_dir(&entries).unwrap().count() > 0

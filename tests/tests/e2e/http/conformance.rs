@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The public conformance suite for HTTP caches, with the built-in policy for an HTTP origin. `bench/CONFORMANCE.md` has
-//! each test that does not pass, and why.
+//! The public conformance suite for HTTP caches, with the built-in policy for an HTTP origin. `bench/CONFORMANCE.md`
+//! has each test that does not pass, and why.
 
 use sluice_tests::conformance::{Between, Cut, Outcomes, Suite, listed, score};
 

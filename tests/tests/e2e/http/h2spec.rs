@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! h2spec, the public suite of tests for HTTP/2 servers. `bench/CONFORMANCE.md` has each test that does not pass, and why.
+//! The public suite of tests for HTTP/2 servers, h2spec. `bench/CONFORMANCE.md` has each test that does not pass, and
+//! why.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
@@ -9,7 +10,7 @@ use sluice_tests::h2spec::{Names, failing};
 use sluice_tests::machine::ports::{free_port, loopback};
 use sluice_tests::origin::{Origin, Reply};
 
-/// The sections about what a request may be, which take a second.
+/// The sections about valid requests. They take a second.
 const MESSAGES: [&str; 3] = ["http2/8.1.2", "generic/4", "hpack"];
 
 /// An edge and bare Envoy with cleartext and TLS in front of one origin, and their ports for TLS.
@@ -28,7 +29,7 @@ async fn both() -> (Origin, (Edge, u16), (Bare, u16), Certificate) {
     (origin, (edge, port), (bare, bare_port), certificate)
 }
 
-/// What fails in the edge, none of which passes in bare Envoy.
+/// Returns the tests that fail in the edge, after a check that none of them passes in bare Envoy.
 async fn compare(tls: bool, sections: &'static [&'static str]) -> Names {
     let (_origin, (edge, port), (bare, bare_port), _certificate) = both().await;
     let address = |plain, port| if tls { loopback(port) } else { plain };
@@ -51,7 +52,7 @@ async fn every_request_that_h2spec_finds_malformed_is_a_stream_error() {
     assert!(failing.is_empty(), "{failing:?}");
 }
 
-/// Each test that fails is one of the page's.
+/// Checks that the page lists each test that fails.
 async fn fails_as_listed(tls: bool) {
     let failing = compare(tls, &[]).await;
     let page = include_str!("../../../../bench/CONFORMANCE.md");

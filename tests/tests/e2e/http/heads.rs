@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HEAD requests for objects that are not stored are coalesced as GETs are. They never wait for a body, and no GET waits
-//! for them.
+//! HEAD requests for objects that are not stored are coalesced like GETs. They never wait for a body, and no GET
+//! waits for them.
 
 use serde_json::json;
 use sluice_tests::bare::Bare;
@@ -24,7 +24,7 @@ fn object() -> Reply {
     Reply::ok(SIZE).max_age(600).etag("v1")
 }
 
-/// How many requests with that method have come for `path`.
+/// Number of requests with this method that the origin got for `path`.
 fn count(origin: &Origin, method: &str, path: &str) -> usize {
     origin
         .requests()
@@ -115,7 +115,7 @@ async fn heads_and_gets_together_are_one_request_of_each_kind_at_most() {
     }
     assert_eq!(origin.count("/a"), kinds);
     assert_eq!(count(&origin, "GET", "/a"), 1);
-    // Now that it is stored, the object answers both.
+    // The object is stored now, and answers both methods.
     assert!(head(&edge, "/a").await.is_hit());
     stampede(edge.address(), 20, "/a").await.same_object("/a");
     assert_eq!(origin.count("/a"), kinds);
@@ -264,7 +264,7 @@ async fn heads_that_leave_at_any_time_are_harmless() {
             sleep(Duration::from_micros(n / 50 * 10_000)).await;
             let mut client = Client::connect(address).await;
             client.send(request("HEAD", &path, &[])).await.unwrap();
-            // Spread over all that happens in between.
+            // The aborts are spread over the whole time of a request.
             sleep(Duration::from_micros(n * 37 % 8_000)).await;
             client.reset();
         });
@@ -308,7 +308,7 @@ async fn heads_of_a_failing_url_share_the_failure() {
     origin.on("/none", Reply::status(404).hold(&gate));
     origin.on("/gone", Reply::ok(SIZE).hold(&gate).reset());
     let edge = Edge::http(&origin).workers(2).start().await;
-    // A connection that breaks is tried once more.
+    // Envoy repeats a request once if the connection breaks.
     for (path, status, requests) in [("/busy", 503, 1), ("/none", 404, 1), ("/gone", 503, 2)] {
         gate.close();
         let crowd = heads(&edge, 50).await;
@@ -394,7 +394,7 @@ async fn heads_are_served_stale_where_the_origin_fails() {
     origin.on_each("/a", [brief.etag("v1"), Reply::status(503)]);
     let edge = Edge::http(&origin).workers(2).start().await;
     let _ = edge.get("/a").await.stamp("/a");
-    // In its last second all workers meet it.
+    // In its last fresh second, all workers serve the object.
     eventually("its last second", async || {
         edge.get("/a").await.headers.number("age") == Some(1)
     })

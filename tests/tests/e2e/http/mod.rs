@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditions, ranges and HEADs: what is made of a stored response for one request (RFC 9110, sections 9.3.2, 13 and
-//! 14).
+//! Conditions, ranges and HEADs: the response to one request, made from a stored response (RFC 9110, sections 9.3.2,
+//! 13 and 14).
 
 mod conditions;
 mod conditions_cold;

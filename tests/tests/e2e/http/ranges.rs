@@ -16,7 +16,7 @@ use test_case::test_case;
 
 const SIZE: usize = 300_000;
 
-/// Values of `Range`, and which bytes they mean; `None` is 416.
+/// Values of `Range` with the bytes that they select. `None` stands for a response with status 416.
 const RANGES: [(&str, Option<(usize, usize)>); 12] = [
     ("bytes=0-0", Some((0, 0))),
     ("bytes=0-99", Some((0, 99))),
@@ -46,7 +46,7 @@ fn object() -> Reply {
     Reply::ok(SIZE).max_age(600).etag("v1").ranges()
 }
 
-/// The whole body that a response is, or is a part of.
+/// The complete body that the response consists of, or that it is a part of.
 fn whole(path: &str, response: &Response) -> Vec<u8> {
     let sequence = response
         .headers
@@ -140,7 +140,7 @@ async fn every_form_of_range_on_a_cold_object_fills_the_cache(workers: usize) {
             .exchange(request("GET", &path, &[("range", range)]))
             .await;
         assert_part(&path, range, part, &response);
-        // The same connection, and another.
+        // The same connection, and another one.
         let _ = client.get(&path).await.stamp(&path);
         let _ = edge.get(&path).await.stamp(&path);
         let fetches = origin.requests().of(&path);
@@ -270,8 +270,8 @@ async fn a_stampede_of_ranges_on_a_cold_object_is_one_fill() {
         }
     }
     let asked = origin.requests().of("/a");
-    // Each worker asks for the size, and the first range leads; when it leaves with its part
-    // a fill takes its place.
+    // Each worker sends a HEAD for the size, and the first range leads. When its client leaves with its part, a
+    // background fill replaces it.
     let of = |method| {
         asked
             .iter()
@@ -315,7 +315,7 @@ async fn every_form_of_range_is_cut_out_of_a_warm_object_of_unannounced_length(w
     let edge = Edge::http(&origin).workers(workers).start().await;
     let plain = edge.get("/a").await;
     assert_eq!(plain.headers.get("content-length"), None, "{plain}");
-    // The news of its length reaches the other worker a moment after its end.
+    // The other worker learns the length a moment after the end of the fill.
     let range = [("range", "bytes=0-9")];
     eventually("a part from every worker", async || {
         let crowd = Crowd::connect(edge.address(), 20).await;
@@ -349,7 +349,7 @@ async fn the_length_of_an_object_outlives_its_revalidation_but_no_change() {
     let range = [("range", "bytes=-10")];
     let part = async || edge.send("GET", "/a", &range).await;
     eventually("a part", async || part().await.status == 206).await;
-    // From then on nobody sees all of it.
+    // From then on no client gets the complete object.
     let last = Some((SIZE - 10, SIZE - 1));
     eventually("two revalidations", async || {
         assert_part("/a", "bytes=-10", last, &part().await);
@@ -373,7 +373,7 @@ async fn the_length_of_an_object_outlives_its_revalidation_but_no_change() {
     .await;
 }
 
-/// Bare Envoy's response to a range of `/a` once it has stored that, and the connection.
+/// Bare Envoy's response to a range of `/a` after it has stored `/a`, and the connection.
 async fn part_of_stored(bare: &Bare) -> (Client, Response) {
     eventually("the object is stored", async || {
         bare.get("/a").await.headers.get("age").is_some()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A range far into a cold object does not wait for all that comes before it.
+//! A range far into a cold object does not wait for all bytes in front of it.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Client, Response, request};
@@ -11,13 +11,13 @@ use std::time::Duration;
 use test_case::test_case;
 
 const SIZE: usize = 12 << 20;
-/// The fill comes no further until a test lets it.
+/// The fill stops at this size until a test lets it continue.
 const HELD: usize = 1 << 20;
 const FIRST: usize = SIZE / 10 * 9;
 const LAST: usize = FIRST + 99_999;
 const AHEAD: &str = "sluice; fwd=uri-miss; fwd-status=206; detail=range-ahead";
 
-/// An origin whose objects stop in their middle.
+/// An origin whose objects stop in the middle.
 struct Scene {
     origin: Origin,
     gate: Gate,
@@ -37,7 +37,7 @@ impl Scene {
         Edge::http(&self.origin).policy(&format!("origin: {{kind: http}}\ncoalesce: {coalesce}\n"))
     }
 
-    /// How many requests for a range and how many for the whole the origin has had.
+    /// Number of requests for a range, and number of requests for the whole object, that the origin got.
     fn asked(&self, path: &str) -> (usize, usize) {
         let mut asked = self.origin.requests().of(path);
         asked.retain(|request| request.method == "GET");
@@ -68,7 +68,7 @@ fn assert_far(path: &str, response: &Response) {
 async fn a_range_far_ahead_of_the_fill_comes_at_once_and_the_fill_goes_on(workers: usize) {
     let scene = Scene::new().await;
     let edge = scene.edge("{}").workers(workers).start().await;
-    // Several clients, so that each worker has one.
+    // There are several clients, so that each worker has one.
     let mut clients = Vec::new();
     for n in 0..6 {
         let mut client = Client::connect(edge.address()).await;
@@ -86,7 +86,7 @@ async fn a_range_far_ahead_of_the_fill_comes_at_once_and_the_fill_goes_on(worker
         assert_eq!(part.headers.get("if-range"), Some("\"v1\""));
     }
     scene.gate.open();
-    // The same connections, once the store has the object.
+    // The same connections are used again, once the store has the object.
     for client in &mut clients {
         let whole = client.get("/a").await;
         let _ = whole.stamp("/a");

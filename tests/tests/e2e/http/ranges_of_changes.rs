@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A range of an object whose length changes has the bytes and the length of one version, whichever the store has.
+//! A range of an object whose length changes has the bytes and the length of one version, whichever version is
+//! stored.
 
 use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::{Client, Failure, Response, request};
@@ -15,7 +16,8 @@ use test_case::test_case;
 const SHORT: usize = 900;
 const LONG: usize = 2000;
 
-/// Values of `Range`, and which bytes they mean of an object of so many; `None` is 416.
+/// Values of `Range` with the bytes that they select, by the object's size. `None` stands for a response with status
+/// 416.
 type Ranges = [(&'static str, fn(usize) -> Option<(usize, usize)>); 6];
 const RANGES: Ranges = [
     ("bytes=0-99", |_| Some((0, 99))),
@@ -30,16 +32,16 @@ const RANGES: Ranges = [
     }),
 ];
 
-/// An object before it changes, and after.
+/// An object before and after it changes.
 struct Versions {
     origin: Origin,
     sizes: [usize; 2],
-    /// Holds the second answer.
+    /// Holds the second response.
     gate: Gate,
 }
 
 impl Versions {
-    /// The first is fresh for `max_age` seconds.
+    /// Starts an origin whose first version is fresh for `max_age` seconds.
     async fn start(sizes: [usize; 2], max_age: u32) -> Self {
         let origin = Origin::start().ready().await;
         let gate = Gate::new();
@@ -53,8 +55,8 @@ impl Versions {
         }
     }
 
-    /// Sends as many requests for ranges as `count` while the store asks the origin because of another one, and gives
-    /// what came of them, after the origin has answered with the second version.
+    /// Sends `count` requests for ranges while the store validates the object for another request, and returns their
+    /// outcomes. The origin answers with the second version.
     async fn ask_meanwhile(
         &self,
         address: SocketAddr,
@@ -71,7 +73,7 @@ impl Versions {
             client.send(request("GET", "/a", &range)).await.unwrap();
             clients.push(client);
         }
-        // Nothing tells that they have come to the store.
+        // No event shows that the requests have reached the store.
         tokio::time::sleep(Duration::from_millis(200)).await;
         self.gate.open();
         let mut outcomes = Vec::new();
@@ -81,7 +83,7 @@ impl Versions {
         outcomes
     }
 
-    /// Checks that the response to a range is of one version, and says the truth of itself.
+    /// Checks that the response to a range is of one version, and that its fields are true.
     fn assert_part(&self, range: usize, response: &Response) {
         let (range, part) = RANGES[range];
         let told = response.header("content-range");
@@ -122,7 +124,7 @@ async fn a_range_that_comes_while_the_store_asks_is_of_the_object_that_comes(wor
         let edge = Edge::http(&versions.origin).workers(workers).policy(POLICY);
         let edge = edge.env("HOT_BYTES", "0").start().await;
         eventually("a hit", async || edge.get("/a").await.is_hit()).await;
-        // Every worker knows it, and how long it is.
+        // Every worker knows the object and its length.
         stampede(edge.address(), 30, "/a").await.all(200);
         let outcomes = versions.ask_meanwhile(edge.address(), 30).await;
         for (n, outcome) in outcomes.iter().enumerate() {

@@ -7,7 +7,7 @@ use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::Store;
 use sluice_tests::origin::{Origin, Reply};
 
-/// Paths as clients send them, and the objects that the bucket is asked for.
+/// Paths as clients send them, and the paths of the objects that the edge requests from the bucket.
 const ONE_KEY: [(&str, &str); 17] = [
     ("/a%62c", "/site/abc"),
     ("/abc", "/site/abc"),
@@ -54,14 +54,14 @@ const REJECTED: [&str; 19] = [
     "http://elsewhere.test:1/%2e%2e/x",
 ];
 
-/// An origin that has everything.
+/// An origin that has every object.
 async fn full() -> Origin {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000));
     origin
 }
 
-/// A bucket `site` that has everything, and an edge before it.
+/// A bucket `site` that has every object, and an edge in front of it.
 async fn bucket() -> (Origin, Edge) {
     let origin = full().await;
     let edge = Edge::scripted_bucket(&origin).start().await;
@@ -171,7 +171,7 @@ async fn whatever_is_sent_stays_below_bucket_and_prefix() {
             target.push_str(pieces[rng.below(pieces.len())]);
         }
         let bytes = sluice_tests::client::request("GET", &target, &[]);
-        // Envoy itself closes after what its parser does not take.
+        // Envoy closes the connection after a request that its parser refuses.
         if client
             .try_exchange(&bytes)
             .await

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which requests share a stored response: the URL's canonical spelling, and what the response varies by.
+//! The requests that share a stored response: the URL's canonical spelling, and the fields that the response varies
+//! by.
 
 mod escaping;
 mod vary;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Vary`: variants of one URL are stored side by side, although Envoy's store knows none, and no client gets the wrong
-//! one.
+//! `Vary`: variants of one URL are stored side by side, although Envoy's store has no variants, and no client gets a
+//! wrong variant.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::bucket::Bucket;
@@ -37,7 +37,7 @@ async fn the_vary_of_minio_does_not_prevent_storing() {
     assert_eq!(bucket.requests().total() - before, 1);
 }
 
-/// GET in that language.
+/// Sends a GET for this language.
 async fn get_in(edge: &Edge, path: &str, language: &str) -> Response {
     edge.send("GET", path, &[("accept-language", language)])
         .await
@@ -92,7 +92,7 @@ async fn variants_are_known_on_every_worker_and_after_a_restart() {
         if restarted {
             edge.restart().await;
         }
-        // The first one of each connection is at some worker's.
+        // The first request of each connection may reach any worker.
         for (language, stamp) in [("de", german), ("fr", french)].repeat(10) {
             let response = get_in(&edge, "/a", language).await;
             assert_eq!(response.status, 200, "{response}");
@@ -102,7 +102,7 @@ async fn variants_are_known_on_every_worker_and_after_a_restart() {
     }
     assert_eq!(origin.count("/a"), 2);
     edge.restart().await;
-    // A variant that nobody has asked for, of a URL that the workers do not know to vary.
+    // A variant that no client has requested yet, of a URL for which the workers know no `Vary`.
     let english = get_in(&edge, "/a", "en").await;
     assert!(english.stamp("/a") != german && english.stamp("/a") != french);
     let range = [("accept-language", "en"), ("range", "bytes=0-99")];
@@ -111,7 +111,7 @@ async fn variants_are_known_on_every_worker_and_after_a_restart() {
     edge.restart().await;
     let unchanged = [("accept-language", "en"), ("if-none-match", "\"v1\"")];
     assert_eq!(edge.send("GET", "/a", &unchanged).await.status, 304);
-    // A worker that knows nothing looks at the store.
+    // A worker without knowledge of the URL looks in the store.
     let asked = origin.requests().of("/a");
     let asked = asked.iter().map(|request| request.method.as_str());
     assert!(asked.eq(["GET"; 3]));
@@ -192,7 +192,7 @@ async fn a_vary_that_changes_is_followed() {
     };
     get("fr", "gold").await;
     assert!(get("fr", "silver").await.is_reused());
-    // The next one varies with something else.
+    // The next response varies with another field.
     get("de", "gold").await;
     let gold = get("de", "gold").await.stamp("/a");
     let silver = get("de", "silver").await.stamp("/a");
@@ -316,7 +316,7 @@ async fn requests_for_variants_do_not_wait_for_each_other() {
     let edge = Edge::http(&origin).start().await;
     assert_eq!(edge.get("/a").await.status, 200);
     let flight = Crowd::connect(edge.address(), 20).await.fire("/a");
-    // Known to be uncacheable now, on every worker that has asked once.
+    // The key is uncacheable now on every worker that has sent a request once.
     gate.wait_reached(19).await;
     gate.open();
     flight.land().await.all(200);

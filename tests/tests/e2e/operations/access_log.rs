@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The access log and the traces say of each request how it was answered, and why it was slow.
+//! The access log and the traces show for each request how it was answered, and why it was slow.
 
 use serde_json::Value;
 use sluice_tests::client::crowd::Crowd;
@@ -14,7 +14,7 @@ fn edge(origin: &Origin) -> Builder {
     Edge::http(origin).env("ACCESS_LOG", "json")
 }
 
-/// The lines of requests for `path`, once there are `count`.
+/// Waits until there are `count` lines for `path`, and returns the lines.
 async fn lines(edge: &Edge, path: &str, count: usize) -> Vec<Value> {
     let of_path = || {
         let log = edge.log();
@@ -48,7 +48,7 @@ async fn a_line_names_the_result_the_role_and_the_times() {
     gate.wait_reached(1).await;
     let flight = followers.fire("/slow");
     edge.wait_for_value("sluice_parked_now", 10).await;
-    // Long enough for the logged times not to be 0.
+    // The wait is long enough for the logged times not to be 0.
     tokio::time::sleep(Duration::from_millis(60)).await;
     gate.open();
     flight.land().await.same_object("/slow");
@@ -96,7 +96,7 @@ async fn results_have_the_names_of_the_metrics_that_count_them() {
         Reply::ok(100).header("cache-control", "private"),
     );
     origin.on("/other", Reply::ok(100));
-    // The worker that has met it remembers an uncacheable key.
+    // There is one worker, because only the worker that has served an uncacheable key remembers the key.
     let edge = edge(&origin).workers(1).start().await;
     for path in ["/private", "/private", "/a%00b", "/other"] {
         let _ = edge.get(path).await;
@@ -118,7 +118,7 @@ async fn results_have_the_names_of_the_metrics_that_count_them() {
             assert!(edge.counter(&counter).await > 0, "{counter}");
         }
     }
-    // A URL tells keys apart, and nothing else does here.
+    // Here keys differ by their URL alone.
     let keys = [
         lines(&edge, "/private", 2).await,
         lines(&edge, "/other", 1).await,
@@ -180,7 +180,7 @@ async fn the_logged_path_is_the_clients_and_not_the_keys() {
         .await;
     assert_eq!(origin.count("/~user"), 1);
     let _ = edge.send("GET", "/plain", &spoken_of_otherwise).await;
-    // Followers of a response that proves to vary go on as requests for variants.
+    // The response proves to vary, so that its followers continue as requests for variants.
     let leader = tokio::spawn(client::get(edge.address(), "/vary"));
     gate.wait_reached(1).await;
     let follower = tokio::spawn(client::get(edge.address(), "/vary"));
@@ -203,7 +203,7 @@ async fn without_an_access_log_there_are_no_lines() {
     for edge in [&quiet, &text] {
         let _ = edge.get("/a").await;
     }
-    // The control: the same request is logged elsewhere.
+    // The control: the other edge logs the same request.
     text.wait_for_log("GET /a 200").await;
     assert!(quiet.log_lines("GET /a").is_empty(), "{}", quiet.log());
 }
@@ -225,7 +225,7 @@ async fn a_span_for_each_request_has_the_result_and_continues_the_clients_trace(
     let line = lines(&edge, "/a", 1).await.swap_remove(0);
     assert_eq!(line["trace"], trace, "{line}");
     let _ = client::until_hit(edge.address(), "/a").await;
-    // Spans are protobuf: names and texts are in it as they are.
+    // Spans are protobuf, which has names and texts unchanged.
     let spans = || {
         let sent = collector.requests().of("/v1/traces");
         let bodies = sent.iter().map(|request| request.body.as_slice());
@@ -246,7 +246,7 @@ async fn a_span_for_each_request_has_the_result_and_continues_the_clients_trace(
         .map(|at| u8::from_str_radix(&trace[2 * at..2 * at + 2], 16).unwrap())
         .collect();
     assert!(has(&id), "no span of the client's trace");
-    // The control: nobody is traced without a collector.
+    // The control: without a collector no request is traced.
     let untraced = Edge::http(&origin).start().await;
     let clusters = untraced.admin_get("/clusters").await;
     let clusters = String::from_utf8_lossy(&clusters.body).into_owned();

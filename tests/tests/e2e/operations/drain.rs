@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! On SIGTERM running requests complete, or are cut when their time is over, and the process exits with 0.
+//! On SIGTERM running requests complete, or are cut when their time is over, and the process exits with code 0.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Client, Failure, request};
@@ -15,10 +15,10 @@ async fn requests_under_way_end_before_the_edge_does() {
     origin.on("/cold", Reply::ok(100_000).hold(&cold));
     origin.on("/body", Reply::ok(400_000).hold_after(100_000, &body));
     origin.on("/post", Reply::ok(100_000).hold_after(1_000, &around));
-    // Longer than a test waits for anything: an edge that waits for the end of this time fails it.
+    // This time is longer than any wait of a test: an edge that waits for its end fails the test.
     let builder = Edge::http(&origin).env("DRAIN_SECONDS", "3600");
     let mut edge = builder.start().await;
-    // Before the headers with followers parked, in the body, and around the store.
+    // The requests wait for headers with parked followers, in the body, and around the store.
     let parked = Crowd::connect(edge.address(), 20).await.fire("/cold");
     let filling = Crowd::connect(edge.address(), 1).await.fire("/body");
     let passing = Crowd::connect(edge.address(), 1).await;

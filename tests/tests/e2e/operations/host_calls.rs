@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many calls a hit and a miss make between the VM and its host, in either direction. They are most of what the filter
-//! costs, about a microsecond each. Envoy's own trace of its Wasm host counts.
+//! Number of calls between the VM and its host, in either direction, for a hit and for a miss. They are most of the
+//! filter's cost, about a microsecond each. Envoy's own trace of its Wasm host counts them.
 
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::Medium;
@@ -9,10 +9,10 @@ use sluice_tests::origin::{Origin, Reply};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
 
-/// Crossings by the function that is called.
+/// Number of crossings by the name of the called function.
 type Crossings = BTreeMap<String, usize>;
 
-/// The host calls of a hot hit. A change that needs fewer says so here.
+/// The host calls of a hot hit. A change that saves calls updates this table.
 const HOT: [(&str, usize); 12] = [
     ("clock_time_get", 1),
     ("malloc", 1),
@@ -46,7 +46,7 @@ const HIT: [(&str, usize); 14] = [
     ("proxy_replace_header_map_value", 3),
 ];
 
-/// The host calls of a miss that nobody else waits for, with those of ORIGIN. The slot of its key on the board is new.
+/// The host calls of a miss without followers, with those of ORIGIN. The slot of its key on the board is new.
 const MISS: [(&str, usize); 16] = [
     ("clock_time_get", 10),
     ("malloc", 4),
@@ -66,13 +66,13 @@ const MISS: [(&str, usize); 16] = [
     ("proxy_set_shared_data", 1),
 ];
 
-/// How many requests are made at most until two are alike.
+/// Upper bound on the number of requests until two are alike.
 const MOST_ASKED: usize = 30;
 
-/// The host calls that an access log adds which shows what the filter did: the result and the key.
+/// The host calls that are added by an access log with the result and the key.
 const ACCOUNT: (&str, usize) = ("proxy_set_property", 2);
 
-/// The name of the function, if the line tells of a call and not of a return.
+/// Name of the function, if the line shows a call and not a return.
 fn called(line: &str) -> Option<&str> {
     let (_, call) = line
         .split_once("[host->vm] ")
@@ -81,7 +81,7 @@ fn called(line: &str) -> Option<&str> {
     Some(name.rsplit('.').next().unwrap_or(name))
 }
 
-/// The crossings of one request, the only one under way, which has so many contexts.
+/// The crossings of one request with `contexts` contexts, while no other request runs.
 async fn crossings(edge: &Edge, target: &str, contexts: usize) -> Crossings {
     let before = edge.log().len();
     let _ = edge.get(target).await;
@@ -98,8 +98,8 @@ async fn crossings(edge: &Edge, target: &str, contexts: usize) -> Crossings {
     crossings
 }
 
-/// The same of one of many requests alike, each with so many contexts. A timer that rests soon, or a late look at the
-/// health of the edge, may fall into one of them, and not into the next.
+/// The crossings of one of many identical requests, each with `contexts` contexts. A timer that stops soon, or a late
+/// check of the edge's health, may add calls to one of the requests, and not to the next one.
 async fn usual_crossings(
     edge: &Edge,
     contexts: usize,
@@ -115,10 +115,10 @@ async fn usual_crossings(
     panic!("no two requests are alike: {last:?}");
 }
 
-/// The crossings of a hit, and those of a miss.
+/// The crossings of a hit and of a miss.
 async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
     let origin = Origin::start().ready().await;
-    // What is missed comes in one part.
+    // The body of a miss arrives in one part.
     for (path, bytes) in [("/a", 10_000), ("/miss/*", 1_000)] {
         let object = Reply::ok(bytes)
             .max_age(3_600)
@@ -132,13 +132,13 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
     let edge = Edge::http(&origin)
         .medium(Medium::Memory)
         .workers(1)
-        // What Envoy logs of each call of a VM.
+        // Envoy logs each call of a VM.
         .env("RUNTIME", "wasm")
         .env("HOT_BYTES", hot_bytes)
         .env("ACCESS_LOG", access_log)
         .start()
         .await;
-    // The first hit is copied where there is a hot tier.
+    // With a hot tier, the first hit is copied.
     for _ in 0..2 {
         eventually("a hit", async || edge.get("/a").await.is_hit()).await;
     }

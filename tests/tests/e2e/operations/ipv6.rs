@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPv6, beside IPv4 and alone.
+//! IPv6 beside IPv4, and IPv6 alone.
 
 use sluice_tests::client::{self, Client};
 use sluice_tests::edge::{Builder, Edge};
@@ -12,11 +12,12 @@ const FAMILIES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
-/// Addresses of a machine that is on a network, beside those of loopback.
+/// Addresses of a machine on a network, beside those of loopback.
 const IPV4: &str = "192.0.2.1/32";
 const IPV6: &str = "2001:db8::1/128";
 
-/// An edge in front of an origin by its name, which has an address of either family; the origin listens on IPv6 only.
+/// An edge in front of an origin with a name. The name has an address of either family, and the origin listens on
+/// IPv6 only.
 async fn edge_of_a_name() -> (Edge, Origin) {
     let address = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), free_port());
     let origin = Origin::start_at(address).ready().await;
@@ -30,7 +31,8 @@ async fn edge_of_a_name() -> (Edge, Origin) {
     (edge, origin)
 }
 
-/// What clients of both families get from the listener for clients and from the one for metrics; 0 where nobody listens.
+/// Statuses that clients of both families get from the listener for clients and from the listener for metrics. The
+/// status is 0 where no listener accepts the connection.
 async fn statuses(edge: Builder) -> Vec<u16> {
     let edge = edge.metrics().start().await;
     let mut statuses = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The process's memory does not grow with the number of distinct keys, apart from what is stored, and what a peak has
-//! needed goes back to the machine where that is short of memory.
+//! The process's memory does not grow with the number of distinct keys, apart from stored objects. Memory that a peak
+//! needed is returned to a machine that is short of memory.
 
 use sluice::settings::Runtime;
 use sluice::system::Machine;
@@ -17,13 +17,13 @@ use std::net::SocketAddr;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 32;
-/// Small, so that most of the keys find them full.
+/// Small limits, so that most of the keys find the tables full.
 const POLICY: &str = "origin: {kind: http}
 cache: {ttl: {default: 60s}}
 limits: {hints: 1000, keys_in_flight: 1000}
 ";
 
-/// Asks for `count` keys, each once, from number `first` on. Each has a path of `length` bytes at least.
+/// Requests `count` keys, each once, from number `first` on. Each has a path of at least `length` bytes.
 async fn ask(address: SocketAddr, length: usize, first: usize, count: usize) {
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
@@ -40,8 +40,8 @@ async fn ask(address: SocketAddr, length: usize, first: usize, count: usize) {
     clients.join_all().await;
 }
 
-/// The memory that `keys` keys take, after `warm` others have brought all tables and pools to their size. The allocator
-/// may take a few MiB by itself, and more for longer requests.
+/// Checks the memory that `keys` keys take, after `warm` other keys have grown all tables and pools to their size.
+/// The allocator alone may take a few MiB, and more for longer requests.
 async fn growth(length: usize, warm: usize, keys: usize, bytes_per_key: u64) {
     let allocator_mib = if length > 1_000 { 16 } else { 8 };
     let origin = Origin::start().ready().await;
@@ -77,7 +77,7 @@ async fn distinct_keys_leave_memory_where_it_was() {
     growth(12, 8_000, 6_000, 100).await;
 }
 
-/// 80 MB of URLs, which no table and no message keeps.
+/// The URLs have 80 MB, and no table or message keeps them.
 #[tokio::test]
 async fn long_urls_leave_memory_where_it_was() {
     growth(7_990, 4_000, 10_000, 100).await;
@@ -89,13 +89,13 @@ async fn a_million_distinct_keys_leave_memory_where_it_was() {
     growth(12, 50_000, 1_000_000, 100).await;
 }
 
-/// How many KiB an edge has more than a bare Envoy with as many workers, after some requests to each of them.
+/// Memory in KiB that an edge takes more than a bare Envoy with as many workers, after some requests to each of them.
 async fn beyond_bare_envoy(workers: usize) -> u64 {
     let origin = Origin::start().ready().await;
     let edge = Edge::http(&origin).workers(workers).start().await;
     let bare = Bare::start(&origin, Store::V1_DISK, workers).await;
     for address in [edge.address(), bare.address()] {
-        // Each on a connection of its own, which the kernel gives to any worker.
+        // Each request has a new connection, which the kernel gives to any worker.
         for _ in 0..20 * workers {
             let mut client = Client::connect(address).await;
             client.exchange(request("GET", "/a", &[])).await;
@@ -120,14 +120,14 @@ async fn memory_beyond_bare_envoys_is_bounded_whatever_the_workers() {
     }
 }
 
-/// Bound on the heap, which a peak comes near to.
+/// Bound on the heap. A peak almost reaches the bound.
 const HEAP_BYTES: u64 = 250 << 20;
-/// What the heap may have when a peak is over, in KiB.
+/// Size in KiB that the heap may have after a peak.
 const MOST_KIB: u64 = HEAP_BYTES / 10 * 9 / 1024;
-/// Keys of a peak, each with a client and connections of its own.
+/// Number of keys of a peak. Each has its own client and connections.
 const PEAK: usize = 2_000;
 
-/// How many KiB the process has grown by when a peak of keys in flight is over, and others are asked for.
+/// Growth of the process in KiB after a peak of keys in flight is over, and other keys have been requested.
 async fn growth_after_a_peak(keeps_free_memory: bool) -> u64 {
     Machine::raise_open_files();
     let (origin, gate) = (Origin::start().ready().await, Gate::new());

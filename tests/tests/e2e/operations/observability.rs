@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The metrics, rules, alerts and the dashboard of `envoy/observability`, with the real Prometheus before a real edge.
+//! The metrics, rules, alerts and the dashboard of `envoy/observability`, with the real Prometheus in front of a real
+//! edge.
 
 use serde_json::Value;
 use sluice::settings::Runtime;
@@ -14,7 +15,7 @@ use sluice_tests::prometheus::{Prometheus, metrics_named_in, observability, prom
 use sluice_tests::server::gate::Gate;
 use std::process::Command;
 
-/// The most statistics that an edge with two listeners and a cache has by default.
+/// Upper bound on the number of statistics of an edge with two listeners and a cache, by default.
 const FEW: usize = 300;
 
 fn read(name: &str) -> String {
@@ -22,7 +23,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The titles and queries of the dashboard, as Grafana would send them.
+/// The titles and queries of the dashboard, as Grafana sends them.
 fn dashboard_queries() -> Vec<(String, String)> {
     let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
     let mut queries = Vec::new();
@@ -38,7 +39,7 @@ fn dashboard_queries() -> Vec<(String, String)> {
     queries
 }
 
-/// Hits, misses, waits, errors and what else there is to be seen.
+/// Causes hits, misses, waits, errors, and all other visible results.
 async fn load(edge: &Edge, origin: &Origin) {
     let gate = Gate::new();
     origin.on("/slow", Reply::ok(5_000).hold(&gate));
@@ -162,7 +163,7 @@ async fn prometheus_has_data_for_every_rule_and_every_panel_of_the_dashboard() {
         .wait_for("sluice_requests_hit", |hits| hits == 0.0)
         .await;
     load(&edge, &origin).await;
-    // The rules see it last.
+    // The rules are updated last.
     prometheus
         .wait_for("sluice:hit_ratio:rate5m", |ratio| ratio > 0.0)
         .await;
@@ -189,7 +190,7 @@ async fn prometheus_has_data_for_every_rule_and_every_panel_of_the_dashboard() {
         assert_eq!(rule["health"], "ok", "{rule}");
         if rule["type"] == "recording" {
             let name = rule["name"].as_str().unwrap().to_owned();
-            // No refresh has been asked for here.
+            // The load causes no refresh.
             if name != "sluice:refresh_failure_ratio:rate5m" {
                 queries.push((name.clone(), name));
             }
@@ -201,7 +202,7 @@ async fn prometheus_has_data_for_every_rule_and_every_panel_of_the_dashboard() {
     }
 }
 
-/// Whether what a query is about can be there: without VMs there are no statistics of them.
+/// Whether the statistics of a query can exist: without VMs there are no statistics of VMs.
 fn is_there(query: &str) -> bool {
     runtime() == Runtime::Wasm || !query.contains("envoy_wasm_")
 }
@@ -267,6 +268,6 @@ async fn the_listener_for_metrics_has_nothing_else_of_the_admin_interface() {
         );
     }
     assert!(edge.alive());
-    // The control: what was refused is there.
+    // The control: the refused page exists on the admin interface.
     assert_eq!(edge.admin_get("/config_dump").await.status, 200);
 }

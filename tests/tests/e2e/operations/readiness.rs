@@ -23,7 +23,7 @@ async fn health_path_is_configurable() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000));
     let edge = Edge::http(&origin).env("HEALTH_PATH", "/healthz/live");
-    // The harness itself waits for /healthz, which is the origin's then.
+    // The harness itself waits for `/healthz`, which the origin serves here.
     let edge = edge.start().await;
     assert_eq!(edge.get("/healthz/live").await.status, 200);
     assert_eq!(origin.count("/healthz/live"), 0);

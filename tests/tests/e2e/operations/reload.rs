@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sites, policies and certificates change while the edge serves: no request fails, no download is cut, and what is wrong
-//! changes nothing.
+//! Sites, policies and certificates change while the edge serves. No request fails, no download is cut, and a wrong
+//! file changes nothing.
 
 use sluice_tests::client::{Client, request, send};
 use sluice_tests::edge::tls::{Certificate, exchange};
@@ -38,7 +38,7 @@ impl SitesFile {
         self.folder.path().join("sites.yaml")
     }
 
-    /// Puts another text in its place at once.
+    /// Replaces the text of the file atomically.
     fn put(&self, text: &str) {
         replace(&self.path(), text);
     }
@@ -54,7 +54,7 @@ fn replace(path: &Path, text: &str) {
     fs::rename(part, path).unwrap();
 }
 
-/// A site in front of an origin, which keeps what says nothing of caching for so many seconds.
+/// A site in front of an origin. Its responses without caching headers are fresh for `seconds` seconds.
 fn site(name: &str, origin: &Origin, seconds: u64) -> String {
     format!(
         "- name: {name}\n  hosts: [{name}.test]\n  origin: {}\n  policy: {{cache: {{ttl: {{default: {seconds}s}}}}}}\n",
@@ -66,7 +66,7 @@ fn sites(sites: &[String]) -> String {
     format!("sites:\n{}", sites.concat())
 }
 
-/// Has the edge read its files again, and waits until it has.
+/// Makes the edge read its files again, and waits until it has done so.
 async fn reload(edge: &mut Edge) {
     let count = |edge: &Edge| edge.log().matches("sluice: reloaded").count();
     let before = count(edge);
@@ -79,7 +79,7 @@ async fn get(edge: &Edge, host: &str, target: &str) -> (u16, Vec<u8>) {
     (response.status, response.body)
 }
 
-/// A client that asks for new objects of a site until it is told to stop.
+/// A client that requests new objects of a site until `stop` is set.
 async fn ask(
     edge: std::net::SocketAddr,
     host: &'static str,
@@ -127,7 +127,8 @@ async fn sites_come_change_and_go_under_load_and_no_request_fails() {
     for round in 0..10 {
         let before = served.load(Ordering::Relaxed);
         let origin = if round % 2 == 0 { &other } else { &one };
-        // One changes its origin and policy, one is there at every other time, and one has gone with its download.
+        // One site changes its origin and policy, one exists in every other round, and one is removed during its
+        // download.
         let mut all = vec![site("a", origin, 61 + round)];
         if round % 2 == 0 {
             all.push(site("c", &other, 60));
@@ -155,7 +156,7 @@ async fn sites_come_change_and_go_under_load_and_no_request_fails() {
     }
 }
 
-/// What Envoy reads of the sites.
+/// Envoy's configuration files with the sites.
 fn configuration(edge: &Edge) -> [String; 3] {
     let folder = format!("envoy-{}", edge.address().port());
     let files = edge.folder().join("state").join(folder);
@@ -207,7 +208,7 @@ async fn what_envoy_refuses_is_put_back() {
         .edge()
         .allow_log("rejected")
         .allow_log("Unable to")
-        // It does not read the native module again.
+        // Envoy does not read the native module again.
         .env("RUNTIME", "wasm")
         .allow_log("wasm");
     let folder = TempDir::new().unwrap();
@@ -218,7 +219,7 @@ async fn what_envoy_refuses_is_put_back() {
         .start()
         .await;
     let before = configuration(&edge);
-    // Envoy cannot load the module any more.
+    // Envoy can no longer load the module.
     fs::remove_file(&file_of_module).unwrap();
     file.put(&sites(&["a", "b"].map(|name| site(name, &origin, 61))));
     edge.signal(libc::SIGHUP);
@@ -269,7 +270,7 @@ async fn certificates_are_chosen_by_name_and_renewed_under_open_connections() {
         .await;
     let address = loopback(port);
     let mut open = a.connect(address, &[], rustls::ALL_VERSIONS).await.unwrap();
-    // Another certificate comes.
+    // A site with another certificate is added.
     file.put(&sites(&[tls("a", a), tls("b", b)]));
     reload(&mut edge).await;
     let connect = async |certificate: &Certificate| {
@@ -280,7 +281,7 @@ async fn certificates_are_chosen_by_name_and_renewed_under_open_connections() {
     for certificate in &certificates {
         connect(certificate).await.unwrap();
     }
-    // Both are renewed, and nobody tells the edge.
+    // Both certificates are renewed, without a signal to the edge.
     for certificate in &mut certificates {
         certificate.renew();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the log, the configuration and the command lines show of secrets, and what a secret from a log is good for.
+//! Secrets do not appear in the log, the configuration and the command lines. A secret from a log is useless outside.
 
 use serde_json::json;
 use sluice_tests::edge::direct::Direct;
@@ -13,14 +13,14 @@ use tempfile::TempDir;
 
 /// The secret access key of a scripted bucket.
 const S3_SECRET: &str = "scripted-secret-value";
-/// What a client sends of its own.
+/// Credentials of a client.
 const PASSWORD: &str = "the-password-of-a-client";
-/// How Envoy writes the header of a link in its log.
+/// Prefix of the link header in Envoy's log.
 const LINK: &str = "'x-sluice-link', '";
 /// The part of a link that is secret.
 const SECRET_DIGITS: usize = 32;
 
-/// An edge that has been started as a user starts it, or one whose log has this level.
+/// An edge that accepts purges, started as a user starts it, or with this log level.
 fn purgeable(origin: &Origin, purger: &Purger, level: Option<&'static str>) -> Builder {
     let edge = purger.open(Edge::scripted_bucket(origin)).workers(1);
     match level {
@@ -32,7 +32,7 @@ fn purgeable(origin: &Origin, purger: &Purger, level: Option<&'static str>) -> B
     }
 }
 
-/// A miss, a hit, a pass, a purge, and a purge with a wrong token.
+/// Sends a miss, a hit, a pass, a purge, and a purge with a wrong token.
 async fn use_all(edge: &Edge, purger: &Purger, path: &str) {
     let _ = edge.get(path).await;
     eventually("a hit", async || edge.get(path).await.is_hit()).await;
@@ -55,7 +55,7 @@ async fn use_all(edge: &Edge, purger: &Purger, path: &str) {
     );
 }
 
-/// The links in a log.
+/// Returns the links in a log.
 fn links(log: &str) -> Vec<&str> {
     let links = log.split(LINK).skip(1);
     links.filter_map(|rest| rest.split('\'').next()).collect()
@@ -72,7 +72,7 @@ async fn below_debug_no_secret_is_in_the_log() {
     let log = edge.log();
     edge.admin_send("POST", "/logging?level=trace").await;
     use_all(&edge, &purger, "/b").await;
-    // Control: at trace all of it is there, but for what never leaves the process.
+    // Control: at level trace the log has all secrets, except secrets that never leave the process.
     eventually("the filter's link in the log", async || {
         !links(&edge.log()).is_empty()
     })
@@ -96,7 +96,7 @@ async fn a_log_at_debug_begins_with_what_is_in_it_and_one_at_info_does_not() {
         let purger = Purger::new();
         let edge = purgeable(&origin, &purger, Some(level)).start().await;
         let said = edge.log_lines(NOTICE).len();
-        // A VM says it: the one that only checks the configuration, and that of each worker.
+        // Each VM writes this line: the VM that only checks the configuration, and the VM of each worker.
         assert_eq!(said.min(1), lines, "{level}");
     }
 }
@@ -115,7 +115,7 @@ async fn a_link_that_was_logged_is_worth_nothing_from_outside() {
     let log = edge.log();
     let link = links(&log)[0];
     let fetched = origin.requests().total();
-    // Whatever it is said to be for.
+    // A link is useless for every purpose.
     for purpose in "flcabksprizd".chars() {
         let forged = format!(
             "{}{purpose}{}",
@@ -162,15 +162,15 @@ async fn no_token_is_in_the_configuration_or_a_command_line() {
         assert!(!String::from_utf8_lossy(&text).contains(TOKEN));
     }
     assert!(!command_lines().any(|line| line.contains(TOKEN)));
-    // Envoy does not have it in its environment either.
+    // Envoy's environment does not have the token either.
     let variables = std::fs::read(format!("/proc/{}/environ", edge.envoy_pid())).unwrap();
     assert!(!String::from_utf8_lossy(&variables).contains(TOKEN));
-    // Control: its hash is there.
+    // Control: the configuration has the token's hash.
     let dump = edge.admin_get("/config_dump").await;
     assert!(String::from_utf8_lossy(&dump.body).contains("token_sha256"));
 }
 
-/// Whoever reads the environment of Envoy, as its extensions may, would purge the site.
+/// Envoy's extensions can read its environment, so a token there would let each of them purge the site.
 #[tokio::test]
 async fn the_environment_of_envoy_has_no_token_of_a_site() {
     const SITES_TOKEN: &str = "the-token-of-one-site";
@@ -184,7 +184,7 @@ async fn the_environment_of_envoy_has_no_token_of_a_site() {
     let edge = edge.env("TOKEN_OF_A", SITES_TOKEN).start().await;
     let environment = std::fs::read(format!("/proc/{}/environ", edge.envoy_pid())).unwrap();
     let environment = String::from_utf8_lossy(&environment);
-    // Control: it is Envoy's.
+    // Control: this is Envoy's environment.
     assert!(environment.contains("SLUICE_CACHE_SECRET="));
     for secret in [SITES_TOKEN, TOKEN] {
         assert!(!environment.contains(secret), "{secret}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wrong settings are refused at the start by a message with the name, the value, and what is accepted.
+//! Wrong settings stop the start with a message that has the name, the value, and the accepted values.
 
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::origin::Origin;

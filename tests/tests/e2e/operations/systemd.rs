@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The edge, started, reloaded and stopped as its unit says: by these commands, with these variables, in that folder.
-//! No systemd runs here, so of the sandbox there is only what `systemd-analyze` says (`envoy/tests/systemd.rs`).
+//! The edge, started, reloaded and stopped according to its unit: by the unit's commands, with its variables, in its
+//! folder. No systemd runs here, so the sandbox is only checked by `systemd-analyze` (`envoy/tests/systemd.rs`).
 
 use sluice::settings::Runtime;
 use sluice_tests::client::{get, is_healthy};
@@ -18,14 +18,14 @@ use tempfile::TempDir;
 
 const LASTING: &str = "{origin: {kind: http}, cache: {ttl: {\"200\": 1h, default: 1s}}}";
 
-/// The unit, where all that it names is in a folder of the test's.
+/// The unit, with all its paths in a folder of the test.
 struct Unit {
     root: TempDir,
     text: String,
 }
 
 impl Unit {
-    /// Installs the edge as the unit expects it, with these lines after those of the example of its settings.
+    /// Installs the edge as the unit expects it, with `settings` after the lines of the example settings.
     fn installed(settings: &str) -> Self {
         let root = TempDir::with_prefix("sluice-unit-").unwrap();
         let folder = |name: &str| {
@@ -34,7 +34,7 @@ impl Unit {
             folder
         };
         let (opt, etc, _var) = (folder("opt"), folder("etc"), folder("var"));
-        // NB: no link, as the edge looks for the modules beside itself.
+        // The program is not a link, because the edge looks for the modules in the folder of its program.
         fs::copy(entry_point(), opt.join("sluice")).unwrap();
         fs::copy(module(), opt.join("sluice.wasm")).unwrap();
         fs::copy(module_of(Runtime::Native), opt.join("sluice.so")).unwrap();
@@ -53,7 +53,7 @@ impl Unit {
         Self { root, text }
     }
 
-    /// The values of a key, in their order.
+    /// Values of a key, in their order.
     fn values(&self, key: &str) -> impl Iterator<Item = &str> {
         let values = self.text.lines().filter_map(|line| line.split_once('='));
         values.filter_map(move |(name, value)| (name == key).then_some(value))
@@ -65,10 +65,11 @@ impl Unit {
             .unwrap_or_else(|| panic!("no {key}"))
     }
 
-    /// One of its commands, with its variables, its folder and its limit on open files, and no other variables.
+    /// One of the unit's commands, with its variables, its folder and its limit on open files, and no other
+    /// variables.
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new("prlimit");
-        // As far as this machine lets us go.
+        // The limit is lower where this machine allows less.
         let files = self
             .value("LimitNOFILE")
             .parse::<u64>()
@@ -88,7 +89,8 @@ impl Unit {
         command
     }
 
-    /// What `systemctl reload` does: one command after the other, until one fails. Gives whether none has.
+    /// Does the work of `systemctl reload`: runs the commands in order until one fails. Returns whether all have
+    /// succeeded.
     fn reload(&self, main: u32) -> bool {
         self.values("ExecReload").all(|line| {
             let line = line.replace("$MAINPID", &main.to_string());
@@ -106,7 +108,7 @@ fn hard_limit() -> u64 {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: it writes into what it is given, and nothing else.
+    // SAFETY: the call writes only into `limit`.
     let read = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     assert_eq!(read, 0);
     limit.rlim_max

@@ -16,7 +16,7 @@ use sluice_tests::server::requests::Request;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// A policy for an origin that answers all schemes alike.
+/// A policy for an origin that answers both schemes alike.
 const ONE_FOR_ALL_SCHEMES: &str = "origin: {kind: http}\nkey: {headers: []}\n";
 
 async fn start(origin: &Origin, certificate: &Certificate) -> (Edge, SocketAddr) {
@@ -34,7 +34,7 @@ async fn start_with(edge: Builder, certificate: &Certificate) -> (Edge, SocketAd
 
 #[tokio::test]
 async fn clients_that_stay_idle_after_the_handshake_leave_room_for_others_within_seconds() {
-    // 400 open files are for 150 connections.
+    // A limit of 400 open files allows 150 connections.
     const BOUND: u64 = 150;
     const LATEST: Duration = Duration::from_secs(60);
     let origin = Origin::start().ready().await;
@@ -84,7 +84,7 @@ async fn every_protocol_and_version_is_served_from_one_entry() {
         assert_eq!(status, 200, "{version:?}");
         body::check("/a", &content).unwrap();
     }
-    // Nor is the scheme part of this key.
+    // The scheme is not part of this key either.
     assert!(edge.get("/a").await.is_hit());
     assert_eq!(origin.count("/a"), 1, "{}", origin.requests().summary());
 }
@@ -111,7 +111,7 @@ async fn an_http_origin_answers_each_scheme_for_its_own_clients() {
         assert_eq!(head.word(1), "200");
     }
     assert_eq!(schemes("/a"), ["http", "https"]);
-    // What the edge asks by itself: for the size, and for the object.
+    // The edge itself sends a request for the size, and one for the object.
     let part = request("GET", "/b", &[("range", "bytes=0-9")]);
     let (head, _) = exchange(&mut secret, &part).await.unwrap();
     assert_eq!(head.word(1), "206");
@@ -155,7 +155,7 @@ async fn older_versions_are_refused() {
     hello.extend([0, 0, 2, 0, 0x2F, 1, 0]);
     let mut client = Client::connect(address).await;
     client.send_more(&hello).await.unwrap();
-    // A fatal alert: protocol_version.
+    // The response is a fatal alert: protocol_version.
     let alert = client.some(7).await.unwrap();
     assert_eq!((alert[0], &alert[5..]), (0x15, &[2, 70][..]), "{alert:?}");
 }

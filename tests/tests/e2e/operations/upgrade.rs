@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Another release starts with the cache of the one before: what is whole is served without a fetch, what was purged
-//! stays purged, and nothing is served of a format that the release does not know.
+//! Another release starts with the cache of the former release. Intact objects are served without a fetch, purged
+//! objects stay purged, and an entry in a format that the release does not know is never served.
 
 use serde_json::json;
 use sluice_tests::edge::purger::Purger;
@@ -27,7 +27,7 @@ async fn origin() -> Origin {
     origin
 }
 
-/// Stores all objects, and then purges those that are to be. Gives the number of the last purge.
+/// Stores all objects, then purges some of them. Returns the number of the last purge.
 async fn fill_and_purge(edge: &Edge, purger: &Purger) -> u64 {
     for path in KEPT.iter().chain(&PURGED) {
         eventually("a hit", async || edge.get(path).await.is_hit()).await;
@@ -47,12 +47,13 @@ async fn fill_and_purge(edge: &Edge, purger: &Purger) -> u64 {
     last
 }
 
-/// The file that names the format of the cache's entries.
+/// The file with the format of the cache's entries.
 fn format_file(edge: &Edge) -> PathBuf {
     edge.folder().join("cache/format")
 }
 
-/// Has an edge of one release fill its cache, ends it by a signal, and starts one of another release in its place.
+/// Lets an edge of one release fill its cache, ends it by a signal, and starts an edge of another release in its
+/// place.
 async fn replace(old: Release, new: Release, signal: i32) {
     let (origin, purger) = (origin().await, Purger::new());
     let edge = purger.open(Edge::http(&origin)).release(old);

@@ -7,10 +7,10 @@ use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::machine::ports::{free_port, loopback};
 use sluice_tests::origin::{Origin, Reply};
 
-/// Headers with which the filter's roles and listeners talk to each other.
+/// Header by which the filter's roles and listeners authenticate requests to each other.
 const LINK: &str = "x-sluice-link";
 
-/// An edge of one worker whose background listener others reach, at `port`.
+/// An edge with one worker whose background listener accepts connections at `port`.
 fn exposed(edge: Builder, port: u16) -> Builder {
     let exposed = Direct {
         background_port: Some(port),
@@ -45,7 +45,7 @@ async fn a_request_with_a_forged_link_is_refused_without_an_origin_request() {
         }
     }
     assert_eq!(origin.requests().total(), 0);
-    // The control: to others the same words mean nothing.
+    // The control: on the listener for clients the same fields have no effect.
     let headers = [(LINK, "1"), ("x-sluice-path", "/secret")];
     let served = edge.send("GET", "/a", &headers).await;
     assert_eq!(served.status, 200, "{served}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A private bucket is read with signed requests, and only by those that the filter has vouched for.
+//! A private bucket gets signed requests, and only requests that the filter has approved.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client;
@@ -39,7 +39,7 @@ async fn requests_that_pass_the_cache_are_signed_too() {
     bucket.put_stamped("a", 1, 1000).await;
     let limited = Edge::bucket(&bucket).env("CACHE_MAX_OBJECT_BYTES", "500");
     let edge = limited.start().await;
-    // Known to be too large once it has been asked for.
+    // The edge knows the object as too large after the first request.
     for _ in 0..2 {
         let part = edge.send("GET", "/a", &[("range", "bytes=0-9")]).await;
         assert_eq!((part.status, part.body.len()), (206, 10), "{part}");
@@ -131,7 +131,7 @@ async fn credentials_show_nowhere() {
     no_readable_secret(edge.folder(), secret);
 }
 
-/// No file that others can read has the secret.
+/// Checks that no file which others can read has the secret.
 fn no_readable_secret(folder: &Path, secret: &str) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket in trouble is asked again with care, and an error of the edge's own settings reaches no client and no store.
+//! A failing bucket gets careful retries. An error that the edge's own settings cause reaches no client and no store.
 
 use super::hop::{before, raw_origin};
 use sluice_tests::bare::Bare;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use test_case::test_case;
 use tokio::io::AsyncWriteExt as _;
 
-/// S3's error document, as Amazon S3 sends it: of unannounced length.
+/// S3's error document as Amazon S3 sends it: of unannounced length.
 fn error(status: u16, code: &str, more: &str) -> Reply {
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>No.</Message>{more}\
@@ -83,7 +83,7 @@ async fn a_bucket_that_fails_for_a_moment_is_asked_again() {
         }
         let path = format!("/control-{name}");
         origin.on_each(&format!("/site{path}"), [failure, Reply::ok(1000)]);
-        // What a closed connection has lost is sent once more, whatever the retries are.
+        // A request that was lost with a closed connection is sent once more, whatever the number of retries is.
         let is_lost = name == "reset";
         let failed = control.get(&path).await.status >= 500;
         assert_eq!(failed, !is_lost, "{path}");
@@ -178,7 +178,7 @@ async fn a_client_whose_stale_object_is_at_hand_waits_for_no_retry() {
             "max-age=1, stale-while-revalidate=0, stale-if-error=600",
         )
         .etag("v1");
-    // A refresh in the background may be tried again, a second later.
+    // A refresh in the background may be retried a second later.
     let failure = slow_down().header("retry-after", "1");
     origin.on_each("/site/a", [brief, failure]);
     let edge = edge(&origin).start().await;
@@ -193,7 +193,7 @@ async fn a_client_whose_stale_object_is_at_hand_waits_for_no_retry() {
     let cold = slow_down();
     origin.on("/site/cold", cold);
     assert_eq!(edge.get("/cold").await.status, 503);
-    assert_eq!(origin.count("/site/cold"), 3, "nothing is at hand");
+    assert_eq!(origin.count("/site/cold"), 3, "nothing is stored");
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn control_bare_envoy_stores_what_a_bucket_says_of_itself_and_retries_noth
     assert_eq!(origin.count("/busy"), 1);
 }
 
-/// A HEAD's response has no body, and Amazon S3 gives no code with it.
+/// A HEAD's response has no body, and Amazon S3 sends no code with it.
 #[tokio::test]
 async fn a_head_learns_of_another_region_by_a_header() {
     let origin = Origin::start().ready().await;

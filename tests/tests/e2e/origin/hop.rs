@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Between the cache and the origin lies a hop within Envoy. Where the origin fails, the hop
-//! makes the response; it changes nothing else.
+//! There is a hop within Envoy between the cache and the origin. Where the origin fails, the hop makes the response.
+//! It changes nothing else.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::direct::Direct;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// An origin that gives each of its connections to `serve`, as long as the test runs.
+/// An origin that passes each of its connections to `serve` until the test ends.
 pub async fn raw_origin<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = ()> + Send + 'static,
@@ -31,14 +31,14 @@ where
     address
 }
 
-/// An edge of one worker before this origin.
+/// An edge with one worker in front of this origin.
 pub fn before(origin: SocketAddr) -> Builder {
     Builder::new()
         .env("ORIGIN", format!("http://{origin}"))
         .workers(1)
 }
 
-/// An edge in front of a bucket at this address, which is never asked again for a failure.
+/// An edge in front of a bucket at this address. The edge sends no retries.
 pub fn before_bucket(address: SocketAddr) -> Builder {
     Builder::new()
         .env("ORIGIN", "s3://site")
@@ -62,7 +62,7 @@ async fn a_connection_that_breaks_is_asked_once_more_where_that_is_safe() {
     assert_eq!((origin.count("/a"), origin.count("/b")), (2, 3));
 }
 
-/// An origin that takes no connection as long as `full` is there: its queue has room for one.
+/// An origin that accepts no connection until `full` is dropped: its queue has room for one.
 async fn full_origin() -> (TcpListener, TcpStream) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -71,7 +71,7 @@ async fn full_origin() -> (TcpListener, TcpStream) {
     (listener, full.unwrap())
 }
 
-/// Asks an edge whose hop tries again `retries` times, before an origin that takes connections only after the first
+/// Sends a request to an edge whose hop retries `retries` times. Its origin accepts connections only after the first
 /// attempt has failed.
 async fn ask_a_late_origin(retries: u32) -> (u16, u64) {
     let (listener, full) = full_origin().await;
@@ -95,11 +95,11 @@ async fn ask_a_late_origin(retries: u32) -> (u16, u64) {
             });
         }
     };
-    // A method that must not be sent twice.
+    // The method must not be sent twice.
     let empty = [("content-length", "0")];
     let status = tokio::select! {
         response = edge.send("POST", "/a", &empty) => response.status,
-        () = serve => unreachable!("it serves for ever"),
+        () = serve => unreachable!("the server never ends"),
     };
     let retried = edge.counter("cluster.origin_server.upstream_rq_retry");
     (status, retried.await)
@@ -310,7 +310,7 @@ async fn count_body(mut stream: TcpStream) {
     if expectation(&head) == "100-continue" {
         let _ = write.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
     }
-    // Everything on the way is full meanwhile.
+    // All buffers on the way are full meanwhile.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let mut body = Vec::new();
     let _ = wire.body(head.request_framing(), &mut body).await;
@@ -397,7 +397,7 @@ async fn interim_responses_reach_clients_whose_requests_go_around_the_store() {
         assert!(first.starts_with("HTTP/1.1 103 "), "{first}");
         assert!(first.contains("link: </a.css>; rel=preload"), "{first}");
     }
-    // Envoy's cache has no place for them.
+    // Envoy's cache drops interim responses.
     let stored = edge.get("/a").await;
     assert_eq!((stored.status, stored.body.as_slice()), (200, &b"ok"[..]));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the edge promises of a bucket, with two servers that were written apart from each other.
+//! The edge's claims about buckets, tested with two independent S3 servers.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::bucket::role::Role;
@@ -9,7 +9,7 @@ use sluice_tests::client::{self, Response};
 use sluice_tests::edge::{Builder, Edge};
 use test_case::test_case;
 
-/// Keys with what URLs, signatures and file systems give a meaning, and the path that a client asks for.
+/// Keys with characters that have a meaning in URLs, signatures or file systems, and the path that a client requests.
 const KEYS: [(&str, &str); 12] = [
     ("plain.txt", "/plain.txt"),
     ("dir/a b+c.bin", "/dir/a%20b%2Bc.bin"),
@@ -83,7 +83,7 @@ async fn a_cold_object_is_asked_for_once_by_many_clients(software: Software) {
     assert_eq!(bucket.count("a.bin"), 1, "{}", bucket.requests().summary());
 }
 
-/// From the store, and from the bucket itself where the object is too large for the store.
+/// The store answers, or the bucket itself where the object is too large for the store.
 #[test_case(Software::Minio, "1MiB"; "with minio and stored")]
 #[test_case(Software::Minio, "500"; "with minio and passed on")]
 #[test_case(Software::VersityGw, "1MiB"; "with versitygw and stored")]
@@ -115,7 +115,7 @@ async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str
         .await;
     assert_eq!(beyond.status, 416, "{beyond}");
     let mut conditions = vec![("if-none-match", tag)];
-    // VersityGW compares fractions of a second, which Last-Modified does not show.
+    // VersityGW compares fractions of a second, and `Last-Modified` has none.
     if software == Software::Minio || whole.cache_status().contains("stored") {
         conditions.push(("if-modified-since", modified));
     }
@@ -168,7 +168,7 @@ async fn an_object_of_parts_is_one_object(software: Software) {
     assert!(tag.ends_with("-2\""), "{whole}");
     let hit = client::until_hit(edge.address(), "/large.bin").await;
     assert!(hit.body == content && hit.header("etag") == tag, "{hit}");
-    // Over the border of the parts.
+    // The range spans the border of two parts.
     let range = format!("bytes={}-{}", (5 << 20) - 2, (5 << 20) + 1);
     let part = edge.send("GET", "/large.bin", &[("range", &range)]).await;
     assert_eq!(part.body, b"aabb", "{part}");
@@ -196,7 +196,7 @@ async fn a_folder_is_its_index_document(software: Software) {
         (302, "/docs/"),
         "{moved}"
     );
-    // A server that keeps objects in folders has one of this name, and no object.
+    // A server that keeps objects in folders has a folder of this name, and no object.
     for path in ["/docs/empty", "/docs/empty/", "/"] {
         let response = edge.get(path).await;
         assert_eq!(response.status, 404, "{path}: {response}");
@@ -208,7 +208,7 @@ async fn a_folder_is_its_index_document(software: Software) {
 #[tokio::test]
 async fn a_key_may_end_in_a_slash(software: Software) {
     let bucket = software.bucket().await;
-    // As consoles make a folder.
+    // Consoles create a folder in this way.
     bucket.put("folder/", &[], b"").await;
     let edge = Edge::bucket(&bucket).policy("key: {max_bytes: 512}\n");
     let edge = edge.start().await;
@@ -223,7 +223,7 @@ async fn a_key_may_end_in_a_slash(software: Software) {
     assert_eq!(bucket.count("folder/"), 1);
 }
 
-/// Amazon S3 answers 403 for a missing object to whom may not list the bucket. These servers do not.
+/// Amazon S3 answers 403 for a missing object if the key may not list the bucket. These servers do not.
 #[test_case(Software::Minio; "with minio")]
 #[test_case(Software::VersityGw; "with versitygw")]
 #[tokio::test]
@@ -301,7 +301,7 @@ async fn a_server_names_what_is_wrong_with_the_settings(software: Software) {
     assert_eq!(check_online(&edge).await, (Some(0), String::new()));
 }
 
-/// A server that knows no hosts of buckets takes the beginning of the key for the bucket's name.
+/// A server that knows no host names of buckets takes the beginning of the key for the bucket's name.
 #[test_case(Software::Minio; "with minio")]
 #[test_case(Software::VersityGw; "with versitygw")]
 #[tokio::test]
@@ -342,7 +342,7 @@ fn as_role(bucket: &Bucket, role: &Role) -> Builder {
     }
 }
 
-/// Neither the bucket nor S3's own words reach a client.
+/// Checks that neither the bucket's name nor S3's own error reaches a client.
 #[track_caller]
 fn assert_says_nothing(response: &Response, bucket: &Bucket) {
     let text = format!("{response}{}", String::from_utf8_lossy(&response.body));
@@ -351,7 +351,7 @@ fn assert_says_nothing(response: &Response, bucket: &Bucket) {
     }
 }
 
-/// The exit code of `sluice check --online` with the edge's settings, and what it says.
+/// Exit code and error output of `sluice check --online` with the edge's settings.
 async fn check_online(edge: &Edge) -> (Option<i32>, String) {
     let mut command = edge.entry_point("check");
     command.arg("--online");

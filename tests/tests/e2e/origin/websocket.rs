@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! WebSockets pass to an HTTP origin and back, for as long as they last.
+//! WebSockets are passed to an HTTP origin and back until one side closes them.
 
 use super::hop::{before, raw_origin};
 use sluice_tests::client::{Client, request};
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 
-/// An origin that says on a WebSocket what it hears, and has a page for who wants none.
+/// An origin that echoes the messages of a WebSocket, and has a page for other requests.
 async fn echo() -> SocketAddr {
     raw_origin(async |mut stream| {
         let (read, mut write) = stream.split();
@@ -62,7 +62,7 @@ async fn say(client: &mut Client, message: &str) {
 
 #[tokio::test]
 async fn a_websocket_stays_open_both_ways() {
-    // The origin has to accept it in time.
+    // The origin has to accept the connection in time.
     let slack = Duration::from_secs(1);
     unless_the_machine_stands_still(slack, async || {
         let impatient = Direct {
@@ -72,7 +72,7 @@ async fn a_websocket_stays_open_both_ways() {
         let edge = before(echo().await).direct(impatient).start().await;
         let mut client = connect(&edge).await;
         for message in ["ping", "pong"] {
-            // The connection is idle for longer than an origin may be silent.
+            // The connection is idle for longer than the origin's idle timeout.
             tokio::time::sleep(Duration::from_millis(2_500)).await;
             say(&mut client, message).await;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the policy says of paths, and how a new policy takes the place of the old one.
+//! The rules of the policy for paths, and the replacement of a policy by a new one.
 
 mod rules;
 mod update;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules for paths: for how long, and what clients are told.
+//! Rules for paths set the lifetime in the store, and the fields that clients get.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::Response;
@@ -21,13 +21,13 @@ rules:
   headers: {x-rule: none}
 "#;
 
-/// No trace of the value with which an entry is stored.
+/// Checks that the client gets exactly this `Cache-Control`, without the lifetime in the store.
 fn assert_told(response: &Response, cache_control: &[&str], context: &str) {
     let told: Vec<_> = response.headers.all("cache-control").collect();
     assert_eq!(told, cache_control, "{context}: {response}");
 }
 
-/// The rule counts for responses that the edge makes itself as well.
+/// Checks that the rule also applies to responses that the edge makes itself.
 async fn assert_told_by_the_edge_itself(edge: &Edge) {
     for (name, value, status) in [
         ("if-none-match", "\"v1\"", 304),
@@ -37,7 +37,7 @@ async fn assert_told_by_the_edge_itself(edge: &Edge) {
     ] {
         for method in ["GET", "HEAD"] {
             let answer = edge.send(method, "/assets/a.js", &[(name, value)]).await;
-            // A range is a matter of GET alone.
+            // Only GET has ranges.
             let status = if (method, name) == ("HEAD", "range") {
                 200
             } else {
@@ -89,12 +89,12 @@ async fn clients_are_told_what_the_rule_says_and_never_how_it_is_stored() {
         let ttl: u32 = ttl.and_then(|ttl| ttl.parse().ok()).unwrap();
         assert!((86_300..=86_400).contains(&ttl), "{context}: {asset}");
 
-        // A missing file must not be missing for a year.
+        // The 404 of a missing file must not be stored for a year.
         let gone = edge.get("/assets/gone.js").await;
         assert_told(&gone, &["max-age=60"], &context);
         assert_eq!(gone.header("x-content-type-options"), "nosniff");
 
-        // Nor is one visitor's response made everyone's.
+        // One visitor's response is not shared either.
         let mine = edge.get("/assets/mine").await;
         assert_told(&mine, &["max-age=60"], &context);
 
@@ -157,7 +157,7 @@ async fn headers_that_the_policy_hides_reach_no_client() {
         }
         assert_eq!(response.header("x-kept"), "1", "{path}");
     }
-    // control: without the policy they pass
+    // The control: without the policy the fields reach the client.
     let edge = Edge::http(&origin).workers(1).start().await;
     assert_eq!(edge.get("/a").await.header("x-backend-node"), "7");
 }

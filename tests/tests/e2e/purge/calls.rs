@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A purge has taken effect on every worker when its call returns, and no purged object comes back.
+//! A purge has taken effect on every worker when its call returns, and no purged object is served again.
 
 use serde_json::json;
 use sluice_tests::bucket::Bucket;
@@ -14,7 +14,7 @@ use test_case::test_case;
 
 const LONG: u32 = 3_600;
 
-/// A URL as the tests' clients ask for it.
+/// A URL as the tests' clients request it.
 fn url(path: &str) -> String {
     format!("http://edge.test{path}")
 }
@@ -29,7 +29,7 @@ async fn purgeable(origin: &Origin, workers: usize) -> (Edge, Purger) {
     (edge, purger)
 }
 
-/// Until every worker serves it from the store, as far as one can tell.
+/// Sends requests until, as far as a client can see, every worker serves the object from the store.
 async fn warm(edge: &Edge, path: &str) {
     eventually("a hit", async || edge.get(path).await.is_hit()).await;
     for _ in 0..8 {
@@ -200,7 +200,7 @@ async fn a_fill_whose_surrogate_key_was_purged_meanwhile_is_not_stored() {
     assert_eq!(origin.count("/a"), 2);
 }
 
-/// Calls of all kinds that do not have the token.
+/// Sends all kinds of calls without the token.
 async fn call_without_the_token(purger: &Purger) {
     let order = json!({"everything": true}).to_string();
     for authorization in [
@@ -227,7 +227,7 @@ async fn call_without_the_token(purger: &Purger) {
     }
 }
 
-/// Calls with the token that name nothing to purge.
+/// Sends calls with the token that name nothing to purge.
 async fn call_without_sense(purger: &Purger) {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("authorization", bearer.as_str())];
@@ -294,7 +294,7 @@ async fn a_dead_vm_holds_up_no_purge_for_long_and_its_successor_knows_all() {
     let _ = trap.try_exchange(request).await;
     let fetched = origin.count("/a");
     let order = json!({"url": url("/a")});
-    // Until Envoy has a new VM, the worker answers 503.
+    // The worker answers with status 503 until Envoy has a new VM.
     eventually("a purge", async || {
         matches!(purger.call(&order).await.status, 200 | 202)
     })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! After a restart all purged objects are still gone, and all others are still stored.
+//! After a restart all purged objects are still purged, and all others are still stored.
 
 use serde_json::json;
 use sluice_tests::edge::Edge;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket of the real MinIO that notifies the edge: a changed object is served at once.
+//! The bucket of a real MinIO notifies the edge: a changed object is served at once.
 
 use sluice_tests::bucket::minio;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::{Purger, TOKEN};
 use sluice_tests::eventually;
 
-/// Stored objects stay fresh for longer than the test takes.
+/// A policy under which stored objects stay fresh for longer than the test takes.
 const POLICY: &str = "key: {index_document: index.html}\ncache: {ttl: {default: 1h}}\n";
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages as web frameworks send them by their documentation: with the default policy for an HTTP origin those for all are
-//! stored, and those for one visitor are not, for a reason that they say.
+//! Pages as web frameworks send them according to their documentation. Under the default policy for an HTTP origin,
+//! pages for all visitors are stored, and pages for one visitor are not stored, with the reason in `Cache-Status`.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
@@ -175,7 +175,7 @@ async fn pages_for_all_are_stored_and_those_for_one_say_why_not() {
 #[test_case("multipart/x-mixed-replace; boundary=frame", None; "pictures")]
 #[tokio::test]
 async fn no_client_of_a_stream_waits_for_another(media_type: &str, control: Option<&str>) {
-    // No client stops waiting before the test does.
+    // Under this policy no client stops waiting before the test ends.
     const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 600s, max_wait: 600s}\n";
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
@@ -196,7 +196,7 @@ async fn no_client_of_a_stream_waits_for_another(media_type: &str, control: Opti
     late.land().await.all(200);
 }
 
-/// A header that each client chooses, in `Vary`: one URL does not fill the cache.
+/// Each client chooses the value of a header in `Vary`. One URL does not fill the cache.
 #[tokio::test]
 async fn a_url_keeps_a_bounded_number_of_variants_the_oldest_goes_first() {
     const MOST: usize = 5;
@@ -217,7 +217,7 @@ async fn a_url_keeps_a_bounded_number_of_variants_the_oldest_goes_first() {
     for n in 0..20 {
         eventually("a hit", async || of(n).await.is_hit()).await;
     }
-    // The first variant is stored as the URL itself.
+    // The first variant is stored under the plain key.
     let entries = edge.folder().join("cache").join("entries");
     eventually("the oldest ones to be gone", async || {
         std::fs::read_dir(&entries).unwrap().count() == 1 + MOST

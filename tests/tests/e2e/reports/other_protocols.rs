@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that offer another protocol, which the edge ignores, WebSockets that an origin declines, and an origin that
-//! switches to another protocol unasked.
+//! Requests that offer another protocol, which the edge ignores, WebSockets that an origin declines, and an origin
+//! that switches to another protocol unasked.
 
 use crate::origin::hop::{before, raw_origin};
 use serde_json::Value;
@@ -84,7 +84,7 @@ async fn control_bare_envoy_refuses_an_offer_of_another_protocol() {
     );
 }
 
-/// An origin that declines each WebSocket with the status that is the path, and has no other pages.
+/// An origin that declines each WebSocket with the status in the path, and has no other pages.
 async fn decliner() -> SocketAddr {
     raw_origin(async |mut stream| {
         let (read, mut write) = stream.split();
@@ -115,7 +115,7 @@ fn websocket(target: &str) -> Vec<u8> {
     request("GET", target, &headers)
 }
 
-/// Beside `envoy#36305`.
+/// A case beside `envoy#36305`.
 #[tokio::test]
 async fn a_declined_websocket_says_why_and_is_never_stored() {
     let edge = before(decliner().await).start().await;
@@ -156,7 +156,7 @@ async fn control_bare_envoy_drops_the_body_of_a_declined_websocket() {
     }
 }
 
-/// An origin that switches protocols unasked on `/switch`, and counts the connections that are closed then.
+/// An origin that switches protocols unasked on `/switch`, and counts how many of these connections are closed.
 async fn switcher(closed: Arc<AtomicUsize>) -> SocketAddr {
     raw_origin(move |mut stream| {
         let closed = Arc::clone(&closed);

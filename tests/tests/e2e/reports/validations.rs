@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 304 responses of origins: what they leave as it is, and those that are about another response than the stored one.
+//! 304 responses of origins: the fields that they leave unchanged, and 304 responses about another response than the
+//! stored one.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Response, until_hit};
@@ -15,7 +16,7 @@ const OBJECT: &str = "/site/a";
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-/// Until what is fresh for a second is not.
+/// Waits until an object with a lifetime of one second has expired.
 async fn expired() {
     sleep(Duration::from_millis(2_100)).await;
 }
@@ -54,7 +55,7 @@ async fn a_304_without_cache_control_leaves_the_stored_lifetime_as_it_is() {
     );
 }
 
-/// kornelski/rusty-http-cache-semantics#39: a 304 whose `ETag` is not the stored one.
+/// kornelski/rusty-http-cache-semantics#39: a 304 whose `ETag` differs from the stored one.
 #[test_case(1_000, 1; "to one client")]
 #[test_case(1_000, 8; "to all who wait")]
 #[tokio::test]
@@ -77,7 +78,7 @@ async fn a_304_about_another_object_has_that_fetched(size: usize, clients: usize
     assert_eq!(edge.counter("sluice_validations_refused").await, 1);
 }
 
-/// The same to a refresh in the background, which no client waits for.
+/// A refresh in the background gets such a 304, and no client waits for the refresh.
 #[tokio::test]
 async fn a_304_about_another_object_does_not_end_its_refresh() {
     let origin = Origin::start().ready().await;

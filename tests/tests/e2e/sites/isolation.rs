@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! No request gets what is another site's, whatever host, server name and path it spells.
+//! No request gets an object of another site, whatever host, server name and path it has.
 
 use super::world::World;
 use sluice_fake::sites::{Rng, SiteRequest, Verdict};
@@ -30,7 +30,7 @@ const HOSTS: [&str; 12] = [
 const CLIENTS: u64 = 8;
 const REQUESTS: usize = 1_250;
 
-/// A client with a connection in cleartext, and one for each server name.
+/// A client with a cleartext connection, and one connection for each server name.
 struct Pool {
     cleartext: SocketAddr,
     secure: SocketAddr,
@@ -65,7 +65,7 @@ fn stays(response: &Response) -> bool {
     response.header("connection") != "close"
 }
 
-/// The request as Envoy understands it: the host of an absolute target is that of the request.
+/// The request as Envoy understands it: the host of an absolute target replaces the request's host.
 fn understood(request: &SiteRequest) -> SiteRequest {
     let mut request = request.clone();
     if let Some((_, rest)) = request.path.clone().split_once("://")
@@ -77,7 +77,7 @@ fn understood(request: &SiteRequest) -> SiteRequest {
     request
 }
 
-/// Sends requests and counts the answers by their status.
+/// Sends random requests, checks each response, and counts the responses by their status.
 async fn fuzz(world: Arc<World>, mut pool: Pool, seed: u64) -> HashMap<u16, usize> {
     let mut rng = Rng::new(seed);
     let mut counts = HashMap::new();

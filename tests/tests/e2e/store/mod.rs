@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's store of files: its bound, damage, a full disk, slow readers, and a run of everything at once.
+//! Envoy's store of files: its bound, damage, a full disk, slow readers, and a run with all of these at once.
 
 mod damage;
 mod disk_full;

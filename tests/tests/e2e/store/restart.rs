@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A cache on disk survives a restart: nothing is fetched again.
+//! A cache on disk survives a restart: no object is fetched again.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::edge::Edge;

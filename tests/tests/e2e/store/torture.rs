@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever the origin, the clients and the machine do, no wrong byte is served, nobody waits for ever, nothing is cut
-//! that the origin has not cut, and the edge lives.
+//! No wrong byte is served, no request waits forever, the edge cuts no response that the origin has not cut, and the
+//! edge keeps running, whatever the origin, the clients and the machine do.
 
 use sluice_tests::edge::store::Medium;
 use sluice_tests::torture::run::Plan;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a run lasts in `make test`.
+/// Duration of a run in `make test`.
 const SHORT: Duration = Duration::from_secs(20);
-/// How long the edge lives in a short run.
+/// Time after which a short run kills the edge and starts it again.
 const SHORT_LIFE: Duration = Duration::from_secs(10);
-/// How long it lives in a long one.
+/// Time after which a long run kills the edge and starts it again.
 const LONG_LIFE: Duration = Duration::from_secs(30);
 
-/// A setting of the long run, or what it is by default.
+/// Value of a setting of the long run, or its default.
 fn setting<T: FromStr>(name: &str, default: T) -> T {
     let Ok(value) = std::env::var(name) else {
         return default;
@@ -24,7 +24,7 @@ fn setting<T: FromStr>(name: &str, default: T) -> T {
     parsed.unwrap_or_else(|_| panic!("{name}={value}: expected a {expected}"))
 }
 
-/// Another one each time, unless `TORTURE_SEED` says which; a run says its own.
+/// Seed of a run: a new one each time, unless `TORTURE_SEED` is set. Each run prints its seed.
 fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     setting("TORTURE_SEED", now.as_micros().try_into().unwrap())
@@ -68,8 +68,9 @@ async fn nothing_wrong_is_served_while_others_fill_the_disk() {
     .await;
 }
 
-/// `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED` say how; `TORTURE_LIFE=0` leaves the edge
-/// alive, and the others leave out one disturbance each where they are `false`, or have others fill the disk (`TORTURE_FILLS=true`).
+/// The run is configured by `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED`.
+/// `TORTURE_LIFE=0` never kills the edge. Each of the other variables turns off one disturbance where it is `false`.
+/// `TORTURE_FILLS=true` makes other processes fill the disk.
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
@@ -110,7 +111,7 @@ fn calm(lasts: Duration) -> Plan {
     }
 }
 
-/// Objects change, and their lengths with them; clients leave.
+/// Objects change, and so do their lengths. Clients leave.
 #[tokio::test]
 async fn an_edge_whose_origin_does_not_fail_logs_nothing() {
     calm(SHORT).run().await;

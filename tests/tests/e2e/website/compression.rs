@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses are compressed once, on their way into the cache, and every client gets the coding that suits it.
+//! Responses are compressed once, on their way into the cache, and every client gets a coding that it accepts.
 
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
@@ -45,7 +45,7 @@ fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The object that a response has, whatever its coding.
+/// The object in a response, decoded.
 fn object(response: &Response) -> Vec<u8> {
     decoded(response.headers.get("content-encoding"), &response.body)
 }
@@ -162,7 +162,7 @@ async fn heads_conditions_and_ranges_hold_on_what_the_edge_has_compressed() {
             ("range", "bytes=10-19"),
             ("if-range", etag),
         ];
-        // A weak tag cannot say that bytes are the same (RFC 9110, 13.1.5).
+        // A weak tag does not prove that bytes are the same (RFC 9110, 13.1.5).
         let same = edge.send("GET", "/a.css", &headers).await;
         let status = if coding.is_none() { 206 } else { 200 };
         assert_eq!(same.status, status, "{same}");
@@ -247,7 +247,7 @@ async fn an_http_origins_responses_are_compressed_where_the_policy_says_so() {
         );
     }
 
-    // The control: by default an HTTP origin compresses by itself, or nobody does.
+    // The control: by default the edge does not compress for an HTTP origin, which may compress itself.
     let edge = Edge::http(&origin).workers(1).start().await;
     let response = get(&edge, "/a.css", "gzip").await;
     assert_eq!(response.headers.get("content-encoding"), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects that were uploaded without a media type get one, where the policy says so.
+//! Objects that were uploaded without a media type get one, where the policy allows it.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::edge::Edge;
@@ -79,7 +79,7 @@ async fn an_object_whose_given_type_compresses_is_compressed() {
             assert_eq!(ask(&guessing, path).await, None, "{path}");
         }
     }
-    // control: what keeps its type stays as it is
+    // The control: an object that keeps its type is not compressed.
     let plain = plain.workers(1).start().await;
     assert_eq!(ask(&plain, "/style.css").await, None);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cross-origin resource sharing at the edge: preflights are answered there, and the origin of a page
-//! does not multiply what is cached.
+//! Cross-origin resource sharing at the edge: the edge answers preflights, and the origin of a page does not multiply
+//! the stored objects.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::Response;
@@ -10,7 +10,7 @@ use sluice_tests::origin::{Origin, Reply};
 const LISTED: &str = "website: {cors: {allowed_origins: ['https://a.test', 'https://*.b.test'], \
                       allowed_headers: [x-one], exposed_headers: [etag], max_age: 5m}}\n";
 
-/// `Access-Control-Allow-Origin`, and `Vary`.
+/// The value of `Access-Control-Allow-Origin`, and `Origin` if `Vary` has it.
 fn readers(response: &Response) -> (&str, &str) {
     let mut told = response
         .headers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy's workers share, and what happens to the others when one of them dies or stands still.
+//! The state that Envoy's workers share, and the effect on other workers when one of them dies or stops.
 
 mod dead_vm;
 mod hosts;
