@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the policy says of paths, and how a new policy takes the place of the old one.
+//! Rules of the policy for paths, and updates of the policy under load.
 
 mod rules;
 mod update;

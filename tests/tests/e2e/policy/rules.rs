@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules for paths: for how long, and what clients are told.
+//! Rules for paths: the time to live, and the headers that clients get.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::Response;
@@ -21,13 +21,13 @@ rules:
   headers: {x-rule: none}
 "#;
 
-/// No trace of the value with which an entry is stored.
+/// Asserts that clients get these values of `Cache-Control`, and not the value with which the entry is stored.
 fn assert_told(response: &Response, cache_control: &[&str], context: &str) {
     let told: Vec<_> = response.headers.all("cache-control").collect();
     assert_eq!(told, cache_control, "{context}: {response}");
 }
 
-/// The rule counts for responses that the edge makes itself as well.
+/// Asserts that the rule also counts for responses that the edge makes itself.
 async fn assert_told_by_the_edge_itself(edge: &Edge) {
     for (name, value, status) in [
         ("if-none-match", "\"v1\"", 304),
@@ -37,7 +37,7 @@ async fn assert_told_by_the_edge_itself(edge: &Edge) {
     ] {
         for method in ["GET", "HEAD"] {
             let answer = edge.send(method, "/assets/a.js", &[(name, value)]).await;
-            // A range is a matter of GET alone.
+            // Only GET has ranges.
             let status = if (method, name) == ("HEAD", "range") {
                 200
             } else {
@@ -94,7 +94,7 @@ async fn clients_are_told_what_the_rule_says_and_never_how_it_is_stored() {
         assert_told(&gone, &["max-age=60"], &context);
         assert_eq!(gone.header("x-content-type-options"), "nosniff");
 
-        // Nor is one visitor's response made everyone's.
+        // A response for one visitor does not become public.
         let mine = edge.get("/assets/mine").await;
         assert_told(&mine, &["max-age=60"], &context);
 
@@ -157,7 +157,7 @@ async fn headers_that_the_policy_hides_reach_no_client() {
         }
         assert_eq!(response.header("x-kept"), "1", "{path}");
     }
-    // control: without the policy they pass
+    // Control: without the policy, clients get the headers.
     let edge = Edge::http(&origin).workers(1).start().await;
     assert_eq!(edge.get("/a").await.header("x-backend-node"), "7");
 }

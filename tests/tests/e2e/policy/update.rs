@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A new policy through xDS, under load: no request fails, nobody waits for ever, and a bad one changes nothing.
+//! A new policy through xDS, under load: no request fails, no request waits without end, and a bad policy changes
+//! nothing.
 
 use serde_json::Value;
 use sluice_tests::client::crowd::{Crowd, stampede};
@@ -24,7 +25,7 @@ fn edge(origin: &Origin) -> Builder {
     })
 }
 
-/// Changes something in the policy that does not matter to the test.
+/// Changes a field of the policy that does not matter to the test.
 fn touch(policy: &mut Value, round: u64) {
     policy["cache"]["hit_for_miss"] = format!("{}s", 100 + round).into();
 }
@@ -33,12 +34,12 @@ async fn update(edge: &Edge, round: u64) {
     edge.update_policy(&|policy| touch(policy, round));
     edge.wait_for_counter("listener_manager.listener_modified", round)
         .await;
-    // Until then workers of the former listener still take connections.
+    // Until then, workers of the former listener still accept connections.
     edge.wait_for_value("listener_manager.total_listeners_warming", 0)
         .await;
 }
 
-/// A client that asks until told to stop, on connections that it keeps for as long as the edge lets it.
+/// Sends requests until `stop` is set, on connections that are kept for as long as the edge keeps them.
 async fn ask(
     edge: std::net::SocketAddr,
     number: usize,
@@ -48,7 +49,7 @@ async fn ask(
     let mut client = Client::connect(edge).await;
     let mut asked = 0_usize;
     while !stop.load(Ordering::Relaxed) {
-        // New keys all the time, each asked for by two clients.
+        // The keys are always new, and two clients ask for each key.
         let path = format!("/load{}-{}", number / 2, asked % 500);
         let response = client.get(&path).await;
         assert_eq!(response.status, 200, "{path}: {response}");
@@ -87,7 +88,7 @@ async fn no_request_fails_and_no_wake_up_is_lost() {
         gate.wait_reached(1).await;
         edge.wait_for_counter("sluice_parked_now", 29).await;
         update(&edge, round).await;
-        // They wait for the same leader, under the new policy.
+        // The late clients wait for the same leader, under the new policy.
         let late = Crowd::connect(edge.address(), 30).await.fire(&path);
         edge.wait_for_counter("sluice_parked_now", 59).await;
         gate.open();
@@ -104,8 +105,8 @@ async fn no_request_fails_and_no_wake_up_is_lost() {
     edge.wait_for_value("sluice_parked_now", 0).await;
 }
 
-/// Envoy still has the policy's root context in each worker, and goes on with it. That of the one in
-/// between, which had taken over timer and queue, goes.
+/// Envoy still has the first policy's root context in each worker, and continues with it. The root context of the
+/// second policy, which had taken over the timer and the queue, is deleted.
 #[tokio::test]
 async fn a_policy_that_is_taken_back_at_once_leaves_nobody_waiting() {
     let origin = Origin::start().ready().await;
@@ -166,7 +167,7 @@ async fn a_bad_policy_leaves_the_old_one_serving_and_is_seen() {
     let gate = Gate::new();
     origin.on("*", Reply::ok(1000));
     origin.on("/held", Reply::ok(20_000).hold(&gate));
-    // Envoy's log line about a plugin that refuses its configuration.
+    // Envoy logs a line about a plugin that refuses its configuration.
     let edge = edge(&origin)
         .allow_log("[wasm]")
         .allow_log("[dynamic_modules]")
@@ -186,7 +187,7 @@ async fn a_bad_policy_leaves_the_old_one_serving_and_is_seen() {
     gate.open();
     flight.land().await.same_object("/held");
     assert_eq!(origin.count("/held"), 1);
-    // And a good one after it is taken.
+    // A good policy after the bad one is loaded.
     edge.update_policy(&|policy| policy["coalesce"]["max_wait"] = "5s".into());
     edge.wait_for_counter("listener_manager.listener_modified", 1)
         .await;

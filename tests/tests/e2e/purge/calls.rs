@@ -14,7 +14,7 @@ use test_case::test_case;
 
 const LONG: u32 = 3_600;
 
-/// A URL as the tests' clients ask for it.
+/// URL of `path` as the tests' clients ask for it.
 fn url(path: &str) -> String {
     format!("http://edge.test{path}")
 }
@@ -29,7 +29,7 @@ async fn purgeable(origin: &Origin, workers: usize) -> (Edge, Purger) {
     (edge, purger)
 }
 
-/// Until every worker serves it from the store, as far as one can tell.
+/// Waits for a hit, and asks so often that each worker probably serves the object from the store.
 async fn warm(edge: &Edge, path: &str) {
     eventually("a hit", async || edge.get(path).await.is_hit()).await;
     for _ in 0..8 {
@@ -200,7 +200,7 @@ async fn a_fill_whose_surrogate_key_was_purged_meanwhile_is_not_stored() {
     assert_eq!(origin.count("/a"), 2);
 }
 
-/// Calls of all kinds that do not have the token.
+/// Makes calls of all kinds without the token, which are refused.
 async fn call_without_the_token(purger: &Purger) {
     let order = json!({"everything": true}).to_string();
     for authorization in [
@@ -227,7 +227,7 @@ async fn call_without_the_token(purger: &Purger) {
     }
 }
 
-/// Calls with the token that name nothing to purge.
+/// Makes calls with the token that name nothing to purge, which are refused.
 async fn call_without_sense(purger: &Purger) {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("authorization", bearer.as_str())];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A background fill, which goes on without a client, brings back no object that was purged meanwhile.
+//! A background fill, which continues without a client, does not bring back an object that was purged meanwhile.
 
 use serde_json::json;
 use sluice_tests::client::crowd::stampede;
@@ -18,7 +18,7 @@ fn object(tag: &str) -> Reply {
     Reply::ok(SIZE).max_age(3_600).etag(tag)
 }
 
-/// An edge with a background fill that is held: of a range whose client has left.
+/// An edge with a background fill that the origin holds. The fill began with a range, whose client has left.
 struct Scene {
     origin: Origin,
     gate: Gate,
@@ -41,7 +41,7 @@ impl Scene {
         assert_eq!(told, (206, "\"old\""), "{part}");
         edge.wait_for_written(10_000).await;
         client.reset();
-        // The range itself leads, and a fill takes its place.
+        // The request for the range leads first. A fill then replaces it.
         gate.wait_reached(2).await;
         Self {
             origin,
@@ -51,14 +51,14 @@ impl Scene {
         }
     }
 
-    /// Purges the object, which is another one from now on.
+    /// Purges the object. From now on, the origin has a new object.
     async fn purge(&self, soft: bool) {
         let order = json!({"url": "http://edge.test/a", "soft": soft});
         self.purger.purge(order).await;
         self.origin.on("/a", object("new"));
     }
 
-    /// The fill goes on to its end.
+    /// Lets the fill continue to its end.
     async fn end_fill(&self) {
         self.gate.open();
         let over = |request: &Request| request.state != State::Open;
@@ -68,7 +68,7 @@ impl Scene {
             .await;
     }
 
-    /// All clients, of the whole and of a part of it, get the new object.
+    /// Asserts that all clients get the new object, for the whole of it and for a part.
     async fn assert_new(&self) {
         let edge = &self.edge;
         for response in stampede(edge.address(), 30, "/a").await.all(200) {

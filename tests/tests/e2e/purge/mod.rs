@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Purge calls, notifications of S3 and SNS, soft purges, and what unsafe methods invalidate.
+//! Purge calls, notifications of S3 and SNS, soft purges, and invalidation by unsafe methods.
 
 mod calls;
 mod fills;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket that notifies through Amazon SNS: signed messages of listed topics purge, and nothing else does anything.
+//! A bucket that notifies through Amazon SNS. Only signed messages of listed topics purge, and no other message has
+//! an effect.
 
 use serde_json::{Value, json};
 use sluice_tests::bucket::{Bucket, minio};
@@ -13,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 const POLICY: &str = "cache: {ttl: {default: 1h}}\n";
 
-/// An edge before a bucket, to which only SNS's messages are purges.
+/// An edge in front of a bucket. It accepts purges only as messages of SNS.
 struct Notified {
     sns: Sns,
     purger: Purger,
@@ -28,7 +29,7 @@ impl Notified {
         Self { sns, purger, edge }
     }
 
-    /// Delivers what must be refused, while `/a` is stored and stays so; gives the error.
+    /// Delivers a message that the edge must refuse, while `/a` is stored and stays stored. Returns the error.
     async fn refuse(&self, message: &Value, status: u16) -> String {
         let response = self.purger.deliver(message).await;
         assert_eq!(response.status, status, "{message}: {response}");
@@ -38,7 +39,7 @@ impl Notified {
     }
 }
 
-/// An origin with one object, `/a`, which is stored.
+/// Returns an origin with one object, `/a`, and an edge that has stored it.
 async fn stored(sns: Sns) -> (Origin, Notified) {
     let origin = Origin::start().ready().await;
     origin.on("/site/a", Reply::ok(1_000));
@@ -76,7 +77,7 @@ async fn the_listener_holds_little_of_a_caller_that_it_does_not_know() {
     let announced = [("content-length", "1000000")];
     assert_eq!(status(&request("POST", "/purge", &announced)).await, 401);
     assert_eq!(status(&request("POST", "/sns", &announced)).await, 413);
-    // A message of unknown length is given up on its way.
+    // The edge refuses a message of unknown length while it arrives.
     let mut growing = request("POST", "/sns", &[("transfer-encoding", "chunked")]);
     growing.extend(format!("70000\r\n{}\r\n", "x".repeat(0x70000)).bytes());
     assert_eq!(status(&growing).await, 413);
@@ -161,7 +162,7 @@ async fn a_message_that_sns_has_not_signed_does_nothing() {
     let refused = notified.edge.counter("sluice_sns_refused").await;
     assert_eq!(refused, 4);
     assert_eq!(notified.edge.counter("sluice_purges").await, 0);
-    // control: signed as it should be
+    // Control: the same message with its signature.
     assert_eq!(
         notified.purger.deliver(&signed(of_site())).await.status,
         200
@@ -247,7 +248,7 @@ async fn a_message_that_is_too_long_is_refused() {
     let response = notified.purger.deliver(&signed(message)).await;
     assert_eq!(response.status, 413, "{response}");
     assert!(notified.edge.get("/a").await.is_hit());
-    // control: as long as SNS makes them
+    // Control: a message of the greatest length that SNS makes.
     let mut message = of_site();
     let event = message["Message"].as_str().unwrap().to_owned();
     message["Message"] = json!(event + &" ".repeat(256 << 10));

@@ -42,7 +42,7 @@ async fn a_soft_purge_costs_one_conditional_request(workers: usize) {
         let after = edge.get("/a").await;
         assert!(after.cache_status().contains("fwd=stale"), "{after}");
         assert_eq!(after.stamp("/a").sequence, before.sequence);
-        // The store needs a moment to take in what the 304 says, and misses meanwhile.
+        // The store needs a moment to write the headers of the 304, and misses meanwhile.
         eventually("a hit", async || edge.get("/a").await.is_hit()).await;
         stampede(edge.address(), 40, "/a").await.all(200);
         let asked = origin.requests().of("/a");
@@ -84,7 +84,7 @@ async fn a_fill_under_way_does_not_count_as_the_revalidation() {
         gate.open();
     });
     assert_eq!(first.header("etag"), "\"one\"");
-    // The store may commit the old one last; then it is stale, and refreshed.
+    // The store may commit the old version last. That version is stale then, and is refreshed.
     eventually("a hit of the new version", async || {
         let response = edge.get("/a").await;
         response.is_hit() && response.header("etag") == "\"two\""
@@ -92,7 +92,7 @@ async fn a_fill_under_way_does_not_count_as_the_revalidation() {
     .await;
 }
 
-/// Envoy's cache takes one fill of a key at a time: the one that was under way when the purge came.
+/// Envoy's cache has one fill of a key at a time. Here it is the fill that was under way when the purge arrived.
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A successful request with an unsafe method has its URL revalidated (RFC 9111, 4.4).
+//! After a successful request with an unsafe method, its URL is revalidated (RFC 9111, 4.4).
 
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
