@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A response to a request that goes around the store never gets into it, whatever the request says.
+//! A response to a request that is sent around the store is never stored, whatever the headers of the request.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::request;
@@ -9,14 +9,15 @@ use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use test_case::test_case;
 
-/// What goes around the store: a key that is hit-for-miss, credentials, and what asks for more than the edge fills.
+/// Headers of requests that are sent around the store: none, because their key is hit-for-miss; credentials; a range.
 const WAYS: [&[(&str, &str)]; 3] = [
     &[],
     &[("authorization", "Basic x")],
     &[("range", "bytes=0-9")],
 ];
 
-/// An origin whose first answer for each URL is its client's alone, and whose later ones any cache would store.
+/// An origin whose first response for each URL is for its client alone, and whose later responses any cache would
+/// store.
 async fn origin() -> Origin {
     let origin = Origin::start().ready().await;
     for way in 0..WAYS.len() {
@@ -27,7 +28,8 @@ async fn origin() -> Origin {
     origin
 }
 
-/// A request with an empty `If-Range`, as an attacker sent it to the native edge: its response was stored for everybody.
+/// A request with an empty `If-Range`, as an attacker sent it to the native edge: the response was stored for all
+/// clients.
 #[test_case(Medium::Memory; "in memory")]
 #[test_case(Medium::Disk; "on disk")]
 #[tokio::test]
@@ -62,7 +64,7 @@ async fn an_empty_if_range_leads_nothing_into_the_store(medium: Medium) {
     assert_eq!(edge.counter("sluice_host_errors").await, 0);
 }
 
-/// Eight of them, whose clients leave within the response, ended Envoy.
+/// Eight such requests, whose clients left during the response, ended Envoy.
 #[test_case(Medium::Memory; "in memory")]
 #[test_case(Medium::Disk; "on disk")]
 #[tokio::test]
@@ -79,7 +81,7 @@ async fn clients_that_leave_after_an_empty_if_range_do_no_harm(medium: Medium) {
     let flight = crowd.fire_each(|_| request("GET", "/a", &[("if-range", "")]));
     gate.wait_reached(CLIENTS).await;
     drop(flight);
-    // The worker hears of those who have gone before it answers those who come.
+    // The worker learns of the closed connections before it answers the next requests.
     for _ in 0..3 {
         assert_eq!(edge.get("/b").await.status, 404);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the objects of a bucket's site are like, and what their visitors ask for.
+//! Unusual objects in the bucket of a site, and unusual requests of the site's visitors.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::request;
@@ -8,11 +8,12 @@ use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 use test_case::test_case;
 
-/// Sizes of an `index.html` or a `404.html`, around what Envoy holds of a body, and the largest that is served.
+/// Sizes of an `index.html` or a `404.html`: around the size that Envoy buffers of a body, and the largest that is
+/// served.
 const SIZES: [usize; 5] = [20_000, 60_000, 70_000, 500_000, 1 << 20];
 
-/// Missing pages of a site whose document is above 64 KiB, as one client sent them: each ended the worker's VM, or leaked
-/// natively.
+/// Missing pages of a site whose document is above 64 KiB, as one client requested them: each request ended the
+/// worker's VM, or leaked memory in the native module.
 #[test_case("fallback_document: page.html, fallback_for: all", 200; "a fallback document")]
 #[test_case("error_document: page.html", 404; "an error document")]
 #[tokio::test]
@@ -62,7 +63,7 @@ async fn missing_pages_have_a_document_of_any_size(website: &str, status: u16) {
     }
 }
 
-/// An origin that sends an empty `Vary:`: natively it was never a hit.
+/// An origin that sends an empty `Vary`. In the native module, its response was never a hit.
 #[tokio::test]
 async fn an_empty_vary_is_none() {
     let origin = Origin::start().ready().await;
@@ -76,8 +77,8 @@ async fn an_empty_vary_is_none() {
     assert_eq!(edge.counter("sluice_host_errors").await, 0);
 }
 
-/// An object whose metadata has a coding that is none, as SDKs leave it: it was never compressed, and clients were told of
-/// a coding that they do not know.
+/// An object whose metadata has a `Content-Encoding` that is not a coding, as SDKs leave it. The object was never
+/// compressed, and clients got the name of a coding that they do not know.
 #[test_case(""; "empty")]
 #[test_case("identity"; "identity")]
 #[test_case("aws-chunked"; "of an upload in chunks")]
@@ -99,7 +100,7 @@ async fn a_coding_that_is_none_is_removed_from_an_object(coding: &str) {
     assert!(coded.body.len() < 5_000, "{coded}");
 }
 
-/// A coding that is one stays, without the name that an upload in chunks has left.
+/// A real coding stays. The name `aws-chunked`, which an upload in chunks leaves, is removed.
 #[tokio::test]
 async fn the_coding_of_an_object_stays() {
     let origin = Origin::start().ready().await;
@@ -111,7 +112,7 @@ async fn the_coding_of_an_object_stays() {
     assert_eq!(edge.get("/a").await.header("content-encoding"), "gzip");
 }
 
-/// A code with a dot is of one object: its key of encryption is disabled.
+/// An error code with a dot concerns one object. Here the object's encryption key is disabled.
 #[tokio::test]
 async fn an_error_code_with_a_dot_is_of_one_object() {
     let origin = Origin::start().ready().await;
@@ -124,7 +125,8 @@ async fn an_error_code_with_a_dot_is_of_one_object() {
     }
 }
 
-/// A page of an application whose path has a long segment: `MinIO` has no object of such a name, and says 400.
+/// A page of an application whose path has a long segment. `MinIO` cannot have an object of such a name, and answers
+/// 400.
 #[tokio::test]
 async fn a_long_segment_has_the_fallback_document() {
     let bucket = Bucket::new().await;
@@ -145,7 +147,7 @@ async fn a_long_segment_has_the_fallback_document() {
     }
 }
 
-/// A header that the policy lets through to the bucket, with a tab: the signature was refused, and the operator alerted.
+/// A header with a tab, which the policy forwards to the bucket. The signature was refused, and the operator alerted.
 #[tokio::test]
 async fn a_tab_in_a_forwarded_header_is_signed_as_s3_signs_it() {
     let bucket = Bucket::new().await;
@@ -167,7 +169,6 @@ async fn a_tab_in_a_forwarded_header_is_signed_as_s3_signs_it() {
     assert_eq!(edge.counter("sluice_bucket_credentials_refused").await, 0);
 }
 
-/// The prefix of a site without its slash.
 #[tokio::test]
 async fn the_prefix_of_a_site_without_its_slash_is_a_redirect() {
     const POLICY: &str = "key: {index_document: index.html, strip_prefix: /static}\n\

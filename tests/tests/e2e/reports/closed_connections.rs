@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Origins that close a connection while a request is on its way on it, as they close idle ones.
+//! Origins that close an idle connection while a request is already on its way on it.
 
 use crate::origin::hop::{before, before_bucket, raw_origin};
 use sluice_tests::client::{Client, request};
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 
-/// What an origin has seen.
+/// Counters of an origin.
 #[derive(Default)]
 struct Seen {
-    /// Requests.
+    /// Requests that the origin has received.
     requests: AtomicUsize,
-    /// Those under which it has closed the connection.
+    /// Requests during which the origin has closed the connection.
     closed: AtomicUsize,
 }
 
-/// An origin that answers the first request of each connection, and closes the connection under the second one, having
-/// sent `last` in the place of a response.
+/// An origin that answers the first request of each connection. It closes the connection at the second request, after
+/// it has sent `last` instead of a response.
 async fn closer(last: &'static str) -> (SocketAddr, Arc<Seen>) {
     let seen = Arc::<Seen>::default();
     let counts = Arc::clone(&seen);
@@ -49,7 +49,7 @@ async fn closer(last: &'static str) -> (SocketAddr, Arc<Seen>) {
     (address, seen)
 }
 
-/// Asks for `each` URLs with each of 16 clients, all at one time; the statuses other than 200.
+/// Sends requests for `each` URLs from each of 16 clients, all at the same time. Returns the statuses other than 200.
 async fn ask_all(edge: &Edge, method: &'static str, each: usize) -> Vec<u16> {
     let clients = (0..16).map(|client| {
         let address = edge.address();
@@ -137,7 +137,7 @@ async fn a_response_that_has_begun_ends_with_its_connection() {
     }
 }
 
-/// An origin that tells when the edge closes an idle connection.
+/// The origin reports when the edge closes an idle connection.
 #[tokio::test]
 async fn an_idle_connection_is_kept_for_as_long_as_is_set() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -167,7 +167,7 @@ async fn an_idle_connection_is_kept_for_as_long_as_is_set() {
         assert_eq!(edge.get("/a").await.status, 200);
         let kept = told.recv().await.unwrap();
         let least = Duration::from_millis(least);
-        // A busy machine closes later.
+        // A busy machine may close the connection later.
         assert!(kept + Duration::from_millis(50) >= least, "{kept:?}");
         assert!(kept < least + Duration::from_secs(3), "{kept:?}");
     }

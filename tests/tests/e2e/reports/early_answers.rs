@@ -10,8 +10,8 @@ use sluice_tests::http::message::Wire;
 use std::net::SocketAddr;
 use tokio::io::AsyncWriteExt as _;
 
-/// An origin that answers each request at its headers with the status that is the path, ends its side of the connection,
-/// and reads on.
+/// An origin that answers each request after its headers, with the status in the path. It then ends its side of the
+/// connection, and reads on.
 async fn hasty() -> SocketAddr {
     raw_origin(async |mut stream| {
         let (read, mut write) = stream.split();
@@ -30,18 +30,18 @@ async fn hasty() -> SocketAddr {
     .await
 }
 
-/// The status of an upload of so many bytes by HTTP/1.1; `None` where no response has come.
+/// Status of the response to an upload of so many bytes over HTTP/1.1, or `None` without a response.
 async fn upload(address: SocketAddr, target: &str, bytes: usize) -> Option<u16> {
     let mut client = Client::connect(address).await;
     let length = bytes.to_string();
     let head = request("POST", target, &[("content-length", &length)]);
     client.send(head).await.ok()?;
-    // The edge may have closed its side.
+    // The edge may have closed its side already.
     let _ = client.send_more(vec![b'a'; bytes]).await;
     client.response().await.ok().map(|response| response.status)
 }
 
-/// The same by HTTP/2.
+/// Status of the response to an upload of so many parts over HTTP/2, or `None` without a response.
 async fn upload_by_http2(address: SocketAddr, target: &str, parts: usize) -> Option<u16> {
     static PART: [u8; 16_000] = [b'a'; 16_000];
     let client = Http2::connect(address).await;
@@ -52,7 +52,7 @@ async fn upload_by_http2(address: SocketAddr, target: &str, parts: usize) -> Opt
     stream.head().await.ok().map(|(status, _)| status)
 }
 
-/// How many of a number of uploads get the origin's response.
+/// Number of uploads that get the origin's response.
 async fn count(address: SocketAddr) -> usize {
     let mut answered = 0;
     for status in [413, 401, 302] {
@@ -74,7 +74,7 @@ async fn count(address: SocketAddr) -> usize {
 async fn an_answer_to_an_upload_arrives_as_often_as_with_bare_envoy() {
     let origin = hasty().await;
     let edge = before(origin).start().await;
-    // Plain Envoy, without the hop.
+    // Envoy without the filter and without the hop.
     let bare = Bare::changed_before(&format!("http://{origin}"), Store::V1_DISK, 1, &|config| {
         let routes = &mut config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"]
             [0]["typed_config"]["route_config"]["virtual_hosts"][0]["routes"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages as web frameworks send them by their documentation: with the default policy for an HTTP origin those for all are
-//! stored, and those for one visitor are not, for a reason that they say.
+//! Pages with the headers that the documentation of web frameworks shows. With the default policy for an HTTP origin,
+//! pages for all visitors are stored. Pages for one visitor are not stored, and their responses say why.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
@@ -196,7 +196,7 @@ async fn no_client_of_a_stream_waits_for_another(media_type: &str, control: Opti
     late.land().await.all(200);
 }
 
-/// A header that each client chooses, in `Vary`: one URL does not fill the cache.
+/// `Vary` names a header that each client chooses. The variants of one URL do not fill the cache.
 #[tokio::test]
 async fn a_url_keeps_a_bounded_number_of_variants_the_oldest_goes_first() {
     const MOST: usize = 5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Header values that are no text, from origins and from clients.
+//! Header values that are not text, from origins and from clients.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, Response, get, until_hit};
@@ -10,16 +10,16 @@ use sluice_tests::origin::{Origin, Reply};
 
 /// A file name in Latin-1.
 const BYTES: &[u8] = b"attachment; filename=\"M\xfcller.pdf\"";
-/// The same as a client of the tests reads it, each byte as a character.
+/// The file name as a client of the tests reads it, with each byte as a character.
 const READ: &str = "attachment; filename=\"M\u{fc}ller.pdf\"";
 
-/// A response with such a file name, behind which its length stands.
+/// A response with this file name. `Content-Length` follows it.
 fn named() -> Reply {
     let reply = Reply::ok(1_000).max_age(60).etag("v1");
     reply.header_bytes("content-disposition", BYTES)
 }
 
-/// GET with a header of these bytes.
+/// Sends GET with a header of these bytes.
 async fn ask(edge: &Edge, path: &str, name: &str, value: &[u8]) -> Response {
     let start = format!("GET {path} HTTP/1.1\r\nhost: edge.test\r\n{name}: ");
     let bytes = [start.as_bytes(), value, b"\r\n\r\n"].concat();
@@ -136,7 +136,7 @@ async fn a_user_agent_that_is_no_text_is_forwarded_byte_for_byte() {
     assert_eq!(edge.counter("sluice_host_errors").await, 0);
 }
 
-/// yarp#2076. Envoy removes a `Referer` that is no absolute URL, and takes none with bytes beyond ASCII for one.
+/// yarp#2076. Envoy removes a `Referer` that is not an absolute URL. It never accepts a URL with bytes beyond ASCII.
 #[tokio::test]
 async fn a_request_with_a_referer_that_is_no_url_goes_on_without_it() {
     let origin = Origin::start().ready().await;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one stream of HTTP/2 does to the others, and to the edge's memory: `envoy#20575`, `open-liberty#9455`.
+//! Effects of one HTTP/2 stream on the other streams and on the edge's memory: `envoy#20575`, `open-liberty#9455`.
 
 use sluice_tests::client::frames::{
     END_HEADERS, END_STREAM, Frame, Frames, NEWEST, get, indexed, kind, literal,
@@ -12,7 +12,7 @@ use sluice_tests::server::gate::Gate;
 use sluice_tests::server::requests::Request;
 use test_case::test_case;
 
-/// A request that is malformed (RFC 9113, 8.1.1) ends its own stream, and not that of another request (8.1.1, 5.4.2).
+/// A malformed request (RFC 9113, 8.1.1) ends its own stream, and not the stream of another request (8.1.1, 5.4.2).
 #[test_case(&[get("/b"), literal("te", "gzip")].concat(); "te")]
 #[test_case(&get("/b b"); "a space in the path")]
 #[test_case(&[get("/b"), literal("connection", "keep-alive")].concat(); "a field of the connection")]
@@ -42,7 +42,7 @@ async fn a_malformed_request_ends_its_stream_and_no_other(headers: &[u8]) {
     assert_eq!(data.map(|frame| &frame.payload[..]), Some(&b"good"[..]));
 }
 
-/// Envoy's bounds on empty frames and on resets end a connection, as without the override of stream errors.
+/// Envoy's bounds on empty frames and on resets end a connection also with the override of stream errors.
 #[test_case(&|stream: u32| vec![
     Frame::new(kind::HEADERS, END_HEADERS, stream, get("/a")),
     Frame::new(kind::DATA, 0, stream, []),
@@ -77,13 +77,14 @@ async fn a_flood_of_frames_ends_its_connection(flood: &dyn Fn(u32) -> Vec<Frame>
     assert!(edge.alive());
 }
 
-/// Connections, each with as many streams as it may have.
+/// Number of connections. Each has as many streams as it may have, [`STREAMS`].
 const CONNECTIONS: usize = 5;
 const STREAMS: u32 = 100;
-/// Memory for a byte that was sent.
+/// Most bytes of memory that the edge may allocate for each byte that was sent.
 const MOST: u64 = 50;
 
-/// A field of 500 bytes that is sent once, and repeated in a byte each time, 90 times in each request.
+/// Sends requests that each have a field of 500 bytes 58 times. A connection carries the field in full once, and each
+/// repetition as one byte.
 async fn repeat_a_field(edge: &Edge, path: &str, window: &[u8]) -> (Vec<Frames>, u64) {
     let mut all = Vec::new();
     for connection in 0..CONNECTIONS {
@@ -116,7 +117,7 @@ async fn streams_that_repeat_a_field_cost_little_memory(path: &str, window: &[u8
         .start()
         .await;
     let _ = edge.get("/stored").await;
-    // Brings what every connection needs to its size.
+    // The first round allocates the memory that every connection needs.
     drop(repeat_a_field(&edge, path, window).await);
     let active = "http.edge.downstream_rq_active";
     edge.wait_for_value(active, 0).await;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Kubernetes does to a container: variables that it sets, and files that it changes.
+//! Variables that Kubernetes sets in a container, and files that it changes.
 
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
@@ -7,7 +7,8 @@ use sluice_tests::machine::kubelet;
 use sluice_tests::origin::{Origin, Reply};
 use tempfile::TempDir;
 
-/// A Service named `metrics` in the namespace makes a pod's variables (sequin#2155, actualbudget#4920).
+/// For a Service named `metrics`, Kubernetes sets variables in the pods of its namespace (sequin#2155,
+/// actualbudget#4920).
 #[tokio::test]
 async fn variables_of_a_service_are_no_settings() {
     let origin = Origin::start().ready().await;
@@ -36,7 +37,8 @@ async fn variables_of_a_service_are_no_settings() {
     );
 }
 
-/// An edge whose cache is on a volume that a kubelet has mounted, before and after its pod is another one.
+/// Starts an edge whose cache is on a volume that a kubelet has mounted. Then starts it again in a new pod on that
+/// volume.
 async fn on_a_volume(policy: Option<&str>) -> (Edge, Origin, TempDir) {
     let volume = TempDir::new().unwrap();
     kubelet::mount(volume.path(), policy);
@@ -59,7 +61,7 @@ async fn a_volume_with_fs_group_on_root_mismatch_is_a_warm_cache() {
     assert_eq!(origin.count("/a"), 1);
 }
 
-/// The kubelet has opened the cache's secret to the group, so clients may foresee the names of files.
+/// The kubelet has made the cache's secret readable by the group, so clients may foresee the names of files.
 #[tokio::test]
 async fn control_a_volume_with_fs_group_alone_is_an_empty_cache_and_the_log_says_what_to_set() {
     let (edge, _origin, _volume) = on_a_volume(None).await;
@@ -72,7 +74,7 @@ async fn control_a_volume_with_fs_group_alone_is_an_empty_cache_and_the_log_says
 /// Envoy's name for the instance metadata service of EC2.
 const METADATA: &str = "ec2_instance_metadata_server_internal";
 
-/// A bucket of a file of sites, with credentials of the standard chain.
+/// An edge with a file of sites, whose bucket takes credentials from the standard chain.
 fn of_sites(folder: &TempDir) -> Builder {
     let file = folder.path().join("sites.yaml");
     let site = "sites:\n- {name: a, origin: 's3://site', endpoint: 'http://127.0.0.1:9'}\n";
@@ -85,7 +87,7 @@ async fn knows_the_metadata_service(edge: &Edge) -> bool {
     String::from_utf8_lossy(&clusters.body).contains(METADATA)
 }
 
-/// Where credentials come from elsewhere, a role of the node is none of the pod's.
+/// If the credentials come from another source, the pod does not use the role of its node.
 #[tokio::test]
 async fn envoy_asks_an_instance_for_credentials_only_where_there_are_no_others() {
     let folder = TempDir::new().unwrap();

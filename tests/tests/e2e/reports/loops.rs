@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that come back to the cache that has sent them (RFC 8586), and what origins learn of the way of a request.
+//! Requests that arrive at the cache that has sent them (RFC 8586), and what origins learn about the path of a
+//! request.
 
 use crate::origin::hop::{before_bucket, raw_origin};
 use sluice_tests::edge::{Builder, Edge};
@@ -9,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 
-/// A port that leads to an address that is known later.
+/// A port whose connections are forwarded to an address that is set later.
 async fn detour() -> (SocketAddr, Arc<OnceLock<SocketAddr>>) {
     let target = Arc::new(OnceLock::new());
     let later = Arc::clone(&target);
@@ -26,7 +27,7 @@ async fn detour() -> (SocketAddr, Arc<OnceLock<SocketAddr>>) {
     (address, target)
 }
 
-/// An edge whose origin is this address, an HTTP server.
+/// An edge whose origin is the HTTP server at this address.
 fn to(address: SocketAddr) -> Builder {
     Builder::new().env("ORIGIN", format!("http://{address}"))
 }

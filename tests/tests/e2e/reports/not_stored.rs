@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A response that is not stored says why: in `Cache-Status`, in the access log and in a counter. So do the requests that
-//! go around the store because of it, on each worker.
+//! The reason why a response is not stored is in `Cache-Status`, in the access log and in a counter. Requests that
+//! are sent around the store because of this response have the same reason, on each worker.
 
 use serde_json::{Value, json};
 use sluice_core::freshness::UncacheableReason;
@@ -27,7 +27,8 @@ fn edge(origin: &Origin) -> Builder {
     Edge::http(origin).env("ACCESS_LOG", "json").policy(POLICY)
 }
 
-/// Whether the response says that it is not stored for this `reason`: its own, or that of a former one.
+/// Whether `Cache-Status` says that the response is not stored for this `reason`: its own, or an earlier response's
+/// if `of_former` is set.
 fn says(response: &Response, reason: UncacheableReason, of_former: bool) -> bool {
     let name = if of_former {
         reason.hit_for_miss()
@@ -38,7 +39,8 @@ fn says(response: &Response, reason: UncacheableReason, of_former: bool) -> bool
     response.cache_status().ends_with(&detail)
 }
 
-/// Waits until the access log has `count` lines for `path` with this `reason`, and the counter counts as many.
+/// Waits until the access log has `count` lines for `path` with this `reason`. Asserts that the counter has the same
+/// number.
 async fn wait_for_account(edge: &Edge, path: &str, reason: UncacheableReason, count: usize) {
     eventually(&format!("{path} in the access log"), async || {
         let log = edge.log();
@@ -52,8 +54,8 @@ async fn wait_for_account(edge: &Edge, path: &str, reason: UncacheableReason, co
     assert_eq!(edge.counter(counter).await, count as u64, "{counter}");
 }
 
-/// A reason, a response that gives it by itself, a header of its request, and whether the next request goes around the
-/// store for it.
+/// A reason, a response that has this reason alone, a header of its request, and whether the next request is sent
+/// around the store because of it.
 type Case = (
     UncacheableReason,
     Reply,
@@ -61,7 +63,7 @@ type Case = (
     bool,
 );
 
-/// Has each reason that one response gives by itself.
+/// Returns a case for each reason that a single response can have.
 fn reasons() -> Vec<Case> {
     use UncacheableReason as Reason;
     let control = |value| Reply::ok(100).header("cache-control", value);

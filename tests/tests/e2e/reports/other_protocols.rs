@@ -115,7 +115,7 @@ fn websocket(target: &str) -> Vec<u8> {
     request("GET", target, &headers)
 }
 
-/// Beside `envoy#36305`.
+/// Related to `envoy#36305`.
 #[tokio::test]
 async fn a_declined_websocket_says_why_and_is_never_stored() {
     let edge = before(decliner().await).start().await;
@@ -156,7 +156,7 @@ async fn control_bare_envoy_drops_the_body_of_a_declined_websocket() {
     }
 }
 
-/// An origin that switches protocols unasked on `/switch`, and counts the connections that are closed then.
+/// An origin that switches protocols unasked on `/switch`, and counts the connections that are closed after that.
 async fn switcher(closed: Arc<AtomicUsize>) -> SocketAddr {
     raw_origin(move |mut stream| {
         let closed = Arc::clone(&closed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests whose own headers, which no key has, change what the origin answers: padding, a header that makes it fail, a
-//! header that has it set a cookie, a header that a framework obeys.
+//! Requests with own headers, which are in no key but change the origin's response: padding, a header that makes the
+//! origin fail, a header that makes it set a cookie, a header that a framework obeys.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::request;
@@ -12,8 +12,8 @@ use test_case::test_case;
 const BROWSER: (&str, &str) = ("user-agent", "Mozilla/5.0");
 const UNREADABLE: (&str, &str) = ("accept-language", "%");
 
-/// An attacker's finding: padding above `limits.lead_header_bytes` makes the origin answer with another status, which has a
-/// lifetime.
+/// An attacker's finding: because of padding above `limits.lead_header_bytes` the origin answers with another status,
+/// and this response has a lifetime.
 #[test_case(404; "with a 404")]
 #[test_case(301; "with a redirect")]
 #[test_case(200; "with another page")]
@@ -35,7 +35,7 @@ async fn the_answer_to_padding_is_its_clients_alone(status: u16) {
     assert_eq!(origin.count("/a"), 2);
 }
 
-/// An attacker's finding: one header that makes the application answer 500 had all others get that 500.
+/// An attacker's finding: one header made the application answer 500, and all other clients got that response.
 #[test_case(1, "no-cache"; "validated at each use, with one worker")]
 #[test_case(2, "no-cache"; "validated at each use, with two workers")]
 #[test_case(2, "s-maxage=1"; "for shared caches")]
@@ -66,7 +66,7 @@ async fn a_header_that_makes_the_origin_fail_does_so_for_its_client_only(
     others.land().await.all(200);
 }
 
-/// An attacker's finding: one `Referer` that makes the origin add `Set-Cookie` switched caching off for two minutes.
+/// An attacker's finding: one `Referer` that made the origin add `Set-Cookie` switched caching off for two minutes.
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_header_that_has_the_origin_set_a_cookie_leaves_the_page_stored(worker
     assert!(edge.get("/a").await.is_hit());
 }
 
-/// The same, of an origin that is really down.
+/// Counterpart: an origin that really fails, for all clients.
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn a_crowd_of_browsers_costs_an_origin_that_is_down_two_requests(workers: 
     assert_eq!(origin.count("/a"), 2);
 }
 
-/// nginx's `proxy_cache_valid any 1s`: a failing page is kept for that time.
+/// `proxy_cache_valid any 1s` of nginx: a failing page is stored for that time.
 #[test_case("microcache"; "by microcache")]
 #[test_case("origin: {kind: http}\ncache: {ttl: {\"500\": 1s}}\n"; "by the policy")]
 #[tokio::test]
@@ -130,12 +130,13 @@ async fn a_failing_page_that_the_policy_names_is_asked_for_a_few_times_a_second(
         assert_eq!(edge.send("GET", "/a", &[BROWSER]).await.status, 500);
     }
     let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
-    // Each worker meets one failure before it believes in the next; what is kept is kept for less than two seconds.
+    // Each worker gets one failure before it trusts the next one. A stored failure is served for less than two
+    // seconds.
     let most = 2 + 3 * seconds;
     assert!(origin.count("/a") <= most, "{} of 40", origin.count("/a"));
 }
 
-/// GHSA-f46r-rw29-r322, GHSA-cpj6-fhp6-mr6j, GHSA-3g8h-86w9-wvmq, symfony/symfony#11664: headers that a framework obeys.
+/// GHSA-f46r-rw29-r322, GHSA-cpj6-fhp6-mr6j, GHSA-3g8h-86w9-wvmq, symfony/symfony#11664: headers that frameworks obey.
 #[tokio::test]
 async fn headers_that_frameworks_obey_do_not_reach_the_origin() {
     let origin = Origin::start().ready().await;
@@ -162,7 +163,8 @@ async fn headers_that_frameworks_obey_do_not_reach_the_origin() {
     }
 }
 
-/// CVE-2025-49005, CVE-2026-44576: a payload of Next.js is one variant where `Vary` says so, and nobody else's where not.
+/// CVE-2025-49005, CVE-2026-44576: a payload of Next.js is a variant if `Vary` says so. If not, only its own client
+/// gets it.
 #[tokio::test]
 async fn a_payload_that_vary_does_not_name_is_its_clients_alone() {
     let origin = Origin::start().ready().await;

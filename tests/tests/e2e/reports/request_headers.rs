@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests with very many header lines, very large ones, or very long URLs: `supabase/storage#152`, `suripu#594`. A
-//! request is taken by all parts of the way, or refused by the first in the edge's own words.
+//! Requests with very many header lines, very large header lines, or very long URLs: `supabase/storage#152`,
+//! `suripu#594`. Either all parts of the path accept a request, or the first part refuses it with the edge's own
+//! message.
 
 use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, Response, request};
@@ -8,11 +9,11 @@ use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 use test_case::test_case;
 
-/// Lines of a client's request, with `Host`.
+/// Lines that a client's request may have, with `Host`.
 const LINES: usize = 100;
-/// Bytes of its headers, with the URL: `REQUEST_HEADER_BYTES`.
+/// Bytes that the headers may have, with the URL: `REQUEST_HEADER_BYTES`.
 const BYTES: usize = 32 << 10;
-/// More than the bytes of the lines that each request of these tests has.
+/// More than the bytes of the lines that each request of these tests has in addition.
 const OWN_BYTES: usize = 300;
 
 async fn edge(origin: &Origin) -> Edge {
@@ -20,13 +21,13 @@ async fn edge(origin: &Origin) -> Edge {
     Edge::http(origin).start().await
 }
 
-/// So many lines of their own names.
+/// Returns `number` lines with different names.
 fn lines(number: usize) -> Vec<(String, String)> {
     let line = |line: usize| (format!("x-line-{line}"), "1".to_owned());
     (0..number).map(line).collect()
 }
 
-/// A line of so many bytes.
+/// Returns a line with a value of so many bytes.
 fn large(bytes: usize) -> Vec<(String, String)> {
     vec![("x-large".to_owned(), "v".repeat(bytes))]
 }
@@ -38,7 +39,7 @@ fn borrowed(lines: &[(String, String)]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// What goes through the store, around it, and what comes back to EDGE as it ends with an empty body.
+/// The requests go through the store, go around it, or return to EDGE because they end with an empty body.
 #[tokio::test]
 async fn requests_up_to_the_bounds_reach_the_origin_over_either_protocol() {
     let origin = Origin::start().ready().await;
@@ -70,7 +71,7 @@ async fn requests_up_to_the_bounds_reach_the_origin_over_either_protocol() {
     assert!(edge.alive());
 }
 
-/// Whether a response is the edge's own word on the request.
+/// Whether the edge has refused the request itself.
 fn is_refused(response: &Response, status: u16) -> bool {
     let body = String::from_utf8_lossy(&response.body);
     response.status == status && !body.contains("origin")
@@ -88,7 +89,7 @@ async fn requests_beyond_the_bounds_are_refused_by_the_edge_itself() {
         large(200_000),
     ] {
         let mut client = Client::connect(edge.address()).await;
-        // The edge may have answered before it has read all.
+        // The edge may answer before it has read the whole request.
         let _ = client.send(request("GET", "/a", &borrowed(&set))).await;
         if let Ok(response) = client.response().await {
             assert!(is_refused(&response, 431), "{response}");
@@ -150,7 +151,7 @@ async fn a_longer_query_is_refused_by_the_edge_itself(bytes: usize, status: u16)
     assert_eq!(origin.requests().total(), 0);
 }
 
-/// S3's bound is on the key.
+/// S3 limits the length of the key.
 #[tokio::test]
 async fn a_bucket_keeps_s3s_bound_of_a_key() {
     let origin = Origin::start().ready().await;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses with very many header lines, or very large ones: `envoy#13827`, `istio#52006`. Each part of the way takes
-//! what the part before it has let through.
+//! Responses with very many header lines, or very large ones: `envoy#13827`, `istio#52006`. Each part of the path
+//! accepts every response that the previous part has let through.
 
 use serde_json::{Value, json};
 use sluice_tests::bare::Bare;
@@ -14,16 +14,16 @@ use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use test_case::test_case;
 
-/// The lines that the edge takes of an origin's response.
+/// Lines that the edge accepts in an origin's response.
 const LINES: usize = 200;
-/// The bytes that it takes.
+/// Bytes of headers that the edge accepts in an origin's response.
 const BYTES: usize = 96 << 10;
-/// Lines of each answer of the origin's: its number, `Date`, `Content-Length`.
+/// Lines of each response of the test's origin: its number, `Date`, `Content-Length`.
 const OWN_LINES: usize = 3;
-/// Bytes of these and of the first line, and of the lines that the tests add.
+/// More than the bytes of these lines, of the first line, and of the lines that the tests add.
 const OWN_BYTES: usize = 300;
 
-/// A response with `lines` header lines, that is kept for a minute.
+/// A response with `lines` header lines, which is fresh for a minute.
 fn of_lines(lines: usize) -> Reply {
     let more = lines - OWN_LINES - 1;
     (0..more).fold(Reply::ok(100).max_age(60), |reply, line| {
@@ -38,7 +38,8 @@ fn of_bytes(name: &str, value: &str, bytes: usize) -> Reply {
     Reply::ok(100).max_age(60).header(name, &value)
 }
 
-/// Asks for a cold object, for its headers, and for the stored object in each way. All that it has comes each time.
+/// Requests a cold object, its headers, and the stored object in each way. Asserts that all its fields arrive each
+/// time.
 async fn is_stored(edge: &mut Edge, origin: &Origin, path: &str, what: &str) {
     let first = edge.get(path).await;
     assert_eq!(first.status, 200, "{what}: {:?}", first.cache_status());
@@ -67,7 +68,7 @@ async fn is_stored(edge: &mut Edge, origin: &Origin, path: &str, what: &str) {
 #[tokio::test]
 async fn responses_up_to_the_bounds_are_stored_and_served_whole(medium: Medium) {
     let origin = Origin::start().ready().await;
-    // NB: a worker that does not know the object asks the origin for its size in front of a range.
+    // NB: a worker that does not know the object asks the origin for its size before it serves a range.
     let edge = Edge::http(&origin).medium(medium).workers(1);
     let mut edge = edge.start().await;
     for lines in [
@@ -124,7 +125,7 @@ async fn no_field_of_96_kib_ends_the_edge(name: &str, value: &str) {
     }
 }
 
-/// Those of a response that many wait for: the store is asked by calls of the filter's own.
+/// The response has followers, for which the filter queries the store with its own calls.
 #[tokio::test]
 async fn a_crowd_shares_a_response_at_the_bounds() {
     let origin = Origin::start().ready().await;
@@ -168,14 +169,14 @@ async fn a_response_beyond_the_bounds_is_502_with_the_reason_and_never_stored(re
         let says = String::from_utf8_lossy(&refused.body);
         assert!(says.contains("headers"), "{says}");
     }
-    // The origin is well again.
+    // The origin works again.
     assert_eq!(edge.get("/a").await.status, 200);
     assert_eq!(origin.count("/a"), 3);
     assert!(edge.get("/a").await.is_reused());
     assert!(edge.alive());
 }
 
-/// The same of what goes around the store.
+/// The bounds also hold for responses that are passed around the store.
 #[tokio::test]
 async fn a_response_beyond_the_bounds_to_a_request_that_passes_is_502() {
     let origin = Origin::start().ready().await;
@@ -194,7 +195,7 @@ async fn a_response_beyond_the_bounds_to_a_request_that_passes_is_502() {
     assert!(edge.alive());
 }
 
-/// What is stored is served where the origin's answer cannot be taken.
+/// A stored response is served if the origin's response is refused.
 #[tokio::test]
 async fn a_stale_response_takes_the_place_of_one_beyond_the_bounds() {
     let origin = Origin::start().ready().await;
@@ -216,7 +217,7 @@ async fn a_stale_response_takes_the_place_of_one_beyond_the_bounds() {
     .await;
 }
 
-/// S3 bounds metadata to 2 KB, and not in number.
+/// S3 limits metadata to 2 KB, but does not limit the number of entries.
 #[tokio::test]
 async fn an_object_with_105_entries_of_metadata_is_served() {
     let bucket = Bucket::new().await;
@@ -235,7 +236,7 @@ async fn an_object_with_105_entries_of_metadata_is_served() {
     assert!(edge.alive());
 }
 
-/// A bucket's chain has filters of its own.
+/// The filter chain of a bucket has additional filters.
 #[tokio::test]
 async fn a_buckets_objects_up_to_the_bounds_are_stored_and_served_whole() {
     let origin = Origin::start().ready().await;
@@ -259,7 +260,8 @@ async fn a_buckets_objects_up_to_the_bounds_are_stored_and_served_whole() {
     assert!(edge.alive());
 }
 
-/// Trailers of the origin's do not reach anybody, whatever their number. What has too many bytes of them is not stored.
+/// Trailers of the origin never reach a client, whatever their number. A response with too many bytes of trailers is
+/// not stored.
 #[tokio::test]
 async fn trailers_of_any_size_do_no_harm() {
     let origin = Origin::start().ready().await;
@@ -292,7 +294,7 @@ async fn trailers_of_any_size_do_no_harm() {
     assert!(edge.alive());
 }
 
-/// Envoy's crash: a call of a filter's through an internal listener, whose response the codec of HTTP/2 refuses, when the
+/// A crash of Envoy: a filter calls through an internal listener, the HTTP/2 codec refuses the response, and the
 /// filter makes another call at once.
 #[tokio::test]
 async fn control_bare_envoy_dies_of_a_hit_with_more_headers_than_a_call_may_get() {
@@ -311,7 +313,7 @@ async fn control_bare_envoy_dies_of_a_hit_with_more_headers_than_a_call_may_get(
     assert!(bare.log().contains("Segmentation fault"), "{}", bare.log());
 }
 
-/// Adds a listener inside of Envoy with the same cache, and has a request with `X-Call` make two calls through it.
+/// Adds an internal listener with the same cache, and makes a request with `X-Call` cause two calls through it.
 fn calls_through_the_cache(config: &mut Value) {
     let resources = &mut config["static_resources"];
     let chains = resources["listeners"][0]["filter_chains"].clone();

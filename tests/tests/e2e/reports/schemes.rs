@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The connection says whether a request has come by HTTPS, and no header of the client's.
+//! Whether a request was sent over HTTPS depends on the connection, and not on a header of the client.
 
 use sluice_tests::client::http2::Http2;
 use sluice_tests::edge::Builder;
@@ -16,7 +16,7 @@ async fn a_scheme_that_a_client_makes_up_is_redirected_to_https() {
     let site = "redirect_to_https: true\n  hsts: 365d\n";
     let sites = format!("sites:\n- name: a\n  origin: {}\n  {site}", origin.url());
     std::fs::write(&file, sites).unwrap();
-    // A proxy before the edge may terminate TLS, and its word counts.
+    // A proxy in front of the edge may terminate TLS, and the edge trusts the proxy's header.
     let edge = Builder::new()
         .workers(1)
         .env("SITES", file.display().to_string());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 304 responses of origins: what they leave as it is, and those that are about another response than the stored one.
+//! 304 responses of origins: the fields that they leave unchanged, and 304 responses about another response than the
+//! stored one.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Response, until_hit};
@@ -10,17 +11,17 @@ use std::time::Duration;
 use test_case::test_case;
 use tokio::time::sleep;
 
-/// An object of a bucket behind the edge.
+/// Path of an object in a bucket behind the edge.
 const OBJECT: &str = "/site/a";
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-/// Until what is fresh for a second is not.
+/// Waits until a response that is fresh for a second is stale.
 async fn expired() {
     sleep(Duration::from_millis(2_100)).await;
 }
 
-/// Whether each request for `path` had a condition.
+/// Returns for each request for `path` whether it had a condition.
 fn conditions(origin: &Origin, path: &str) -> Vec<bool> {
     let asked = origin.requests().of(path);
     let has = |name: &str, n: usize| asked[n].headers.get(name).is_some();
@@ -77,7 +78,7 @@ async fn a_304_about_another_object_has_that_fetched(size: usize, clients: usize
     assert_eq!(edge.counter("sluice_validations_refused").await, 1);
 }
 
-/// The same to a refresh in the background, which no client waits for.
+/// A 304 about another object ends no refresh in the background, which no client waits for.
 #[tokio::test]
 async fn a_304_about_another_object_does_not_end_its_refresh() {
     let origin = Origin::start().ready().await;
