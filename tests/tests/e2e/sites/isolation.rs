@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! No request gets what is another site's, whatever host, server name and path it spells.
+//! No request gets an object of another site, whatever host, server name and path the request has.
 
 use super::world::World;
 use sluice_fake::sites::{Rng, SiteRequest, Verdict};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One edge with many sites: each serves what is its own, and nothing of another.
+//! One edge with many sites. Each site serves its own objects, and no object of another site.
 
 mod isolation;
 mod twenty;

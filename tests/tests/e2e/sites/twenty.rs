@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Twenty sites of one file: each has its objects, credentials, certificate, purges, counters and lines of the log. A
-//! control without the filter would say nothing, as Envoy alone has one origin.
+//! Twenty sites of one file. Each has its own objects, credentials, certificate, purges, counters and log lines. A
+//! control without the filter is not possible, because Envoy alone has one origin.
 
 use super::world::World;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use sluice_tests::edge::Edge;
 use sluice_tests::edge::tls::{connect_trusting_for, exchange};
 use sluice_tests::eventually;
 
-/// The purge token of the site of that name is for it alone.
+/// Sends a purge with the token of the site of that name. Returns the status.
 async fn purge(world: &World, site: &str, order: &str) -> u16 {
     let site = world.table.sites.iter().find(|other| other.name == site);
     let authorization = format!("Bearer {}", site.unwrap().token());
@@ -21,7 +21,7 @@ async fn purge(world: &World, site: &str, order: &str) -> u16 {
         .status
 }
 
-/// Each site's name for TLS, host, and the path of its object `o`.
+/// Returns each site's name, its server name for TLS, its host, and the path of its object `o`.
 fn places(world: &World) -> Vec<(String, Option<String>, String, String)> {
     let of = |site: &sluice_fake::sites::Site| {
         let host = site.hosts[0].clone();
@@ -60,7 +60,7 @@ async fn each_serves_its_own_object_and_what_is_no_ones_is_refused() {
         let (status, _) = world.ask(&edge, server_name, host, path).await;
         assert_eq!(status, expected, "{server_name:?} {host}{path}");
     }
-    // One site is for HTTPS alone, and the other one over HTTPS has not said so.
+    // One site is only for HTTPS. The other site is also served over HTTPS, but does not require it.
     let (status, _) = world.ask(&edge, None, "s0.test", "/o").await;
     assert_eq!(status, 301);
     for (host, expected) in [("s0.test", "max-age=31536000"), ("s1.test", "")] {

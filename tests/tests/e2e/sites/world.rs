@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Twenty sites of one file, each before an origin of its own: buckets with credentials that open no other bucket, HTTP
-//! origins, paths of one host, and two certificates. Each origin answers with its site's name.
+//! Twenty sites of one file, each in front of another origin: buckets with credentials that open no other bucket,
+//! HTTP origins, paths of one host, and two certificates. Each origin answers with its site's name.
 
 use sluice_fake::sites::{Site, Table};
 use sluice_tests::bucket::role::Role;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub const OBJECTS: [&str; 8] = ["o", "x", "y", "xx", "x/o", "x/y/o", "z/o", "x/x"];
 const BUCKETS: usize = 8;
 
-/// A file of sites in the making, and what stands behind them.
+/// A file of sites while it is written, and the servers behind the sites.
 pub struct World {
     /// The sites as the oracle knows them.
     pub table: Table,
@@ -34,7 +34,7 @@ pub struct World {
 }
 
 impl World {
-    /// The twenty sites.
+    /// Returns the twenty sites.
     pub async fn twenty() -> Self {
         let mut world = Self::empty();
         for number in 0..BUCKETS {
@@ -69,7 +69,7 @@ impl World {
         world
     }
 
-    /// No site yet.
+    /// Returns a world without sites.
     pub fn empty() -> Self {
         Self {
             table: Table::default(),
@@ -91,7 +91,7 @@ impl World {
         format!("  tls: {{certificate: {chain}, key: {key}}}\n")
     }
 
-    /// A site before an HTTP origin.
+    /// Adds a site in front of an HTTP origin.
     async fn add_http(&mut self, name: &str, hosts: &[&str], path: &str, fields: &str) {
         let origin = Origin::start().ready().await;
         origin.on("/*", Reply::text(name).max_age(600));
@@ -100,7 +100,7 @@ impl World {
         self.origins.push(origin);
     }
 
-    /// A site before a bucket, with credentials that open no other bucket.
+    /// Adds a site in front of a bucket, with credentials that open no other bucket.
     pub async fn add_bucket(&mut self, name: &str, hosts: &[&str], path: &str) {
         let bucket = Bucket::new().await;
         for key in OBJECTS {
@@ -111,7 +111,7 @@ impl World {
         self.stand_before(bucket, name, &role);
     }
 
-    /// The last site stands before `bucket`, and signs its requests as `role`.
+    /// Puts the last site in front of `bucket`, and signs its requests as `role`.
     fn stand_before(&mut self, bucket: Bucket, name: &str, role: &Role) {
         self.text += &format!(
             "  origin: s3://{}\n  endpoint: {}\n  region: {REGION}\n",
@@ -122,7 +122,7 @@ impl World {
         self.buckets.push(bucket);
     }
 
-    /// The last site signs its requests so.
+    /// Signs the requests of the last site as `role`.
     fn sign_as(&mut self, name: &str, role: &Role) {
         let variable = |what: &str| format!("{}_{what}", name.to_uppercase().replace('-', "_"));
         let [id, secret, token] = ["ID", "SECRET", "SESSION"].map(variable);
@@ -153,7 +153,7 @@ impl World {
         self.table.sites.push(site);
     }
 
-    /// A site whose bucket is that of another one, with the credentials of the first.
+    /// Adds a site in front of a new bucket, with credentials that open only the first bucket.
     pub async fn add_thief(&mut self, name: &str, hosts: &[&str]) {
         let role = Role::reading(&self.buckets[0]).await;
         let bucket = Bucket::new().await;
@@ -162,7 +162,7 @@ impl World {
         self.stand_before(bucket, name, &role);
     }
 
-    /// The edge of these sites.
+    /// Starts the edge of these sites.
     pub async fn start(&self) -> Edge {
         let path = self.folder.path().join("sites.yaml");
         std::fs::write(&path, &self.text).unwrap();
@@ -180,12 +180,12 @@ impl World {
         self.purger.open(edge).start().await
     }
 
-    /// The listener for TLS.
+    /// Address of the listener for TLS.
     pub const fn secure_address(&self) -> SocketAddr {
         loopback(self.tls)
     }
 
-    /// Asks over cleartext, or over TLS with that server name.
+    /// Sends a request in cleartext, or over TLS with that server name.
     pub async fn ask(
         &self,
         edge: &Edge,

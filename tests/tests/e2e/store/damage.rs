@@ -33,7 +33,7 @@ fn files(entries: &Path) -> BTreeSet<PathBuf> {
     files.map(|file| file.unwrap().path()).collect()
 }
 
-/// Stores an object, and gives its file.
+/// Stores an object, and returns its file.
 async fn store(edge: &Edge, path: &str) -> PathBuf {
     let entries = root(edge).join("entries");
     let before = files(&entries);
@@ -151,7 +151,7 @@ async fn a_lost_or_damaged_manifest_costs_only_the_objects_it_does_not_list() {
     edge.wait_for_manifest(4).await;
     edge.end_by(edge.pid(), libc::SIGKILL).await;
     let manifest = root(&edge).join("manifest");
-    // The second record, and the end of the last.
+    // Damages the second record, and cuts the end of the last record.
     open(&manifest)
         .write_all_at(b"x", MANIFEST_RECORD + 3)
         .unwrap();
@@ -191,7 +191,7 @@ async fn a_large_cache_does_not_hold_up_the_start() {
     let mut file = store(&edge, "/first").await;
     for n in 0..MANY {
         let next = file.with_file_name(format!("cache-{n}"));
-        // No file has as many names.
+        // One file cannot have that many names.
         if n % 10_000 == 0 {
             fs::copy(&file, &next).unwrap();
             file = next;
@@ -223,7 +223,7 @@ async fn a_cache_of_which_envoy_dies_twice_is_given_up() {
     edge.wait_for_manifest(1).await;
     edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
     edge.start_again().await;
-    assert!(edge.get("/a").await.is_hit(), "one death is none");
+    assert!(edge.get("/a").await.is_hit(), "one death keeps the cache");
     edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
     edge.start_again().await;
     edge.wait_for_log("died twice").await;
@@ -232,7 +232,7 @@ async fn a_cache_of_which_envoy_dies_twice_is_given_up() {
     assert_eq!(origin.count("/a"), 2);
     edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
     edge.start_again().await;
-    assert!(edge.get("/a").await.is_hit(), "it counts anew");
+    assert!(edge.get("/a").await.is_hit(), "the count starts again");
     assert_eq!(origin.count("/a"), 2);
 }
 

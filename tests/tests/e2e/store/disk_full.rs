@@ -17,10 +17,10 @@ use test_case::test_case;
 const DISK: u64 = 192 << 20;
 const WORKERS: usize = 2;
 const CROWD: usize = 20;
-/// Small enough for a copy in memory, and not.
+/// Size of an object that the filter copies in memory for followers. Larger objects are not copied.
 const SMALL: usize = 10_000;
 const LARGE: usize = 300_000;
-/// Where objects are, and whether those who wait for one get a copy.
+/// Folders of objects, and whether followers get a copy in memory.
 const FOLDERS: [(&str, bool); 4] = [
     ("/small/", true),
     ("/chunked/", true),
@@ -52,7 +52,7 @@ fn edge(origin: &Origin) -> Builder {
         .disk(DISK)
 }
 
-/// Fills the disk, and waits until every worker knows that the store has no room: the log says so before.
+/// Fills the disk, and waits until every worker knows that the store has no room, which is after the log line.
 async fn fill(edge: &Edge) -> Filling {
     let filling = edge.disk().fill(0);
     edge.wait_for_log(FULL).await;
@@ -69,7 +69,7 @@ async fn fill(edge: &Edge) -> Filling {
     filling
 }
 
-/// How often what must not happen to followers has.
+/// Returns the counters of events that followers must not see.
 async fn unwanted(edge: &Edge) -> Vec<(&str, u64)> {
     let mut counted = Vec::new();
     for name in [
@@ -185,7 +185,7 @@ async fn on_a_full_disk_stored_objects_are_revalidated_and_changed_ones_are_pass
     );
 }
 
-/// Envoy without the entry point, which watches the disk.
+/// Envoy runs without the entry point, which would watch the disk.
 #[tokio::test]
 async fn control_unwatched_followers_wait_in_vain_on_a_full_disk() {
     let origin = origin().await;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Controls: why Envoy's newer cache filter, v2, is not the store. Each shows on bare Envoy what would end an edge before
-//! a bucket that cuts a body now and then. Where one fails, a newer Envoy may have mended it.
+//! Controls that show why Envoy's newer cache filter, v2, is not the store. Each shows on bare Envoy a fault that
+//! would end an edge in front of a bucket that cuts a body now and then. If a control fails, a newer Envoy may have
+//! fixed the fault.
 
 use super::slow_readers::{Read, SlowReader, version};
 use serde_json::Value;
@@ -13,19 +14,19 @@ use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::time::Duration;
 
-/// How often a test that depends on the timing of threads tries.
+/// Number of attempts of a test that depends on the timing of threads.
 const ROUNDS: usize = 10;
-/// How long one try may take.
+/// Longest duration of one attempt.
 const ROUND: Duration = Duration::from_secs(20);
 
-/// A client that has asked for `path` and waits for nothing.
+/// A client that has sent a request for `path`, and does not wait for the response.
 async fn ask(bare: &Bare, path: &str) -> Client {
     let mut client = Client::connect(bare.address()).await;
     client.send(request("GET", path, &[])).await.unwrap();
     client
 }
 
-/// Waits until Envoy has died of a segmentation fault; false if it lives on.
+/// Waits until Envoy has died of a segmentation fault. Returns false if Envoy stays alive.
 async fn dies(bare: &mut Bare) -> bool {
     for _ in 0..200 {
         if !bare.alive() {
@@ -36,11 +37,12 @@ async fn dies(bare: &mut Bare) -> bool {
     false
 }
 
-/// A slow reader is in the middle of the fill when that is cut; the next request empties the entry that it reads.
+/// A slow reader is in the middle of a fill when the origin cuts it. The next request empties the entry that the
+/// client reads.
 #[tokio::test]
 async fn control_bare_v2_dies_of_a_slow_reader_of_a_fill_that_the_origin_has_cut() {
     for _ in 0..ROUNDS {
-        // Envoy may hang instead; then the next round is another chance.
+        // Envoy may hang instead. The next round tries again.
         let died = tokio::time::timeout(ROUND, dies_of_a_slow_reader()).await;
         if died == Ok(true) {
             return;
@@ -64,7 +66,8 @@ async fn dies_of_a_slow_reader() -> bool {
     dies(&mut bare).await
 }
 
-/// Has the hop cut at once what the origin cuts, as Envoy's default time is far too long, and the edge's gives readers time.
+/// Makes the hop cut a response as soon as the origin does. Envoy's default delay is far too long for the test, and
+/// the edge's delay gives readers time.
 fn cut_at_once(config: &mut Value) {
     let listeners = config["static_resources"]["listeners"].as_array_mut();
     let mut listeners = listeners.unwrap().iter_mut();
@@ -73,7 +76,7 @@ fn cut_at_once(config: &mut Value) {
     hop["filter_chains"][0]["filters"][0]["typed_config"]["delayed_close_timeout"] = "0s".into();
 }
 
-/// The store resets all who read a fill from the thread of the worker that fetched.
+/// The store resets all readers of a fill on the thread of the worker that fetched.
 #[tokio::test]
 async fn control_bare_v2_hangs_or_dies_when_several_workers_read_a_fill_that_the_origin_cuts() {
     let origin = Origin::start().ready().await;
@@ -95,7 +98,7 @@ async fn control_bare_v2_hangs_or_dies_when_several_workers_read_a_fill_that_the
     panic!("a newer Envoy?");
 }
 
-/// Readers of a stored response go on with the bytes of the response that replaces it.
+/// Readers of a stored response continue with the bytes of the response that replaces it.
 #[tokio::test]
 async fn control_bare_v2_mixes_versions() {
     let origin = Origin::start().ready().await;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When the store is nearly full, the entry point removes many objects at once, the oldest, before Envoy has to evict them
-//! one by one.
+//! When the store is nearly full, the entry point removes many of the oldest objects at once, before Envoy has to
+//! evict them one by one.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
@@ -13,17 +13,17 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-/// The bound.
+/// Bound of the store: `CACHE_MAX_ENTRIES`.
 const ROOM: usize = 1_000;
-/// With more than this, room is made.
+/// Number of files above which the entry point makes room.
 const MOST: usize = ROOM - ROOM / 64;
-/// Down to this.
+/// Number of files that the entry point keeps then.
 const KEPT: usize = MOST - MOST / 16;
 
-/// How many ask at a time.
+/// Number of clients that ask at the same time.
 const CLIENTS: usize = 8;
 
-/// An edge with room for so many, each of whose requests comes to the store, and whose files are seen.
+/// An edge with room for [`ROOM`] objects. All its requests reach the store, and the test sees the store's files.
 struct Small {
     edge: Edge,
     entries: PathBuf,
@@ -31,7 +31,7 @@ struct Small {
 }
 
 impl Small {
-    /// With the entry point; without it, Envoy evicts alone.
+    /// Starts an edge with the entry point, or without it. Without it, only Envoy evicts.
     async fn start(origin: &Origin, entry_point: bool) -> Self {
         let folder = TempDir::with_prefix_in("sluice-eviction-", "/dev/shm").unwrap();
         let builder = Edge::http(origin)
@@ -51,7 +51,7 @@ impl Small {
         }
     }
 
-    /// Asks for all of these, some at a time.
+    /// Asks for all of these objects with [`CLIENTS`] clients.
     async fn ask(&self, objects: Range<usize>) {
         let mut clients = JoinSet::new();
         for first in 0..CLIENTS {
@@ -78,12 +78,12 @@ impl Small {
         usize::try_from(values.sum::<u64>()).unwrap()
     }
 
-    /// How often Envoy has read the folder because it was above its bound.
+    /// Number of times that Envoy has read the folder because it was above its bound.
     async fn reads(&self) -> usize {
         self.statistic("cache.eviction_runs").await
     }
 
-    /// Asks for objects that are all stored.
+    /// Asserts that all of these objects are stored.
     async fn check(&self, objects: Range<usize>) {
         for object in objects {
             let response = self.edge.get(&path(object)).await;
@@ -131,7 +131,7 @@ async fn objects_from_before_a_restart_count_towards_the_bound() {
     edge.wait_for_files(MOST).await;
     edge.ask(MOST..MOST + 1).await;
     edge.wait_for_files(KEPT).await;
-    // In the order of before.
+    // The order from before the restart counts.
     edge.check(ROOM / 2..MOST + 1).await;
 }
 
@@ -147,7 +147,7 @@ async fn envoy_reads_the_folder_once_for_many_objects() {
     }
     let reads = edge.reads().await;
     assert!(reads <= MORE / (ROOM - MOST), "{reads}");
-    // Alone, it does so for each.
+    // Without the entry point, Envoy reads it for each object.
     alone.wait_for_files(ROOM).await;
     for more in 1..=20 {
         alone.ask(ROOM + more..ROOM + more + 1).await;

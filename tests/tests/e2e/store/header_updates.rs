@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's cache writes the headers of a 304 over those of whatever entry is there by then. So an entry has one fill at a
-//! time.
+//! Envoy's cache writes the headers of a 304 over those of the entry that is stored at that moment, which may be
+//! another one. Therefore an entry has one fill at a time.
 
 use serde_json::json;
 use sluice_tests::bare::Bare;
@@ -16,13 +16,13 @@ const OLD: usize = 2_000;
 const NEW: usize = 5_000;
 const LONG: u32 = 3_600;
 
-/// A version of the object that is fresh for so many seconds.
+/// A version of the object that is fresh for `lifetime` seconds.
 fn version(name: &str, size: usize, lifetime: u32) -> Reply {
     let reply = Reply::ok(size).max_age(lifetime);
     reply.etag(name).header("x-version", name)
 }
 
-/// The object changes while the origin still holds the 304 about its old version.
+/// Changes the object while the origin still holds the 304 about the old version.
 fn change(origin: &Origin, gate: &Gate) {
     let unchanged = version("old", OLD, LONG).hold(gate);
     origin.on_each("/a", [unchanged, version("new", NEW, LONG)]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of the cache's files: nobody can foresee them without the secret, which shows nowhere, and a file that has the
-//! name of another one all the same hides nothing for long.
+//! Names of the cache's files. Clients cannot foresee a name without the secret, which is shown nowhere. A file that
+//! nevertheless has the name of another one hides no object for long.
 
 use sluice::settings::Runtime;
 use sluice_tests::edge::{ADMIN_PAGES, Builder, Edge};
@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The log line of a mismatch.
+/// Log line of a mismatch.
 const MISMATCH: &str = "the store gave the response of another key";
 
 async fn origin() -> Origin {
@@ -23,7 +23,7 @@ async fn origin() -> Origin {
     origin
 }
 
-/// An edge whose hits all come from the store.
+/// An edge that serves all hits from the store.
 fn edge(origin: &Origin) -> Builder {
     Edge::http(origin).env("HOT_BYTES", "0").workers(1)
 }
@@ -37,7 +37,7 @@ fn names(edge: &Edge) -> BTreeSet<OsString> {
     files.map(|file| file.unwrap().file_name()).collect()
 }
 
-/// Stores an object, and gives its file.
+/// Stores an object, and returns its file.
 async fn store(edge: &Edge, path: &str) -> PathBuf {
     let before = names(edge);
     eventually("a hit", async || edge.get(path).await.is_hit()).await;
@@ -54,7 +54,7 @@ fn secret(edge: &Edge) -> String {
     text.trim_end().to_owned()
 }
 
-/// The hash that stands in the path under which the store has put a file.
+/// Returns the hash in the path that the store has written into `file`.
 fn hash_in(file: &Path, path: &str) -> String {
     let bytes = fs::read(file).unwrap();
     let text = String::from_utf8_lossy(&bytes);
@@ -179,7 +179,7 @@ async fn neither_the_secret_nor_a_hash_shows_anywhere() {
             texts.push(fs::read_to_string(file.unwrap().path()).unwrap());
         }
     }
-    // A VM is told which variable it may read.
+    // The configuration of a VM names the variable that the VM may read.
     let named = texts
         .iter()
         .any(|text| text.contains("SLUICE_CACHE_SECRET"));

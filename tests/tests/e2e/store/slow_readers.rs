@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A slow client gets one version of an object, whatever is stored meanwhile, and what that costs in memory.
+//! A slow client gets one version of an object, whatever is stored meanwhile. A test measures the memory for this.
 
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::edge::Edge;
@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use test_case::test_case;
 
-/// More than what the kernel and Envoy keep of a response that nobody reads.
+/// More bytes than the kernel and Envoy buffer of a response that the client does not read.
 const SIZE: usize = 8 << 20;
-/// Clients that read slowly.
+/// Number of clients that read slowly.
 const READERS: usize = 10;
 
 pub fn version(tag: &str) -> Reply {
@@ -107,15 +107,15 @@ async fn a_slow_reader_of_an_object_that_stays_the_same_gets_all_of_it() {
     assert_eq!(reader.finish().await, Read::Whole);
 }
 
-/// How much more memory an edge takes, in KiB, while slow clients read an object of [`SIZE`] bytes, which it stores if
-/// `stored`.
+/// Returns by how many KiB the memory of an edge grows while slow clients read an object of [`SIZE`] bytes. The edge
+/// stores the object if `stored` is set.
 async fn held_by_slow_readers(stored: bool) -> u64 {
     let origin = Origin::start().ready().await;
     origin.on("/a", version("one").max_age(600));
     let bound = if stored { SIZE } else { SIZE - 1 };
     let edge = Edge::http(&origin).env("CACHE_MAX_OBJECT_BYTES", bound.to_string());
     let edge = edge.start().await;
-    // A first response allocates what all later ones share.
+    // The first responses allocate memory that all later ones share.
     for _ in 0..4 {
         let response = edge.get("/a").await;
         assert_eq!(response.stamp("/a").size, SIZE);
@@ -137,7 +137,8 @@ async fn held_by_slow_readers(stored: bool) -> u64 {
     most - before
 }
 
-/// Why the default for `CACHE_MAX_OBJECT_BYTES` is small: Envoy's cache reads on however slowly a client takes an object.
+/// The reason for the small default of `CACHE_MAX_OBJECT_BYTES`: Envoy's cache reads on, however slowly a client
+/// reads.
 #[tokio::test]
 async fn slow_readers_hold_what_they_read_if_it_is_stored_and_hardly_anything_if_it_passes() {
     let object = (SIZE * READERS / 1024) as u64;

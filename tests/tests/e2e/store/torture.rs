@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever the origin, the clients and the machine do, no wrong byte is served, nobody waits for ever, nothing is cut
-//! that the origin has not cut, and the edge lives.
+//! The edge serves no wrong byte, lets no request wait without end, cuts only responses that the origin has cut, and
+//! stays alive, whatever the origin, the clients and the machine do.
 
 use sluice_tests::edge::store::Medium;
 use sluice_tests::torture::run::Plan;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a run lasts in `make test`.
+/// Duration of a run in `make test`.
 const SHORT: Duration = Duration::from_secs(20);
-/// How long the edge lives in a short run.
+/// Lifetime of the edge in a short run.
 const SHORT_LIFE: Duration = Duration::from_secs(10);
-/// How long it lives in a long one.
+/// Lifetime of the edge in a long run.
 const LONG_LIFE: Duration = Duration::from_secs(30);
 
-/// A setting of the long run, or what it is by default.
+/// Returns a setting of the long run, or its default.
 fn setting<T: FromStr>(name: &str, default: T) -> T {
     let Ok(value) = std::env::var(name) else {
         return default;
@@ -24,7 +24,7 @@ fn setting<T: FromStr>(name: &str, default: T) -> T {
     parsed.unwrap_or_else(|_| panic!("{name}={value}: expected a {expected}"))
 }
 
-/// Another one each time, unless `TORTURE_SEED` says which; a run says its own.
+/// Returns `TORTURE_SEED`, or a new seed for each run. A run prints its seed.
 fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     setting("TORTURE_SEED", now.as_micros().try_into().unwrap())
@@ -68,8 +68,9 @@ async fn nothing_wrong_is_served_while_others_fill_the_disk() {
     .await;
 }
 
-/// `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED` say how; `TORTURE_LIFE=0` leaves the edge
-/// alive, and the others leave out one disturbance each where they are `false`, or have others fill the disk (`TORTURE_FILLS=true`).
+/// `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED` configure the run. `TORTURE_LIFE=0` leaves
+/// the edge alive. Each of the other variables leaves out one disturbance if it is `false`. Only `TORTURE_FILLS` is
+/// `false` by default: with `true`, other processes fill the disk.
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
@@ -110,7 +111,7 @@ fn calm(lasts: Duration) -> Plan {
     }
 }
 
-/// Objects change, and their lengths with them; clients leave.
+/// Objects and their lengths change, and clients leave.
 #[tokio::test]
 async fn an_edge_whose_origin_does_not_fail_logs_nothing() {
     calm(SHORT).run().await;
