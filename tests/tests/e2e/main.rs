@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end-to-end tests, in the rooms of the filter, with a module for each behaviour. They are one binary, which links
-//! once.
+//! The end-to-end tests, in folders named after those of the filter, with a module for each behaviour. They are one
+//! binary, which is linked once.
 //!
-//! A test's name is its claim, and its module's first line the claim of all tests there. A test that begins with
-//! `control_` shows what happens without Sluice: where one fails, what it justifies may be needless.
+//! A test's name is its claim, and the first line of its module is the claim of all its tests. A test that begins
+//! with `control_` shows what happens without Sluice. If a control fails, the mechanism that it justifies may be
+//! unnecessary.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -29,7 +29,7 @@ async fn get(edge: &Edge, path: &str, accepted: &str) -> Response {
         .await
 }
 
-/// The decoded bytes of a body.
+/// Returns the decoded bytes of a body.
 fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     let read = match coding {
@@ -45,7 +45,7 @@ fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The object that a response has, whatever its coding.
+/// Returns the object in a response, whatever the coding.
 fn object(response: &Response) -> Vec<u8> {
     decoded(response.headers.get("content-encoding"), &response.body)
 }
@@ -247,7 +247,7 @@ async fn an_http_origins_responses_are_compressed_where_the_policy_says_so() {
         );
     }
 
-    // The control: by default an HTTP origin compresses by itself, or nobody does.
+    // Control: by default the edge does not compress responses of an HTTP origin.
     let edge = Edge::http(&origin).workers(1).start().await;
     let response = get(&edge, "/a.css", "gzip").await;
     assert_eq!(response.headers.get("content-encoding"), None);

@@ -79,7 +79,7 @@ async fn an_object_whose_given_type_compresses_is_compressed() {
             assert_eq!(ask(&guessing, path).await, None, "{path}");
         }
     }
-    // control: what keeps its type stays as it is
+    // Control: an object that keeps its type is not compressed.
     let plain = plain.workers(1).start().await;
     assert_eq!(ask(&plain, "/style.css").await, None);
 }

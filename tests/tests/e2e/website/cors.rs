@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cross-origin resource sharing at the edge: preflights are answered there, and the origin of a page
-//! does not multiply what is cached.
+//! Cross-origin resource sharing at the edge. The edge answers preflights, and the origin of a page does not multiply
+//! what is cached.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::Response;
@@ -10,7 +10,7 @@ use sluice_tests::origin::{Origin, Reply};
 const LISTED: &str = "website: {cors: {allowed_origins: ['https://a.test', 'https://*.b.test'], \
                       allowed_headers: [x-one], exposed_headers: [etag], max_age: 5m}}\n";
 
-/// `Access-Control-Allow-Origin`, and `Vary`.
+/// Returns `Access-Control-Allow-Origin`, and `Origin` if `Vary` names it.
 fn readers(response: &Response) -> (&str, &str) {
     let mut told = response
         .headers

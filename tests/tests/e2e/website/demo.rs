@@ -5,23 +5,23 @@ use sluice_tests::client::browser::Browser;
 use sluice_tests::edge::{Builder, Edge};
 use std::collections::BTreeMap;
 
-/// The page itself shows this one as well, so that the answer for the script may be anything.
+/// Logo that the page itself also shows, so the response to the script may have any `Cache-Status`.
 const LOGO: &str = "images/sluice.svg";
 const MISSING: &str = "text/does-not-exist.txt";
 
-/// What the page says of each object: the status and the `Cache-Status`.
+/// Status and `Cache-Status` of each object, as the page shows them.
 type Shown = BTreeMap<String, (String, String)>;
 
 fn demo() -> Builder {
     let minio = sluice_tests::bucket::minio::binary();
     let demo = Builder::new().env("SLUICE_MINIO", minio.display().to_string());
-    // The disk of the machine that tests may be as good as full.
+    // The disk of the machine that runs the tests may be nearly full.
     demo.env("CACHE_RESERVE", "0")
 }
 
 #[tokio::test]
 async fn the_first_start_says_where_the_edge_is_and_warns_of_nothing() {
-    // The limits of a usual container and of a usual shell.
+    // Limits of a usual container and of a usual shell.
     for open_files in [20_000, 4_096] {
         let edge = demo().open_files(open_files).start().await;
         edge.wait_for_log("admin interface").await;
@@ -60,7 +60,7 @@ async fn the_page_shows_misses_and_then_hits() {
     assert_eq!(second.len(), first.len());
 }
 
-/// What the page shows once it has loaded all.
+/// Returns the rows of the page after it has loaded all objects.
 async fn shown(edge: &Edge, browser: &Browser) -> Shown {
     let page = browser
         .document(&format!("http://{}/", edge.address()))

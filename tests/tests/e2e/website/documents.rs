@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a site serves where there is no such object: a redirect to a directory, the document of an
-//! application that routes in the browser, a page of the site's own.
+//! Responses of a site for a path without an object: a redirect to a directory, the document of an application that
+//! routes in the browser, or the site's own error page.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::{Client, Response, request};
@@ -33,7 +33,7 @@ async fn page(client: &mut Client, target: &str) -> Response {
         .await
 }
 
-/// Whether caches are told that what they get depends on what was asked for.
+/// Whether `Vary` tells caches that the response depends on `Accept`.
 fn varies_by_accept(response: &Response) -> bool {
     let mut told = response
         .headers
@@ -83,7 +83,7 @@ async fn a_page_that_is_no_object_is_the_fallback_document_with_200(workers: usi
         (200, "20"),
         "{head}"
     );
-    // A script that is gone is not a page.
+    // A missing script is not a page.
     let script = client
         .exchange(request("GET", "/users/42", &[("accept", "*/*")]))
         .await;

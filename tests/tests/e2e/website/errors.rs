@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket's error responses name the bucket, for its owner. Clients get a page of the edge that names nothing.
+//! A bucket's error responses name the bucket, for its owner. Clients get a page of the edge that does not name it.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 
-/// Fails where the response is not the edge's own page, or says anything of the bucket.
+/// Asserts that the response is the edge's own page, and says nothing about the bucket.
 fn assert_clean(response: &Response, status: u16, about: &str) {
     let body = String::from_utf8_lossy(&response.body).into_owned();
     assert_eq!(response.status, status, "{about}: {response}");

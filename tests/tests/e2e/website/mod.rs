@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a bucket needs to be a web site: documents, error pages, media types, CORS, compression.
+//! Features that make a bucket a web site: documents, error pages, media types, CORS, compression.
 
 mod compression;
 mod content_types;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policies that come with the edge, by their names.
+//! Policies that are part of the edge, selected by their names.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::{Client, request};
@@ -10,7 +10,7 @@ const PAGE: &str = "text/html,*/*;q=0.8";
 #[tokio::test]
 async fn spa_keeps_assets_for_a_year_and_has_documents_revalidated() {
     let bucket = Bucket::new().await;
-    // As a careless upload leaves them.
+    // The media types are those of a careless upload.
     let bare = [("content-type", "binary/octet-stream")];
     bucket.put("index.html", &bare, b"<h1>app</h1>").await;
     bucket.put("assets/app.3f9c2d.js", &bare, b"run()").await;

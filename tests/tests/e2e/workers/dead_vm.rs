@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a worker's VM dies, only requests that wait in it fail, and no request passes unchecked.
+//! When a worker's VM dies, only requests that wait in it fail, and no request is forwarded unchecked.
 
 use sluice_tests::client::crowd::{Crowd, Outcomes};
 use sluice_tests::client::http2::Http2;
@@ -13,10 +13,10 @@ use sluice_tests::server::gate::Gate;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The timeout by which Envoy ends requests that wait in the dead VM.
+/// Timeout after which Envoy ends requests that wait in the dead VM.
 const IDLE: Duration = Duration::from_secs(4);
 const FOLLOWERS: usize = 100;
-/// Nothing but the end of the lease lets those go who wait for a leader whose VM has died.
+/// Only the end of the lease releases followers of a leader whose VM has died.
 const POLICY: &str = "origin: {kind: bucket}\ncoalesce: {lease: 1s, max_wait: 600s}\n";
 const FORBIDDEN: [(&str, &str); 6] = [
     ("DELETE", "/a"),
@@ -40,7 +40,7 @@ async fn start(origin: &Origin, workers: usize) -> Edge {
         .await
 }
 
-/// Everything that has come to the bucket was checked and signed.
+/// Asserts that every request to the bucket was checked and signed.
 fn assert_all_checked(origin: &Origin) {
     for request in origin.requests().all() {
         let line = format!("{} {}", request.method, request.target);
@@ -55,19 +55,19 @@ fn assert_all_checked(origin: &Origin) {
     }
 }
 
-/// Asks for what nobody may ask, on many connections, and so on all workers.
+/// Sends forbidden requests on many connections, and so to all workers.
 async fn ask_for_the_forbidden(edge: &Edge) -> Outcomes {
     let crowd = Crowd::connect(edge.address(), 5 * FORBIDDEN.len()).await;
     let flight = crowd.fire_each(|n| {
         let (method, target) = FORBIDDEN[n % FORBIDDEN.len()];
-        // A key of its own, so that none waits in the dead VM.
+        // Each request has its own key, so that none waits in the dead VM.
         let target = target.replace('N', &n.to_string());
         request(method, &target, &[("content-length", "0")])
     });
     flight.land().await
 }
 
-/// A client that asks until it is served, so that its request is among the first of a new VM.
+/// Sends requests until one is served, so that the client's request is among the first of a new VM.
 async fn insist(address: SocketAddr, path: String) {
     let mut client = Client::connect(address).await;
     while client.get(&path).await.status != 200 {
@@ -81,7 +81,7 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
     origin.on("*", Reply::ok(1000));
     origin.on("/site/parked", Reply::ok(20_000).hold(&gate));
     let edge = start(&origin, workers).await;
-    // The connection keeps to a worker: that of the leader.
+    // The connection stays on one worker, which is the leader's.
     let connection = Http2::connect(edge.address()).await;
     let _leader = connection.start("GET", "/parked", &[]).await.unwrap();
     gate.wait_reached(1).await;
@@ -99,13 +99,13 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
         .responses()
         .filter(|response| response.status < 400);
     for response in answered {
-        // The object itself, as its URL without a query is.
+        // The body is that of the URL without its query.
         let asked = (0..5 * FORBIDDEN.len()).map(|n| format!("/site/a{n}"));
         let right = |path: String| body::check(&path, &response.body).is_ok();
         assert!(asked.into_iter().any(right), "{response}");
     }
     assert_eq!(trap.head().await.unwrap().0, 503);
-    // The other worker goes on as if nothing were, and the one that lost its VM has a new one soon.
+    // The other worker continues as before, and the worker that lost its VM soon has a new one.
     let mut clients = Vec::new();
     for _ in 0..20 {
         clients.push(Client::connect(edge.address()).await);
@@ -114,7 +114,7 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
     for (n, client) in clients.iter_mut().enumerate() {
         at_once += usize::from(client.get(&format!("/soon{n}")).await.status == 200);
     }
-    assert!(at_once > 0, "nobody is served");
+    assert!(at_once > 0, "no request is served");
     gate.open();
     for (n, client) in clients.iter_mut().enumerate() {
         let path = format!("/new{n}");
@@ -136,7 +136,7 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
     assert_all_checked(&origin);
 }
 
-/// Nothing comes between the request and ORIGIN where the cache is not on its way.
+/// A POST reaches ORIGIN without the cache in between.
 #[tokio::test]
 async fn a_trap_on_the_way_around_the_cache_ends_that_request_alone() {
     let origin = Origin::start().ready().await;
@@ -192,8 +192,8 @@ async fn another_worker_takes_over_when_the_lease_has_ended() {
     }
 }
 
-/// A worker that has waited for another's leader dies. What the leader tells it comes to its successor, under the number
-/// that a root context had, and a parked request may have now.
+/// The VM of a worker dies while its requests wait for another worker's leader. The leader's message then reaches the
+/// new VM, under the number of the old VM's root context, which a parked request may have now.
 #[tokio::test]
 async fn a_message_to_a_dead_vm_does_no_harm_to_its_successor() {
     let origin = Origin::start().ready().await;

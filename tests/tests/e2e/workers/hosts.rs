@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The filter's calls mean the same to the host of the Wasm module and to that of the native one, whatever bytes they bring.
+//! The filter's calls mean the same to the host of the Wasm module and to that of the native module, for any bytes.
 //! Each test runs with the module of `RUNTIME`; the claims are those of `sluice_host::conformance`.
 
 use sluice_tests::client::{Client, Response};
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 
-/// A request with a header that is no text, and an empty one.
+/// A request with a header that is not text, and an empty header.
 fn asking(method: &str, what: &str) -> Vec<u8> {
     let head = format!(
         "{method} /a HTTP/1.1\r\nhost: edge.test\r\nx-conformance: {what}\r\nx-empty:\r\nx-bytes: "
@@ -47,7 +47,7 @@ async fn calls_about_a_response_mean_what_they_say() {
     let edge = Edge::http(&origin).workers(1).trapping().start().await;
     let told = ask(&edge, "GET", "response").await;
     assert_eq!(told.status, 200, "{told}");
-    // ORIGIN has asked its host as well.
+    // ORIGIN has also made its calls.
     assert_eq!(told.header("x-conformance"), "ok; ok");
     let body = String::from_utf8_lossy(&told.body).replace("ok ", "");
     assert_eq!(body, "an object", "{told}");

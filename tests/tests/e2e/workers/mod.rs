@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy's workers share, and what happens to the others when one of them dies or stands still.
+//! State that Envoy's workers share, and what the other workers do when one worker dies or stalls.
 
 mod dead_vm;
 mod hosts;

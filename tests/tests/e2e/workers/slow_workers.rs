@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker that stands still for longer than the others wait for it joins them again afterwards.
+//! A worker that stalls for longer than the others wait for it joins them again afterwards.
 
 use serde_json::json;
 use sluice_tests::client::{Client, until_hit};
