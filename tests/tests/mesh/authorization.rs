@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Istio forbids stays forbidden when the cache has it, in whatever spelling it is asked for.
+//! A path that Istio forbids stays forbidden when the cache has the object, in every spelling of the path.
 
 use serde_json::{Value, json};
 use sluice_tests::client::Response;
@@ -25,16 +25,17 @@ const SPELLINGS: [&str; 12] = [
 /// Spellings of `/a.bin`.
 const TOKEN_SPELLINGS: [&str; 3] = ["/a.bin", "/%61.bin", "//a.bin"];
 
-/// A key pair's public half, and a token of it that never expires: RS256 of `{"iss":"test","sub":"reader"}`.
+/// The public half of a key pair, and a token signed with it that never expires: RS256 of
+/// `{"iss":"test","sub":"reader"}`.
 const JWKS: &str = include_str!("jwks.json");
 const TOKEN: &str = include_str!("token.txt");
 
-/// Whether it is refused by authorization, or as a path that is none.
+/// Whether the request is refused by authorization, or because its path is not valid.
 pub fn refused(response: &Response) -> bool {
     [403, 400].contains(&response.status)
 }
 
-/// Has Istio authorize the gateway's requests by `rules`, or refuse them.
+/// Applies an AuthorizationPolicy with this action and these rules to the gateway.
 fn authorize(gateway: &Gateway, namespace: &str, action: &str, rules: &Value) {
     let policy = json!({
         "apiVersion": "security.istio.io/v1",
@@ -49,13 +50,13 @@ fn authorize(gateway: &Gateway, namespace: &str, action: &str, rules: &Value) {
     gateway.apply(&policy.to_string());
 }
 
-/// Denies these paths. It takes a moment until every worker knows.
+/// Denies these paths. It takes a moment until every worker has the rule.
 pub fn deny(gateway: &Gateway, namespace: &str, paths: &str) {
     let rules = json!([{"to": [{"operation": {"paths": [paths]}}]}]);
     authorize(gateway, namespace, "DENY", &rules);
 }
 
-/// Checks that `/private/a.bin`, with that `ETag`, is denied in every spelling and whatever is asked of it.
+/// Asserts that `/private/a.bin`, with that `ETag`, is denied in every spelling and for every kind of request.
 pub async fn assert_private_is_denied(gateway: &Gateway, etag: &str) {
     for path in SPELLINGS {
         for headers in [
@@ -71,8 +72,8 @@ pub async fn assert_private_is_denied(gateway: &Gateway, etag: &str) {
     }
 }
 
-/// Lets nobody in but a reader with a token, and gives the value of `Authorization` that such a one sends. It takes a
-/// moment until every worker knows.
+/// Admits only requests with a reader's token. Returns the value of `Authorization` with this token. It takes a
+/// moment until every worker has the rule.
 pub fn ask_for_token(gateway: &Gateway, namespace: &str) -> String {
     let authentication = json!({
         "apiVersion": "security.istio.io/v1",
@@ -89,7 +90,7 @@ pub fn ask_for_token(gateway: &Gateway, namespace: &str) -> String {
     format!("Bearer {}", TOKEN.trim())
 }
 
-/// Checks that `/a.bin`, with that `ETag`, is for nobody without the token, in whatever spelling.
+/// Asserts that `/a.bin`, with that `ETag`, is refused without the token, in every spelling.
 pub async fn assert_token_is_asked_for(gateway: &Gateway, bearer: &str, etag: &str) {
     let forged = format!("{bearer}x");
     for path in TOKEN_SPELLINGS {
@@ -115,7 +116,7 @@ async fn a_denied_path_is_denied_in_every_spelling_and_for_what_the_cache_has() 
     let first = gateway.get("/private/a.bin").await;
     let _ = first.stamp("/private/a.bin");
     gateway.hit("/private/a.bin").await;
-    // Control: these are spellings of what the cache has.
+    // Control: these are spellings of objects that the cache has.
     for path in [
         "/%70rivate/a.bin",
         "//private/a.bin",
@@ -133,7 +134,7 @@ async fn a_denied_path_is_denied_in_every_spelling_and_for_what_the_cache_has() 
     })
     .await;
     assert_private_is_denied(&gateway, first.header("etag")).await;
-    // An error that is remembered is an answer as well.
+    // A stored error is a response as well.
     assert!(refused(&gateway.get("/private/missing").await));
     let _ = gateway.get("/public/a.bin").await.stamp("/public/a.bin");
     assert_eq!(gateway.fetches("private/a.bin"), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's VM that dies in the gateway lets nothing by unchecked, and the next request has another.
+//! When a worker's VM dies in the gateway, no request is forwarded unchecked, and the next request gets a new VM.
 
 use serde_json::json;
 use sluice_tests::client::{Client, request};
@@ -22,7 +22,7 @@ async fn nothing_unchecked_is_signed_when_a_vm_dies() {
             let path = format!("/trap-{role}-{round}");
             let mut client = Client::connect(gateway.http()).await;
             let trap = request("GET", &path, &[("x-trap", role)]);
-            // However it is answered, if at all.
+            // The trap may be answered in any way, or not at all.
             let _ = client.try_exchange(trap).await;
             for (method, path) in [
                 ("DELETE", "/a.bin"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pod that goes finishes what it serves, and Envoy never sees a SIGTERM.
+//! A pod that is deleted finishes the responses that it has begun, and Envoy never gets a SIGTERM.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::eventually;
@@ -23,7 +23,7 @@ async fn a_fill_under_way_is_finished_before_the_pod_ends() {
             .contains("then waiting for active connections")
     })
     .await;
-    // Longer than the shortest drain: it waits for this client.
+    // The drain lasts longer than the shortest one, because it waits for this client.
     eventually("the wait", async || {
         gateway
             .pod

@@ -11,10 +11,10 @@ use sluice_tests::http::body;
 use sluice_tests::mesh::fleet::{Fleet, owner_of};
 use std::collections::BTreeMap;
 
-/// Which cache owns which target.
+/// Owner of each target: the name of a cache.
 pub type Owners = BTreeMap<String, String>;
 
-/// How many of the targets each cache owns.
+/// Returns how many of the targets each cache owns.
 fn spread(owners: &Owners) -> BTreeMap<&str, usize> {
     let mut spread = BTreeMap::new();
     for owner in owners.values() {
@@ -23,7 +23,7 @@ fn spread(owners: &Owners) -> BTreeMap<&str, usize> {
     spread
 }
 
-/// The targets that have another owner then.
+/// Returns the targets that have another owner in `after`.
 pub fn moved<'a>(before: &'a Owners, after: &Owners) -> Vec<&'a str> {
     let moved = before
         .iter()
@@ -31,7 +31,7 @@ pub fn moved<'a>(before: &'a Owners, after: &Owners) -> Vec<&'a str> {
     moved.map(|(target, _)| target.as_str()).collect()
 }
 
-/// Targets of that many objects.
+/// Returns the targets of that many objects.
 pub fn targets(count: usize) -> Vec<String> {
     (0..count)
         .map(|number| format!("/object-{number}"))
@@ -69,7 +69,8 @@ async fn a_thousand_clients_of_two_gateways_make_one_request_for_each_of_fifty_o
     assert_eq!(whole, CLIENTS);
     assert_eq!(fleet.all_fetches(), targets.len());
 
-    // Both gateways know the same owners, and each cache has only what it owns: the others have room for the rest.
+    // Both gateways know the same owners, and each cache has only the objects that it owns. So it has room for more
+    // of them.
     let owners = fleet.owners(0, &targets).await;
     assert_eq!(owners, fleet.owners(1, &targets).await);
     let spread = spread(&owners);
@@ -84,7 +85,7 @@ async fn a_thousand_clients_of_two_gateways_make_one_request_for_each_of_fifty_o
     caches_answer_gateways_only(&fleet).await;
 }
 
-/// Every way to write a path leads to the same cache, and to what it has.
+/// Asserts that every spelling of a path leads to the same cache and to its stored object.
 async fn spellings_have_one_owner(fleet: &Fleet) {
     fleet.bucket.put_stamped("folder/a~b.css", 1, 2_000).await;
     let first = fleet.hit("/folder/a~b.css").await;
@@ -115,7 +116,7 @@ async fn spellings_have_one_owner(fleet: &Fleet) {
     }
 }
 
-/// HEAD, ranges and conditions are answered as by one cache, which says so once.
+/// Asserts that HEAD, ranges and conditions are answered as by one cache, with one member of `Cache-Status`.
 async fn answers_are_the_owners(fleet: &Fleet) {
     fleet.bucket.put_stamped("whole.bin", 1, 20_000).await;
     let miss = fleet.get("/whole.bin").await;
@@ -149,7 +150,7 @@ async fn answers_are_the_owners(fleet: &Fleet) {
     );
 }
 
-/// What decides on the way through the fleet is not the client's to say.
+/// Asserts that a client cannot set the internal headers that decide about its path through the fleet.
 async fn nobody_forges_an_owner(fleet: &Fleet) {
     let honest = fleet.get("/whole.bin").await;
     for number in 0..10 {
@@ -163,7 +164,7 @@ async fn nobody_forges_an_owner(fleet: &Fleet) {
         assert_eq!(owner_of(&answer), owner_of(&honest), "{answer}");
         assert!(answer.is_hit(), "{answer}");
     }
-    // Who says to have been here is believed, and harms nobody else.
+    // A client that claims to have passed the fleet is believed, and this harms no other client.
     let been_here = [("cdn-loop", "other, fleet")];
     let refused = send(fleet.http(0), "GET", "/whole.bin", &been_here).await;
     assert_eq!(refused.status, 508, "{refused}");
@@ -172,19 +173,20 @@ async fn nobody_forges_an_owner(fleet: &Fleet) {
     assert!(served.is_hit(), "{served}");
 }
 
-/// Around tier one nothing is to be had: neither without TLS nor without a certificate, nor with another name.
+/// Asserts that the caches answer only to gateways: not without TLS, not without a certificate, and not under another
+/// name.
 async fn caches_answer_gateways_only(fleet: &Fleet) {
     let address = fleet.of_cache(0);
     let asked = request("GET", "/whole.bin", &[]);
     let mut plain = Client::connect(address).await;
     assert!(plain.try_exchange(&asked).await.is_err());
-    // In TLS 1.3 a client hears only after the handshake that a certificate was wanted.
+    // In TLS 1.3 a client learns only after the handshake that a certificate is required.
     let answered = match connect_trusting(address).await {
         Ok(mut stream) => exchange(&mut stream, &asked).await.is_ok(),
         Err(_) => false,
     };
     assert!(!answered, "a client without a certificate was answered");
-    // Control: it is its name in the mesh that admits a gateway.
+    // Control: a gateway is admitted because of its name in the mesh.
     let others = fleet
         .tier_two
         .clone()
@@ -196,7 +198,8 @@ async fn caches_answer_gateways_only(fleet: &Fleet) {
     .await;
 }
 
-/// A gateway that has nothing to do learns of the loss from its next request, which has nobody's failures to profit by.
+/// Asserts that a gateway without traffic gets a response from another cache. It learns of the loss from its own next
+/// request, because it has seen no failures of earlier requests.
 async fn the_first_who_asks_a_lost_cache_is_served_by_another(
     fleet: &Fleet,
     owners: &Owners,
@@ -229,7 +232,7 @@ async fn a_lost_caches_keys_move_and_nobody_notices() {
     let at = std::time::Instant::now();
     lost.lose();
     the_first_who_asks_a_lost_cache_is_served_by_another(&fleet, &before, lost.name()).await;
-    // Nothing tells the gateways.
+    // The gateways get no message about the loss.
     load.more(600).await;
     let seen = load.since(at);
     println!("a cache was lost: {seen}");
@@ -261,7 +264,7 @@ async fn a_lost_caches_keys_move_and_nobody_notices() {
     }
 }
 
-/// Many clients of one object at a time; how many answers each cache gives.
+/// Sends requests for one object from many clients at the same time. Returns the number of responses of each cache.
 async fn crowd_on(fleet: &Fleet, target: &str) -> BTreeMap<String, usize> {
     let mut shares = BTreeMap::new();
     let crowd = Crowd::connect(fleet.http(0), 300).await;
@@ -291,7 +294,7 @@ async fn a_hot_key_is_spread_over_caches_where_that_is_wanted() {
     .await;
     let shares = crowd_on(&fleet, "/object-0").await;
     println!("300 clients at once, hot, spread: {shares:?}");
-    // The price: each of those caches fetches the object, and so it is with cold ones.
+    // The cost: each of those caches fetches the object, and also each cold object.
     let before = fleet.all_fetches();
     assert!((2..=3).contains(&before), "{before} fetches");
     let crowd = Crowd::connect(fleet.http(0), 490).await;
@@ -324,7 +327,7 @@ async fn a_cache_that_leaves_finishes_what_it_has_begun(mut fleet: Fleet) {
     let _ = response.stamp("/held.bin");
     assert_eq!(owner_of(&response), leaving.name());
     assert!(leaving.terminate().await.success(), "{}", leaving.log());
-    // Its key has another owner.
+    // The key of the object has another owner now.
     let next = fleet.hit("/held.bin").await;
     assert_ne!(owner_of(&next), leaving.name());
     assert_eq!(fleet.fetches("held.bin"), 2);
@@ -364,7 +367,7 @@ async fn a_fleet_that_is_its_own_origin_refuses_itself() {
     let before = fetches().await;
     let refused = fleet.get("/c.bin").await;
     assert_eq!(refused.status, 508, "{refused}");
-    // Once through the fleet, and no second time.
+    // The request passes the fleet once, and not a second time.
     assert_eq!(fetches().await, before + 1);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gateway serves objects of a private bucket, and asks for each once.
+//! The gateway serves objects of a private bucket, and fetches each object once.
 
 use crate::authorization::deny;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn a_private_bucket_is_served_and_asked_once_for_each_object() {
     assert_eq!(miss.header("server"), "sluice", "{miss}");
     assert!(!miss.headers.any_with_prefix("x-amz-"), "{miss}");
     gateway.hit("/a.bin").await;
-    // Over TLS it is the same cache.
+    // The cache over TLS is the same one.
     let mut stream = gateway
         .certificate
         .connect(gateway.https(), &["http/1.1"], rustls::ALL_VERSIONS)
@@ -68,7 +68,7 @@ async fn without_the_filter_a_private_bucket_is_none_of_the_gateways() {
     let remove = json!([{"op": "replace", "path": "/spec/configPatches", "value": []}]);
     let gateway = gateway
         .with(|overlay| {
-            // Not of the probe, without which the pod is never ready.
+            // The filter of the probe stays, because the pod is never ready without it.
             let names = [
                 "edge",
                 "guard",
@@ -104,7 +104,7 @@ async fn a_bucket_in_the_cluster_is_served_and_asked_once_for_each_object() {
         .same_object("/a.bin");
     gateway.hit("/a.bin").await;
     assert_eq!(gateway.bucket.count("a.bin"), 1);
-    // The guards know the bucket: nobody else's objects, whatever the filter does.
+    // The guards know the bucket. They refuse objects of other buckets, whatever the filter does.
     let configuration = gateway.pod.configuration().await.to_string();
     assert!(configuration.contains(&format!("/{}/(?:", gateway.bucket.name())));
 }
@@ -135,7 +135,7 @@ async fn a_certificate_that_is_not_the_buckets_is_refused() {
     assert_eq!(gateway.front.names(), Vec::<String>::new());
 }
 
-/// The names of an HTTP connection manager's filters.
+/// Returns the names of an HTTP connection manager's filters.
 fn filters(manager: &Value) -> Vec<&str> {
     let filters = manager["http_filters"].as_array().unwrap().iter();
     filters
@@ -143,7 +143,7 @@ fn filters(manager: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The connection managers of all of Envoy's listeners, by the listener's name.
+/// Returns the connection managers of all of Envoy's listeners, with the listener's name.
 fn managers(configuration: &Value) -> Vec<(&str, &Value)> {
     let dump = configuration["configs"].as_array().unwrap().iter();
     let listeners = dump
@@ -160,7 +160,7 @@ fn managers(configuration: &Value) -> Vec<(&str, &Value)> {
         .collect()
 }
 
-/// The filters of a listener for clients, and how it spells paths.
+/// Asserts the order of the filters of a listener for clients, and how the listener normalizes paths.
 fn assert_in_order(name: &str, manager: &Value) {
     let filters = filters(manager);
     let place = |name: &str| filters.iter().position(|filter| *filter == name);
@@ -210,7 +210,7 @@ async fn the_filter_stands_behind_istios_authorization_and_before_the_cache() {
     let route = configuration.to_string();
     assert!(route.contains(&format!("outbound|443||{}", gateway.host())));
 
-    // One VM on each worker and on the main thread, and the one that the others are copies of.
+    // There is one VM on each worker and on the main thread, and one VM from which the others are cloned.
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
     gateway.hit("/a.bin").await;
     assert_eq!(

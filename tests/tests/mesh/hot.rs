@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A gateway answers out of its workers' memory, and never past Istio's rules.
+//! A gateway serves responses from its workers' memory, and never against Istio's rules.
 
 use crate::authorization::{
     ask_for_token, assert_private_is_denied, assert_token_is_asked_for, deny, refused,
@@ -9,11 +9,11 @@ use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
 use sluice_tests::mesh::kustomize::changed_policy;
 
-/// Enough that each worker has some.
+/// Enough connections that each worker has some.
 const CONNECTIONS: usize = 8;
 const HOT_HITS: &str = "wasmcustom.sluice_hot_hits";
 
-/// Has every worker answer `path` out of its memory.
+/// Sends requests until every worker serves `path` from its memory.
 async fn heat(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Response {
     let mut last = None;
     for _ in 0..CONNECTIONS {
@@ -23,7 +23,7 @@ async fn heat(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Respon
     last.unwrap()
 }
 
-/// A copy is the same as what is stored but for what is said of the way here.
+/// Asserts that a copy is the same as the stored response, except for fields about the path of the response.
 fn assert_same(hot: &Response, stored: &Response) {
     assert_eq!(hot.stored_fields(), stored.stored_fields());
     assert!(hot.body == stored.body, "{hot}");
@@ -48,7 +48,7 @@ async fn a_gateway_serves_hot_hits_as_the_store_would() {
         assert_eq!(answer.status, status, "{answer}");
         assert!(answer.is_hot(), "{method} {headers:?}: {answer}");
     }
-    // Control: what is too large comes out of the store.
+    // Control: an object that is too large is served from the store.
     for _ in 0..5 {
         let answer = gateway.hit("/large.bin").await;
         assert!(!answer.is_hot(), "{answer}");
@@ -73,7 +73,7 @@ async fn a_denied_path_is_denied_in_every_spelling_where_it_is_hot() {
     let answered = gateway.pod.statistic(HOT_HITS).await;
     assert_private_is_denied(&gateway, hot.header("etag")).await;
     assert_eq!(gateway.pod.statistic(HOT_HITS).await, answered);
-    // Control: what is not denied is hot still.
+    // Control: an object that is not denied is still hot.
     heat(&gateway, "/public/a.bin", &[]).await;
     assert_eq!(gateway.fetches("private/a.bin"), 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The filter's module as an image: the agent of a pod fetches what the digest names, and nothing else.
+//! The filter's module as an image. The agent of a pod fetches only the image that the digest names.
 
 use sluice_tests::client::{self, Client};
 use sluice_tests::eventually;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The gateway has the module: it serves an object, and stores it.
+/// Asserts that the gateway has the module: it serves an object, and stores it.
 async fn assert_serves(gateway: &Gateway) {
     gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
     let _ = gateway.get("/a.bin").await.stamp("/a.bin");
@@ -50,7 +50,7 @@ async fn an_image_of_another_digest_is_refused() {
     assert_eq!(gateway.fetches("a.bin"), 0);
 }
 
-/// The registry with the module, and what stands before it.
+/// Puts a guard in front of the registry with the module. Returns the guard, and the module's URL there.
 fn guarded(registry: &Registry) -> (Guard, String) {
     let guard = Guard::before(registry);
     let url = guard.url(&registry.push("filter"));
@@ -91,7 +91,7 @@ async fn without_the_registrys_credentials_a_pod_does_not_become_ready() {
     assert!(!client::is_healthy(health, "/healthz").await);
 }
 
-/// The gateway with a volume that has the module serves; the agent fetches nothing.
+/// Asserts that a gateway with the module on a volume serves, and that the agent fetches nothing.
 async fn assert_serves_from(component: &str, file: PathBuf) {
     let gateway = Gateway::builder(component)
         .await
@@ -110,7 +110,7 @@ async fn assert_serves_from(component: &str, file: PathBuf) {
 async fn a_pod_runs_the_module_of_an_image_volume() {
     let registry = Registry::start().await;
     let digest = registry.push("filter");
-    // What the kubelet would mount: the image's files.
+    // The folder has the files of the image, which the kubelet would mount.
     let folder = TempDir::new().unwrap();
     let files = registry.ask(&["export"], &format!("filter@{digest}"));
     unpack(&files, folder.path());
@@ -119,7 +119,7 @@ async fn a_pod_runs_the_module_of_an_image_volume() {
 
 #[tokio::test]
 async fn a_pod_runs_the_module_that_an_init_container_copies() {
-    // What the init container does, with the arguments of its manifest.
+    // The command is the one of the init container, with the arguments of its manifest.
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("plugin.wasm");
     let copied = Command::new(entry_point())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A gateway on a cluster that has IPv6 and nothing else.
+//! A gateway on a cluster that has only IPv6.
 
 use serde_json::{Value, json};
 use sluice_tests::client;
@@ -11,8 +11,8 @@ use sluice_tests::mesh::pod::{HEALTH_PORT, Place};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
-/// The address of the probes' listener as the manifests have it. Other tests bind it to their pod's address, so that
-/// nothing listens outside this machine.
+/// Returns the address of the probes' listener in the manifests. Other tests bind this listener to their pod's
+/// address, so that nothing listens outside this machine.
 fn probes_address() -> Value {
     let path = repository().join("mesh/base/health.yaml");
     let text = std::fs::read_to_string(path).unwrap();
@@ -20,8 +20,8 @@ fn probes_address() -> Value {
     filter["spec"]["configPatches"][0]["patch"]["value"]["address"].clone()
 }
 
-/// Gives this process's network an interface beside loopback, as a pod has one: the agent takes the families of its
-/// addresses for those that the pod has.
+/// Adds an interface beside loopback to this process's network, as a pod has one. The agent derives the pod's address
+/// families from the addresses of its interfaces.
 fn add_interface(address: Ipv6Addr) {
     let script = format!(
         "ip link add pod type veth peer name node && ip link set node up && ip link set pod up && \
@@ -45,7 +45,7 @@ async fn a_pod_whose_only_address_is_of_ipv6_becomes_ready_and_serves() {
         .with(|overlay| overlay.patch("EnvoyFilter", "sluice-health", &everywhere))
         .start()
         .await;
-    // The probe of a pod that has an address of either family finds the same listener.
+    // A probe over either address family reaches the same listener.
     for address in [address.into(), Ipv4Addr::LOCALHOST.into()] {
         let probe = SocketAddr::new(address, HEALTH_PORT);
         assert!(client::is_healthy(probe, "/healthz").await, "{probe}");

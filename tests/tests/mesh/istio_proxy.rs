@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The manifests need no extension of Envoy that Istio's own build lacks.
+//! The manifests need only extensions of Envoy that Istio's own build has.
 
 use serde_json::Value;
 use sluice_tests::client;
@@ -13,44 +13,45 @@ use std::process::Command;
 use tempfile::TempDir;
 
 const LIST: &str = include_str!("istio_proxy_extensions.txt");
-/// Messages that no extension belongs to.
+/// Messages that belong to no extension.
 const PLAIN: [&str; 2] = [
     "envoy.config.route.v3.FilterConfig",
     "google.protobuf.Struct",
 ];
-/// Extensions that every build of Envoy has: its own list does not name them either.
+/// Extensions that every build of Envoy has. Envoy's own list does not name them either.
 const IN_EVERY_BUILD: [&str; 2] = [
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
     "envoy.filters.http.upstream_codec",
 ];
-/// Extensions that the manifests need by other names than a type's: internal listeners, and what runs the filter.
+/// Extensions that the manifests need without naming a type: internal listeners, and the runtime of the filter.
 const WITHOUT_A_TYPE: [&str; 3] = [
     "envoy.bootstrap.internal_listener",
     "envoy.io_socket.user_space",
     "envoy.wasm.runtime.v8",
 ];
 
-/// What Istio's build has.
+/// Returns the extensions of Istio's build.
 fn istios() -> BTreeSet<&'static str> {
     let names = LIST.lines().filter(|line| !line.starts_with('#'));
     names.chain(IN_EVERY_BUILD).collect()
 }
 
-/// The types of all messages in the patches of an overlay.
+/// Returns the types of all messages in the patches of an overlay.
 fn types(manifests: &str) -> BTreeSet<String> {
     let words = manifests.split([' ', '\n', '\'', '"']);
     let types = words.filter_map(|word| word.strip_prefix("type.googleapis.com/"));
     types.map(str::to_owned).collect()
 }
 
-/// The types in every overlay.
+/// Returns the types in every overlay.
 fn all_types() -> BTreeSet<String> {
     let overlays = names_in("overlays").into_iter();
     let overlays = overlays.map(|name| Overlay::on(&format!("overlays/{name}")).build());
     overlays.flat_map(|manifests| types(&manifests)).collect()
 }
 
-/// The extensions of the Envoy of these tests, as it describes itself: each has a name, and the types that it takes.
+/// Returns the extensions of the Envoy of these tests, as it reports them: each has a name, and the types that it
+/// accepts.
 async fn extensions() -> Value {
     let folder = TempDir::new().unwrap();
     let admin = loopback(free_port());
@@ -70,7 +71,7 @@ async fn extensions() -> Value {
     dump["configs"][0]["bootstrap"]["node"]["extensions"].clone()
 }
 
-/// The names of the extensions that take a message of the type.
+/// Returns the names of the extensions that accept a message of the type.
 fn takers<'a>(extensions: &'a Value, message: &str) -> Vec<&'a str> {
     let extensions = extensions.as_array().unwrap().iter();
     let takers = extensions.filter(|extension| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The manifests of `mesh/`, under a real Kubernetes API server and a real istiod, served by real agents and Envoys.
+//! Tests of the manifests of `mesh/`, on a real Kubernetes API server and a real istiod, with real agents and Envoys.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every overlay with every component is valid, for Kubernetes, for Istio, and for Istio's own critic.
+//! Every overlay with every component is valid for Kubernetes, for Istio, and for Istio's analyzer.
 
 use sluice_tests::machine::tool::{repository, tool};
 use sluice_tests::mesh::Mesh;
@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Where they would be applied.
+/// Namespace of the overlays.
 const NAMESPACE: &str = "valid";
-/// The overlay of two namespaces: the API server sees each by itself.
+/// The overlay of two namespaces. The API server gets the part of each namespace separately.
 const FLEET: &str = "fleet";
 const TIERS: [&str; 2] = ["fleet/gateways", "fleet/caches"];
 
-/// All that can be built from the folder, by name.
+/// Returns everything that can be built from `mesh/`, by name.
 fn variants() -> Vec<(String, Overlay)> {
     let mut variants = Vec::new();
     let overlay = |name: &str| Overlay::on(&format!("overlays/{name}"));
@@ -39,7 +39,7 @@ fn variants() -> Vec<(String, Overlay)> {
     variants
 }
 
-/// No placeholder is left.
+/// Asserts that no placeholder is left.
 fn assert_filled_in(name: &str, manifests: &str) {
     for placeholder in [
         "BUCKET_HOST\n",
@@ -59,7 +59,7 @@ fn assert_filled_in(name: &str, manifests: &str) {
     }
 }
 
-/// `istioctl` finds nothing wrong with them, or doubtful.
+/// Asserts that `istioctl` reports no error and no warning.
 fn assert_istio_accepts(name: &str, file: &Path, home: &Path) {
     for arguments in [
         vec!["validate", "-f"],
@@ -75,7 +75,7 @@ fn assert_istio_accepts(name: &str, file: &Path, home: &Path) {
         let says = [output.stdout, output.stderr].concat();
         let says = String::from_utf8_lossy(&says);
         assert!(output.status.success(), "{name}: {arguments:?}: {says}");
-        // What it says of each EnvoyFilter: that the API is Envoy's own. It is.
+        // `istioctl` says of each EnvoyFilter that the API is Envoy's own, which is true.
         let known = "EnvoyFilter exposes internal implementation details";
         let mut others = says.lines().filter(|line| !line.contains(known));
         let doubt = others.find(|line| {
@@ -118,7 +118,7 @@ async fn every_variant_is_valid() {
     }
 }
 
-/// The overlay that the documents show, in a folder.
+/// Writes the overlay of the documents into a folder.
 fn write_the_documents_overlay(folder: &Path) {
     let text = std::fs::read_to_string(repository().join("mesh/README.md")).unwrap();
     let mesh = climb(folder).join("mesh").display().to_string();
@@ -145,7 +145,7 @@ fn the_overlay_that_the_documents_show_changes_bucket_and_policy() {
     let [oldest, newest] = [oldest_kustomize(), newest_kustomize()];
     let manifests = build(oldest, folder.path());
     assert_eq!(manifests, build(newest, folder.path()));
-    // What it says, and beside it what it says nothing of.
+    // The policy has the fields that the overlay sets, and the fields that it does not set.
     for line in ["\"200\": 10m", "\"301\": 1h", "bucket: my-site"] {
         assert!(
             manifests.contains(&format!(" {line}\n")),

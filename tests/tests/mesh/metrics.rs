@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules, the alerts and the dashboard of the standalone edge have what they need of a gateway.
+//! A gateway has all metrics that the rules, the alerts and the dashboard of the standalone edge need.
 
 use sluice_tests::mesh::gateway::Gateway;
 use sluice_tests::prometheus::{Prometheus, metrics_named_in, observability};
@@ -19,7 +19,7 @@ async fn prometheus_finds_in_a_gateway_what_rules_alerts_and_dashboard_use() {
     for _ in 0..9 {
         gateway.hit("/a.bin").await;
     }
-    // The edge has sent the object ten times, and the bucket once.
+    // The gateway has sent the object ten times, and the bucket has sent it once.
     prometheus
         .wait_for("sluice:byte_hit_ratio:rate5m", |ratio| ratio > 0.7)
         .await;

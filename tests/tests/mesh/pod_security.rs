@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a gateway's pod may do, and what it asks for.
+//! Permissions of a gateway's pod, and the resources that the pod requests.
 
 use serde_json::Value;
 use sluice_tests::mesh::gateway::Gateway;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two control planes of one cluster, of two releases of Istio: each has the gateways of its revision.
+//! Two control planes in one cluster, of two releases of Istio. Each configures the gateways of its revision.
 
 use serde_json::{Value, json};
 use sluice_tests::eventually;
@@ -7,7 +7,7 @@ use sluice_tests::mesh::Mesh;
 use sluice_tests::mesh::gateway::Gateway;
 use sluice_tests::mesh::pod::Place;
 
-/// A gateway of the revision, named like it.
+/// Starts a gateway of the revision, in a namespace with the revision's name.
 async fn gateway(mesh: &'static Mesh, revision: &str) -> Gateway {
     Gateway::builder_in(mesh, revision, Place::new())
         .await
@@ -16,7 +16,7 @@ async fn gateway(mesh: &'static Mesh, revision: &str) -> Gateway {
         .await
 }
 
-/// The pod of `template` as the API server would have it.
+/// Returns the pod of `template` as the API server would admit it.
 fn admitted(mesh: &Mesh, namespace: &str, template: &Value) -> Value {
     let mut pod = template.clone();
     pod["apiVersion"] = "v1".into();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What clients see, at a constant rate, while what serves them is replaced: caches, one after another, and the policy
-//! and the module of all.
+//! Clients see no failure, at a constant rate of requests, while the caches are replaced one after another.
 
 use crate::fleet::{Owners, fill, moved, targets};
 use sluice_tests::client::load::{Load, Plan, Seen};
@@ -10,27 +9,27 @@ use std::time::Instant;
 
 /// Requests per second.
 const RATE: u32 = 200;
-/// How many requests make a measurement before and after.
+/// Requests of a measurement before and after the replacement.
 const ENOUGH: usize = 400;
 
 /// How a cache is replaced.
 #[derive(Clone, Copy, Debug)]
 enum Replacement {
-    /// By another pod, which is empty, before the former one goes: a Deployment.
+    /// Another pod, which is empty, starts before the former one ends: a Deployment.
     Empty,
-    /// By itself, with its volume and at its address: a container that starts again.
+    /// The same pod starts again, with its volume and at its address: a container that restarts.
     Kept,
-    /// By another pod with its volume, at another address, after it has gone: a StatefulSet.
+    /// Another pod with the same volume starts at another address, after the former one has ended: a StatefulSet.
     KeptElsewhere,
 }
 
-/// A fleet under load, each of whose objects is in the store of its owner.
+/// A fleet under load. Each of its objects is in the store of the object's owner.
 struct Exercise {
     fleet: Fleet,
     load: Load,
     objects: Vec<String>,
     owners: Owners,
-    /// How often an object has got another owner.
+    /// Number of times that an object has got another owner.
     moved: usize,
 }
 
@@ -58,7 +57,8 @@ impl Exercise {
         }
     }
 
-    /// Notes which objects have another owner now, and waits until each has been asked for under it.
+    /// Records which objects have another owner now, and waits until each object has been requested from its new
+    /// owner.
     async fn settle(&mut self) {
         let owners = self.fleet.owners(0, &self.objects).await;
         self.moved += moved(&self.owners, &owners).len();
@@ -66,7 +66,7 @@ impl Exercise {
         self.load.more(2 * self.objects.len()).await;
     }
 
-    /// Replaces the cache that has been there for longest.
+    /// Replaces the cache that has run for longest.
     async fn replace(&mut self, how: Replacement) {
         match how {
             Replacement::Empty => {
@@ -91,7 +91,7 @@ impl Exercise {
         self.settle().await;
     }
 
-    /// What clients see from then on.
+    /// Returns what clients have seen since `from`. Asserts that no request has failed.
     async fn seen(&self, what: &str, from: Instant) -> Seen {
         let seen = self.load.since(from);
         println!("{what}: {seen}");
@@ -99,7 +99,7 @@ impl Exercise {
         seen
     }
 
-    /// Replaces each cache in turn, and says how many objects were fetched and how many moved.
+    /// Replaces each cache in turn. Returns how many objects were fetched and how many moved.
     async fn replace_all(&mut self, how: Replacement) -> (usize, usize) {
         let (fetched, moved) = (self.fleet.all_fetches(), self.moved);
         let from = Instant::now();
@@ -121,7 +121,7 @@ impl Exercise {
     }
 }
 
-/// Who gets a key fetches its object once, if at all.
+/// Asserts that the new owner of a key fetches the object at most once.
 fn fetched_is_moved_at_most(fetched: usize, moved: usize) {
     assert!(fetched <= moved, "{fetched} fetched, {moved} moved");
 }
@@ -131,9 +131,9 @@ async fn each_cache_is_replaced_and_only_keys_that_move_are_fetched() {
     let mut exercise = Exercise::begin("rolling").await;
     let objects = exercise.objects.len();
     let (fetched, _) = exercise.replace_all(Replacement::Empty).await;
-    // Every cache is another one: nothing of what was there is.
+    // Every cache is a new one, with an empty store.
     assert!(fetched >= objects, "{fetched}");
-    // Who comes back has everything; only those who stood in have fetched it.
+    // A cache that starts again has all its objects. Only the caches that replaced it meanwhile have fetched them.
     let (fetched, moved) = exercise.replace_all(Replacement::Kept).await;
     assert!(fetched * 2 <= moved, "{fetched} fetched, {moved} moved");
     exercise.replace_all(Replacement::KeptElsewhere).await;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Other routes of a gateway are none of the cache's: what they redirect, answer or lead to an application is as without
-//! it, whatever the cache has under the same path.
+//! Other routes of a gateway do not use the cache. Redirects, direct responses and applications behave as without the
+//! cache, whatever it has stored under the same path.
 
 use serde_json::{Value, json};
 use sluice_tests::client::{Client, Response, request, send};
@@ -11,7 +11,7 @@ use sluice_tests::mesh::kustomize::changed_policy;
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
 
-/// Paths that other routes have, beside the bucket's.
+/// Paths that other routes have beside the bucket's route.
 const PATHS: [&str; 3] = ["/old", "/teapot", "/api/a"];
 
 /// An application that answers GET and POST.
@@ -62,7 +62,7 @@ fn other_routes(namespace: &str, hosts: &[&str], application: &Origin) -> Value 
     json!({"apiVersion": "v1", "kind": "List", "items": [entry, routes]})
 }
 
-/// Asks each of the other routes, and sees that the cache has no part in it.
+/// Sends requests to each of the other routes. Asserts that the cache has no part in the responses.
 async fn assert_untouched(gateway: SocketAddr, headers: &[(&str, &str)], application: &Origin) {
     let get = async |path: &str| send(gateway, "GET", path, headers).await;
     eventually("the other routes", async || get("/old").await.status == 301).await;
@@ -92,7 +92,7 @@ async fn assert_untouched(gateway: SocketAddr, headers: &[(&str, &str)], applica
     }
 }
 
-/// Has the cache have the objects whose paths other routes will have.
+/// Stores objects with the paths that other routes will have.
 async fn store(gateway: &Gateway) {
     for path in PATHS {
         let key = path.trim_start_matches('/');
@@ -109,7 +109,7 @@ async fn other_routes_are_as_without_a_cache_whatever_it_has() {
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
     gateway.apply(&other_routes("routes", &["*"], &application).to_string());
     assert_untouched(gateway.http(), &[], &application).await;
-    // The bucket's own route goes on.
+    // The bucket's own route still serves.
     gateway.hit("/a.bin").await;
     assert_eq!(gateway.fetches("a.bin"), 1);
     for name in ["server.envoy_bug_failures", "wasmcustom.sluice_host_errors"] {
@@ -148,7 +148,7 @@ async fn a_redirect_to_https_is_one_for_what_the_cache_has_and_has_not() {
     assert_eq!(gateway.fetches("cold.bin"), 0);
 }
 
-/// GET over HTTPS.
+/// Sends GET over HTTPS.
 async fn over_tls(gateway: &Gateway, path: &str) -> Response {
     let stream = gateway
         .certificate
@@ -176,10 +176,10 @@ async fn other_routes_of_a_fleets_gateways_are_as_without_it() {
     assert_eq!(fleet.fetches("a.bin"), 1);
 }
 
-/// Hosts that a site is served under, in the place of `*`.
+/// Hosts under which a site is served, instead of `*`.
 const HOSTS: [&str; 2] = ["www.example.com", "cdn.example.com"];
 
-/// Asks under each host, with and without a port, and sees one object that is fetched once.
+/// Sends requests under each host, with and without a port. Asserts that they get one object, which is fetched once.
 async fn assert_served_under_hosts(gateway: &Gateway, authority: &str) {
     let get = async |host: &str, path: &str| gateway.send("GET", path, &[("host", host)]).await;
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
@@ -194,7 +194,7 @@ async fn assert_served_under_hosts(gateway: &Gateway, authority: &str) {
     }
     let head = gateway.send("HEAD", "/a.bin", &[("host", HOSTS[1])]).await;
     assert_eq!(head.status, 200, "{head}");
-    // Around the store, and by a spelling of its own.
+    // This request is sent around the store, and spells the path in another way.
     let own = [("host", HOSTS[0]), ("range", "bytes=0-9")];
     let part = gateway.send("GET", "/%61.bin", &own).await;
     assert_eq!(part.status, 206, "{part}");
@@ -243,7 +243,7 @@ async fn a_site_may_have_hosts_of_its_own() {
     assert!(host.is_hit(), "{host}");
 }
 
-/// Has the cache have, under that host, the objects whose paths other routes will have.
+/// Stores objects, under that host, with the paths that other routes will have.
 async fn store_under(gateway: &Gateway, host: &str) {
     for path in PATHS {
         let key = path.trim_start_matches('/');
@@ -256,7 +256,7 @@ async fn store_under(gateway: &Gateway, host: &str) {
     }
 }
 
-/// The bucket's authority has a port, and its name stands in the path.
+/// The bucket's authority has a port, and the bucket's name is in the path.
 #[tokio::test]
 async fn a_site_before_a_bucket_in_the_cluster_may_have_hosts_of_its_own() {
     let hosts = json!([{"op": "replace", "path": "/spec/hosts", "value": HOSTS}]);
@@ -268,7 +268,7 @@ async fn a_site_before_a_bucket_in_the_cluster_may_have_hosts_of_its_own() {
     assert_served_under_hosts(&gateway, "minio.minio.svc.cluster.local:9000").await;
 }
 
-/// The host in the key (`key.host`): the route is selected anew by the client's host and the bucket's path.
+/// With the host in the key (`key.host`), the route is selected again by the client's host and the bucket's path.
 #[tokio::test]
 async fn a_host_in_the_key_and_a_route_by_path_serve_the_bucket() {
     let policy = changed_policy("base", |policy| policy["key"]["host"] = true.into());
@@ -293,7 +293,7 @@ async fn a_host_in_the_key_and_a_route_by_path_serve_the_bucket() {
     assert_eq!(gateway.fetches("index.html"), HOSTS.len());
 }
 
-/// Kubernetes' Gateway API: host names of an HTTPRoute, and a redirect of another one.
+/// The Gateway API of Kubernetes: host names of an HTTPRoute, and a redirect of another HTTPRoute.
 #[tokio::test]
 async fn a_route_of_kubernetes_may_have_hosts_of_its_own_and_redirects_beside_it() {
     const NAMESPACE: &str = "http-route";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A cache in the sidecar of a labelled workload, before its application.
+//! A cache in the sidecar of a labelled workload, in front of its application.
 
 use serde_json::{Value, json};
 use sluice_tests::client::crowd::stampede;
@@ -20,20 +20,21 @@ struct Workload {
     application: Origin,
 }
 
-/// How connections come to the sidecar.
+/// How connections reach the sidecar.
 enum Capture {
-    /// It listens on the port itself, as nothing here leads the pod's connections into it.
+    /// The sidecar listens on the port itself, because nothing here redirects the pod's connections into it.
     None,
-    /// As in a cluster, by iptables, which is not there: what is configured can be seen, but not reached.
+    /// The configuration is that of a cluster with iptables, which are missing here. A test can read the
+    /// configuration, but cannot connect.
     Redirect,
 }
 
-/// A workload of a namespace of its own, with or without the label that brings a cache.
+/// Starts a workload in its own namespace, with or without the label that adds a cache.
 async fn workload(namespace: &str, cached: bool, capture: Capture) -> Workload {
     workload_with(namespace, cached, capture, |overlay| overlay).await
 }
 
-/// The same with a changed overlay.
+/// Starts a workload with a changed overlay.
 async fn workload_with(
     namespace: &str,
     cached: bool,
@@ -78,7 +79,7 @@ fn template(cached: bool) -> Value {
     })
 }
 
-/// A Service, on another port than the application's, and the sidecar's listeners on the pod's address.
+/// Returns a Service on another port than the application's, and binds the sidecar's listeners to the pod's address.
 fn with_capture(namespace: &str, place: &Place) -> Value {
     let listener = |name: &str, context: &str| {
         json!({
@@ -153,7 +154,8 @@ fn on_this_machine(namespace: &str, place: &Place) -> Overlay {
         )
 }
 
-/// Without a network namespace nothing leads the pod's connections into its sidecar: it listens itself.
+/// Without a network namespace, nothing redirects the pod's connections into its sidecar. So the sidecar itself
+/// listens.
 fn without_capture(namespace: &str, place: &Place, application: &Origin) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
@@ -186,7 +188,7 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
     assert_eq!(workload.application.count("/page"), 1);
     eventually("a hit", async || workload.get("/page").await.is_hit()).await;
     assert_eq!(workload.application.count("/page"), 1);
-    // What is somebody's own passes.
+    // A request with a cookie is passed to the application.
     for asked in 1..=2 {
         let answer =
             client::send(workload.pod.at(PORT), "GET", "/page", &[("cookie", "a=b")]).await;
@@ -202,7 +204,7 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
     );
 }
 
-/// The sidecar's policy as it comes, with a hot tier.
+/// Adds a hot tier to the sidecar's policy.
 fn with_hot_tier(overlay: Overlay) -> Overlay {
     let policy = changed_policy("overlays/sidecar", |policy| {
         policy["hot"] = json!({"max_bytes": 1 << 20});
@@ -232,7 +234,7 @@ async fn a_sidecar_with_a_hot_tier_serves_copies_until_a_request_changes_the_res
     let hot = client::send(workload.pod.at(PORT), "HEAD", "/page", &[]).await;
     assert!(hot.is_hot(), "{hot}");
     assert_eq!(workload.application.count("/page"), 1);
-    // What is somebody's own passes.
+    // A request with a cookie is passed to the application.
     let own = clients[0]
         .exchange(request("GET", "/page", &[("cookie", "a=b")]))
         .await;
@@ -266,7 +268,7 @@ async fn a_workload_without_the_label_has_none() {
     }
 }
 
-/// The connection managers of the port in the listener that takes all captured connections.
+/// Returns the connection managers of the port in the listener for all captured connections.
 fn captured(configuration: &Value) -> Vec<&Value> {
     let dump = configuration["configs"].as_array().unwrap().iter();
     let listeners = dump
@@ -315,7 +317,7 @@ async fn where_connections_are_captured_the_cache_is_before_the_same_port_only()
     assert!(mentions >= 2, "the cluster, and the hop's way to it");
 }
 
-/// A route that an `EnvoyFilter` of the user's adds is as without the cache, whatever the cache has.
+/// A route that a user's `EnvoyFilter` adds behaves as without the cache, whatever the cache has stored.
 #[tokio::test]
 async fn another_route_of_the_port_is_none_of_the_caches() {
     const NAMESPACE: &str = "sidecar-routes";

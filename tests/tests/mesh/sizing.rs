@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What mesh/SIZING.md computes, measured.
+//! Measurements of the results that mesh/SIZING.md computes.
 
 use crate::fleet::{fill, targets};
 use sluice_tests::chance::popularity::{Eviction, Zipf};
@@ -9,10 +9,10 @@ use sluice_tests::mesh::fleet::Fleet;
 use sluice_tests::mesh::kustomize::changed_policy;
 
 const OBJECTS: usize = 1_000;
-/// For how many of them each cache has room.
+/// Number of objects for which each cache has room.
 const ROOM: usize = 60;
 
-/// The share of so many requests, of both gateways in turn, that did not reach the bucket.
+/// Sends so many requests to both gateways in turn. Returns the share of requests that did not reach the bucket.
 async fn hit_ratio(fleet: &Fleet, zipf: &Zipf, rng: &mut Rng, requests: usize) -> f64 {
     let targets = targets(OBJECTS);
     let before = fleet.all_fetches();
@@ -33,7 +33,7 @@ async fn hit_ratio(fleet: &Fleet, zipf: &Zipf, rng: &mut Rng, requests: usize) -
 #[tokio::test]
 async fn a_fleet_of_three_hits_as_one_cache_with_the_room_of_all() {
     let fleet = Fleet::builder("sizing").await;
-    // Without copies in memory: what is computed is the store alone.
+    // The copies in memory are off, because the formula is for the store alone.
     let policy = changed_policy("base", |policy| policy["hot"]["max_bytes"] = 0.into());
     let fleet =
         fleet.tier_two(|overlay| overlay.store("max_cache_entry_count", ROOM).policy(&policy));
@@ -43,7 +43,8 @@ async fn a_fleet_of_three_hits_as_one_cache_with_the_room_of_all() {
     let mut rng = Rng::new(1);
     hit_ratio(&fleet, &zipf, &mut rng, 2_500).await;
     let measured = hit_ratio(&fleet, &zipf, &mut rng, 4_000).await;
-    // On file systems that keep no time of each access, and never better than on those that do.
+    // The lower bound is for file systems that do not record each access. The upper bound is for those with access
+    // times.
     let worst = zipf.hit_ratio(3 * ROOM, Eviction::FirstIn);
     let best = zipf.hit_ratio(3 * ROOM, Eviction::LeastRecentlyUsed);
     let apart = zipf.hit_ratio(ROOM, Eviction::LeastRecentlyUsed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the store of a gateway survives: clients that leave, and its pod.
+//! The store of a gateway survives clients that leave, and the end of its pod.
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -48,7 +48,7 @@ async fn a_volume_that_is_kept_is_a_warm_cache() {
     assert_eq!(gateway.fetches("a.bin"), 1);
 }
 
-/// The `fsGroupChangePolicy` of the pods that have the cache on a volume.
+/// Returns the `fsGroupChangePolicy` of the pods that have the cache on a volume.
 fn volume_policy(gateway: &Gateway) -> Option<String> {
     let manifests = gateway.overlay.clone().component("cache-on-volume").build();
     let documents = serde_yaml_ng::Deserializer::from_str(&manifests);
@@ -59,7 +59,7 @@ fn volume_policy(gateway: &Gateway) -> Option<String> {
     context["fsGroupChangePolicy"].as_str().map(str::to_owned)
 }
 
-/// When each file of the folder was last changed, in nanoseconds.
+/// Returns the time of the last change of each file in the folder, in nanoseconds.
 fn changes(folder: &Path) -> BTreeMap<String, i64> {
     let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let changed = files.map(|file| {
@@ -70,7 +70,7 @@ fn changes(folder: &Path) -> BTreeMap<String, i64> {
     changed.collect()
 }
 
-/// By the times of its files the store removes the oldest. Without a policy the kubelet changes all of them.
+/// The store removes the oldest files by their times. Without a policy, the kubelet changes the times of all files.
 #[tokio::test]
 async fn a_mount_of_a_kept_volume_leaves_its_files_as_they_were() {
     let mut gateway = Gateway::builder("mounted").await.start().await;

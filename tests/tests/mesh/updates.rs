@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A mistake in what is applied changes nothing for clients, and is seen where an operator looks.
+//! A mistake in an applied manifest changes nothing for clients, and operators see it in logs and metrics.
 
 use serde_json::{Value, json};
 use sluice_tests::client::crowd::{Crowd, Flight};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// The overlay with the module from where nobody listens.
+/// Changes the module's URL to an address without a server.
 fn without_a_module(overlay: Overlay) -> Overlay {
     let nowhere = json!({"remote": {"http_uri": {
         "uri": "http://127.0.0.1:1/none.wasm", "timeout": "1s", "cluster": "_",
@@ -26,7 +26,7 @@ fn replace(path: &str, value: &Value) -> Value {
     json!([{"op": "replace", "path": path, "value": value}])
 }
 
-/// What the gateway does before and after: the same.
+/// Asserts that the gateway serves and stores a new object, as before and after each change.
 async fn serves(gateway: &Gateway, key: &str) {
     let path = format!("/{key}");
     gateway.bucket.put_stamped(key, 1, 2_000).await;
@@ -56,7 +56,7 @@ async fn a_policy_that_the_filter_refuses_leaves_the_former_one_in_force() {
     .await;
     serves(&gateway, "while").await;
     assert!(gateway.get("/before").await.is_hit(), "the cache is gone");
-    // What is right again is taken again.
+    // A correct policy is loaded again.
     let other = good.policy(&json!({
         "origin": {"kind": "bucket"},
         "rules": [{"match": ["*"], "headers": {"X-Policy": "second"}}],
@@ -75,7 +75,7 @@ async fn a_module_that_is_none_leaves_the_former_one_in_force() {
     serves(&gateway, "before").await;
     let bad = without_a_module(gateway.overlay.clone());
     gateway.apply(&bad.build());
-    // The agent says why, and Envoy counts that it has refused what came in its place.
+    // The agent logs the reason, and Envoy counts that it has refused the replacement.
     eventually("the refusal", async || {
         gateway
             .pod
@@ -109,7 +109,7 @@ async fn a_pod_without_the_module_is_never_ready() {
     gateway.pod.accepts(HEALTH_PORT).await;
     let answer = client::get(gateway.pod.at(HEALTH_PORT), "/healthz").await;
     assert_eq!(answer.status, 500, "{answer}");
-    // What comes all the same goes nowhere.
+    // A request that arrives nevertheless is not forwarded.
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
     let answer = gateway.get("/a.bin").await;
     assert_eq!(answer.status, 500, "{answer}");
@@ -122,7 +122,9 @@ async fn a_proxy_of_an_untested_istio_is_never_ready() {
     let mut gateway = gateway.istio_version("1.29.4").start_unready().await;
     gateway.pod.accepts(HTTP_PORT).await;
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
-    // Nobody answers probes. What comes all the same goes by Istio's own route, unsigned, so the bucket refuses it.
+    // Probes get no connection. A request that arrives nevertheless takes Istio's own route, unsigned, so the bucket
+    // refuses it.
+    // bucket refuses it.
     let probe = Client::try_connect(gateway.pod.at(HEALTH_PORT)).await;
     assert!(probe.is_err(), "a listener for probes");
     for asked in 1..=2 {
@@ -141,7 +143,7 @@ async fn a_proxy_of_an_untested_istio_is_never_ready() {
     ] {
         assert!(!configuration.contains(part), "{part}: {configuration}");
     }
-    // The same pod with a proxy of a tested one.
+    // The same pod starts again with a proxy of a tested release.
     gateway.pod.upgrade("1.31.0-alpha.1").await;
     serves(&gateway, "after").await;
 }
@@ -158,7 +160,7 @@ async fn a_listener_that_envoy_refuses_leaves_the_former_one_in_force() {
             .clone()
             .patch("EnvoyFilter", "sluice-guard", &replace(regex, &json!("(")));
     gateway.apply(&bad.build());
-    // Envoy counts it, its log says why, and istiod counts it as well.
+    // Envoy counts the refusal, its log has the reason, and istiod counts the refusal as well.
     eventually("the refusal", async || {
         gateway
             .pod
@@ -184,17 +186,17 @@ async fn a_listener_that_envoy_refuses_leaves_the_former_one_in_force() {
     serves(&gateway, "after").await;
 }
 
-/// The module once more, in another file and with another digest.
+/// Writes the module once more, into another file and with another digest.
 fn another_module(folder: &TempDir) -> PathBuf {
     let mut module = std::fs::read(sluice_tests::machine::tool::module()).unwrap();
-    // A custom section, which says nothing: its id, its size, and its name with that one's size.
+    // The addition is a custom section without a meaning: its id, its size, and its name with the size of the name.
     module.extend_from_slice(b"\x00\x08\x07another");
     let path = folder.path().join("another.wasm");
     std::fs::write(&path, module).unwrap();
     path
 }
 
-/// A policy that says its name in answers, under which followers wait for long.
+/// Returns a policy that puts its name into responses, and under which followers wait for long.
 fn named_policy(name: &str) -> Value {
     json!({
         "origin": {"kind": "bucket"},
@@ -204,7 +206,7 @@ fn named_policy(name: &str) -> Value {
     })
 }
 
-/// A gateway under load, each of whose objects is in its store.
+/// A gateway under load. All its objects are in its store.
 struct UnderLoad {
     gateway: Gateway,
     load: Load,
@@ -212,7 +214,7 @@ struct UnderLoad {
     start: Instant,
 }
 
-/// Clients of one object that wait for the first of them.
+/// Clients of one object that wait for the first client.
 const FOLLOWERS: usize = 19;
 
 impl UnderLoad {
@@ -245,7 +247,7 @@ impl UnderLoad {
         usize::try_from(self.gateway.pod.statistic(&name).await).unwrap()
     }
 
-    /// Applies a change while a client leads at the gate and others follow it.
+    /// Applies a change while the leader waits at the gate and followers wait for the leader.
     async fn change(&self, name: &str, change: &Overlay, gate: &Gate) -> (Client, Flight) {
         let path = format!("/held-by-{name}");
         self.gateway.bucket.put_stamped(&path[1..], 1, 20_000).await;
@@ -267,8 +269,8 @@ impl UnderLoad {
         (leader, crowd)
     }
 
-    /// Waits until both roles of each worker are of the same module, and says how many requests have been adopted
-    /// so far.
+    /// Waits until both roles of each worker run in the same module. Returns how many requests have been adopted so
+    /// far.
     async fn roles_agree(&self) -> usize {
         let (mut asked, mut adopted) = (0, 0);
         eventually("one module", async || {
@@ -284,7 +286,7 @@ impl UnderLoad {
         adopted
     }
 
-    /// Nobody has noticed, and everything is still in the store.
+    /// Asserts that clients have seen no failure, and that all objects are still in the store.
     async fn nothing_is_lost(&self, what: &str) {
         self.load.more(200).await;
         let seen = self.load.since(self.start);
@@ -317,7 +319,7 @@ async fn a_policy_and_a_module_change_under_load_and_no_request_fails() {
     let gate = gateway.bucket.proxy().hold("/held-by-module");
     let (leader, crowd) = edge.change("module", &module, &gate).await;
     let before = edge.roles_agree().await;
-    // Those who waited for it in the former module lead in turn, and the new one takes their requests over.
+    // The followers in the former module lead in turn, and the new module takes over their requests.
     leader.reset();
     gate.wait_reached(2).await;
     gate.open();
