@@ -69,8 +69,7 @@ async fn a_thousand_clients_of_two_gateways_make_one_request_for_each_of_fifty_o
     assert_eq!(whole, CLIENTS);
     assert_eq!(fleet.all_fetches(), targets.len());
 
-    // Both gateways know the same owners, and each cache has only the objects that it owns. So it has room for more
-    // of them.
+    // Both gateways know the same owners, and each cache has only the objects that it owns. So their rooms add up.
     let owners = fleet.owners(0, &targets).await;
     assert_eq!(owners, fleet.owners(1, &targets).await);
     let spread = spread(&owners);
@@ -173,8 +172,7 @@ async fn nobody_forges_an_owner(fleet: &Fleet) {
     assert!(served.is_hit(), "{served}");
 }
 
-/// Asserts that the caches answer only to gateways: not without TLS, not without a certificate, and not under another
-/// name.
+/// Asserts that the caches answer only to gateways: not without TLS or a certificate, and not under another name.
 async fn caches_answer_gateways_only(fleet: &Fleet) {
     let address = fleet.of_cache(0);
     let asked = request("GET", "/whole.bin", &[]);

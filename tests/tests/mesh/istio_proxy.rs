@@ -50,8 +50,7 @@ fn all_types() -> BTreeSet<String> {
     overlays.flat_map(|manifests| types(&manifests)).collect()
 }
 
-/// Returns the extensions of the Envoy of these tests, as it reports them: each has a name, and the types that it
-/// accepts.
+/// Returns the extensions of the Envoy of these tests, as it reports them, with names and accepted types.
 async fn extensions() -> Value {
     let folder = TempDir::new().unwrap();
     let admin = loopback(free_port());

@@ -57,8 +57,7 @@ impl Exercise {
         }
     }
 
-    /// Records which objects have another owner now, and waits until each object has been requested from its new
-    /// owner.
+    /// Records which objects have another owner now, and waits until each object has been requested from its new owner.
     async fn settle(&mut self) {
         let owners = self.fleet.owners(0, &self.objects).await;
         self.moved += moved(&self.owners, &owners).len();

@@ -154,8 +154,8 @@ fn on_this_machine(namespace: &str, place: &Place) -> Overlay {
         )
 }
 
-/// Without a network namespace, nothing redirects the pod's connections into its sidecar. So the sidecar itself
-/// listens.
+/// Without a network namespace, nothing redirects the pod's connections into its sidecar. So the sidecar
+/// itself listens.
 fn without_capture(namespace: &str, place: &Place, application: &Origin) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",

@@ -43,8 +43,7 @@ async fn a_fleet_of_three_hits_as_one_cache_with_the_room_of_all() {
     let mut rng = Rng::new(1);
     hit_ratio(&fleet, &zipf, &mut rng, 2_500).await;
     let measured = hit_ratio(&fleet, &zipf, &mut rng, 4_000).await;
-    // The lower bound is for file systems that do not record each access. The upper bound is for those with access
-    // times.
+    // The lower bound is for file systems that do not record each access. The upper bound is for others.
     let worst = zipf.hit_ratio(3 * ROOM, Eviction::FirstIn);
     let best = zipf.hit_ratio(3 * ROOM, Eviction::LeastRecentlyUsed);
     let apart = zipf.hit_ratio(ROOM, Eviction::LeastRecentlyUsed);

@@ -122,9 +122,7 @@ async fn a_proxy_of_an_untested_istio_is_never_ready() {
     let mut gateway = gateway.istio_version("1.29.4").start_unready().await;
     gateway.pod.accepts(HTTP_PORT).await;
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
-    // Probes get no connection. A request that arrives nevertheless takes Istio's own route, unsigned, so the bucket
-    // refuses it.
-    // bucket refuses it.
+    // Probes get no connection. A request nevertheless takes Istio's own route, unsigned, so the bucket refuses it.
     let probe = Client::try_connect(gateway.pod.at(HEALTH_PORT)).await;
     assert!(probe.is_err(), "a listener for probes");
     for asked in 1..=2 {
@@ -269,8 +267,7 @@ impl UnderLoad {
         (leader, crowd)
     }
 
-    /// Waits until both roles of each worker run in the same module. Returns how many requests have been adopted so
-    /// far.
+    /// Waits until both roles of each worker run in the same module. Returns the number of requests adopted so far.
     async fn roles_agree(&self) -> usize {
         let (mut asked, mut adopted) = (0, 0);
         eventually("one module", async || {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A new policy through xDS, under load: no request fails, no request waits without end, and a bad policy changes
-//! nothing.
+//! A new policy through xDS, under load: no request fails or waits without end, and a bad policy changes nothing.
 
 use serde_json::Value;
 use sluice_tests::client::crowd::{Crowd, stampede};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket that notifies through Amazon SNS. Only signed messages of listed topics purge, and no other message has
-//! an effect.
+//! A bucket that notifies through Amazon SNS. Only signed messages of listed topics have an effect.
 
 use serde_json::{Value, json};
 use sluice_tests::bucket::{Bucket, minio};

@@ -16,8 +16,7 @@ const WAYS: [&[(&str, &str)]; 3] = [
     &[("range", "bytes=0-9")],
 ];
 
-/// An origin whose first response for each URL is for its client alone, and whose later responses any cache would
-/// store.
+/// An origin whose first response for each URL is for its client alone, and whose later ones any cache would store.
 async fn origin() -> Origin {
     let origin = Origin::start().ready().await;
     for way in 0..WAYS.len() {

@@ -8,8 +8,7 @@ use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 use test_case::test_case;
 
-/// Sizes of an `index.html` or a `404.html`: around the size that Envoy buffers of a body, and the largest that is
-/// served.
+/// Sizes of an `index.html` or a `404.html`: around the part of a body that Envoy buffers, and the largest one served.
 const SIZES: [usize; 5] = [20_000, 60_000, 70_000, 500_000, 1 << 20];
 
 /// Missing pages of a site whose document is above 64 KiB, as one client requested them: each request ended the
@@ -125,8 +124,8 @@ async fn an_error_code_with_a_dot_is_of_one_object() {
     }
 }
 
-/// A page of an application whose path has a long segment. `MinIO` cannot have an object of such a name, and answers
-/// 400.
+/// A page of an application whose path has a long segment. `MinIO` cannot have an object of such a name, and
+/// returns status 400.
 #[tokio::test]
 async fn a_long_segment_has_the_fallback_document() {
     let bucket = Bucket::new().await;

@@ -37,8 +37,7 @@ async fn variables_of_a_service_are_no_settings() {
     );
 }
 
-/// Starts an edge whose cache is on a volume that a kubelet has mounted. Then starts it again in a new pod on that
-/// volume.
+/// Starts an edge whose cache is on a volume that a kubelet has mounted. Then starts it again in a new pod.
 async fn on_a_volume(policy: Option<&str>) -> (Edge, Origin, TempDir) {
     let volume = TempDir::new().unwrap();
     kubelet::mount(volume.path(), policy);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that arrive at the cache that has sent them (RFC 8586), and what origins learn about the path of a
-//! request.
+//! Requests that arrive at the cache that has sent them (RFC 8586), and what origins learn about the path of a request.
 
 use crate::origin::hop::{before_bucket, raw_origin};
 use sluice_tests::edge::{Builder, Edge};

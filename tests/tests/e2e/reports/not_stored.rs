@@ -39,8 +39,7 @@ fn says(response: &Response, reason: UncacheableReason, of_former: bool) -> bool
     response.cache_status().ends_with(&detail)
 }
 
-/// Waits until the access log has `count` lines for `path` with this `reason`. Asserts that the counter has the same
-/// number.
+/// Waits until the access log has `count` lines for `path` with this `reason`. Asserts that the counter agrees.
 async fn wait_for_account(edge: &Edge, path: &str, reason: UncacheableReason, count: usize) {
     eventually(&format!("{path} in the access log"), async || {
         let log = edge.log();

@@ -130,8 +130,7 @@ async fn a_failing_page_that_the_policy_names_is_asked_for_a_few_times_a_second(
         assert_eq!(edge.send("GET", "/a", &[BROWSER]).await.status, 500);
     }
     let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
-    // Each worker gets one failure before it trusts the next one. A stored failure is served for less than two
-    // seconds.
+    // Each worker gets one failure before it trusts the next one. A stored failure is served for less than two seconds.
     let most = 2 + 3 * seconds;
     assert!(origin.count("/a") <= most, "{} of 40", origin.count("/a"));
 }
@@ -163,8 +162,7 @@ async fn headers_that_frameworks_obey_do_not_reach_the_origin() {
     }
 }
 
-/// CVE-2025-49005, CVE-2026-44576: a payload of Next.js is a variant if `Vary` says so. If not, only its own client
-/// gets it.
+/// CVE-2025-49005, CVE-2026-44576: a payload of Next.js is a variant if `Vary` says so, else its client's alone.
 #[tokio::test]
 async fn a_payload_that_vary_does_not_name_is_its_clients_alone() {
     let origin = Origin::start().ready().await;

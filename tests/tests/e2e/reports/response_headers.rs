@@ -38,8 +38,7 @@ fn of_bytes(name: &str, value: &str, bytes: usize) -> Reply {
     Reply::ok(100).max_age(60).header(name, &value)
 }
 
-/// Requests a cold object, its headers, and the stored object in each way. Asserts that all its fields arrive each
-/// time.
+/// Requests a cold object, its headers, and the stored object in each way. Asserts that all fields arrive each time.
 async fn is_stored(edge: &mut Edge, origin: &Origin, path: &str, what: &str) {
     let first = edge.get(path).await;
     assert_eq!(first.status, 200, "{what}: {:?}", first.cache_status());
@@ -260,8 +259,7 @@ async fn a_buckets_objects_up_to_the_bounds_are_stored_and_served_whole() {
     assert!(edge.alive());
 }
 
-/// Trailers of the origin never reach a client, whatever their number. A response with too many bytes of trailers is
-/// not stored.
+/// No client gets trailers of the origin, whatever their number. A response with too many bytes of them is not stored.
 #[tokio::test]
 async fn trailers_of_any_size_do_no_harm() {
     let origin = Origin::start().ready().await;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 304 responses of origins: the fields that they leave unchanged, and 304 responses about another response than the
-//! stored one.
+//! 304 responses of origins: the fields that they leave unchanged, and those about a response that is not
+//! stored.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Response, until_hit};

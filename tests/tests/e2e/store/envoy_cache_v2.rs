@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Controls that show why Envoy's newer cache filter, v2, is not the store. Each shows on bare Envoy a fault that
-//! would end an edge in front of a bucket that cuts a body now and then. If a control fails, a newer Envoy may have
+//! would end an edge in front of a bucket that cuts a body now and then. If one fails, a newer Envoy may have
 //! fixed the fault.
 
 use super::slow_readers::{Read, SlowReader, version};
@@ -37,8 +37,7 @@ async fn dies(bare: &mut Bare) -> bool {
     false
 }
 
-/// A slow reader is in the middle of a fill when the origin cuts it. The next request empties the entry that the
-/// client reads.
+/// A slow reader is in the middle of a fill when the origin cuts it. The next request empties the reader's entry.
 #[tokio::test]
 async fn control_bare_v2_dies_of_a_slow_reader_of_a_fill_that_the_origin_has_cut() {
     for _ in 0..ROUNDS {

@@ -137,8 +137,7 @@ async fn held_by_slow_readers(stored: bool) -> u64 {
     most - before
 }
 
-/// The reason for the small default of `CACHE_MAX_OBJECT_BYTES`: Envoy's cache reads on, however slowly a client
-/// reads.
+/// The reason for the small default of `CACHE_MAX_OBJECT_BYTES`: Envoy's cache reads on, however slowly a client reads.
 #[tokio::test]
 async fn slow_readers_hold_what_they_read_if_it_is_stored_and_hardly_anything_if_it_passes() {
     let object = (SIZE * READERS / 1024) as u64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cross-origin resource sharing at the edge. The edge answers preflights, and the origin of a page does not multiply
-//! what is cached.
+//! Cross-origin resource sharing at the edge. The edge answers preflights. A stored object serves pages of all
+//! origins.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::Response;
