@@ -135,7 +135,7 @@ async fn a_certificate_that_is_not_the_buckets_is_refused() {
     assert_eq!(gateway.front.names(), Vec::<String>::new());
 }
 
-/// The names of an HTTP connection manager's filters.
+/// Returns the names of an HTTP connection manager's filters.
 fn filters(manager: &Value) -> Vec<&str> {
     let filters = manager["http_filters"].as_array().unwrap().iter();
     filters
@@ -143,7 +143,7 @@ fn filters(manager: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The connection managers of all of Envoy's listeners, by the listener's name.
+/// Returns the connection managers of all of Envoy's listeners, with the listener's name.
 fn managers(configuration: &Value) -> Vec<(&str, &Value)> {
     let dump = configuration["configs"].as_array().unwrap().iter();
     let listeners = dump

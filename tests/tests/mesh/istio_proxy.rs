@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The manifests need no extension of Envoy that Istio's own build lacks.
+//! The manifests need only extensions of Envoy that Istio's own build has.
 
 use serde_json::Value;
 use sluice_tests::client;
@@ -13,12 +13,12 @@ use std::process::Command;
 use tempfile::TempDir;
 
 const LIST: &str = include_str!("istio_proxy_extensions.txt");
-/// Messages that no extension belongs to.
+/// Messages that belong to no extension.
 const PLAIN: [&str; 2] = [
     "envoy.config.route.v3.FilterConfig",
     "google.protobuf.Struct",
 ];
-/// Extensions that every build of Envoy has: its own list does not name them either.
+/// Extensions that every build of Envoy has. Envoy's own list does not name them either.
 const IN_EVERY_BUILD: [&str; 2] = [
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
     "envoy.filters.http.upstream_codec",
@@ -37,14 +37,14 @@ fn istios() -> BTreeSet<&'static str> {
     names.chain(IN_EVERY_BUILD).collect()
 }
 
-/// The types of all messages in the patches of an overlay.
+/// Returns the types of all messages in the patches of an overlay.
 fn types(manifests: &str) -> BTreeSet<String> {
     let words = manifests.split([' ', '\n', '\'', '"']);
     let types = words.filter_map(|word| word.strip_prefix("type.googleapis.com/"));
     types.map(str::to_owned).collect()
 }
 
-/// The types in every overlay.
+/// Returns the types in every overlay.
 fn all_types() -> BTreeSet<String> {
     let overlays = names_in("overlays").into_iter();
     let overlays = overlays.map(|name| Overlay::on(&format!("overlays/{name}")).build());

@@ -118,7 +118,7 @@ async fn every_variant_is_valid() {
     }
 }
 
-/// The overlay that the documents show, in a folder.
+/// Writes the overlay of the documents into a folder.
 fn write_the_documents_overlay(folder: &Path) {
     let text = std::fs::read_to_string(repository().join("mesh/README.md")).unwrap();
     let mesh = climb(folder).join("mesh").display().to_string();

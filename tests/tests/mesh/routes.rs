@@ -148,7 +148,7 @@ async fn a_redirect_to_https_is_one_for_what_the_cache_has_and_has_not() {
     assert_eq!(gateway.fetches("cold.bin"), 0);
 }
 
-/// GET over HTTPS.
+/// Sends GET over HTTPS.
 async fn over_tls(gateway: &Gateway, path: &str) -> Response {
     let stream = gateway
         .certificate

@@ -78,7 +78,7 @@ fn template(cached: bool) -> Value {
     })
 }
 
-/// A Service, on another port than the application's, and the sidecar's listeners on the pod's address.
+/// Returns a Service on another port than the application's, and binds the sidecar's listeners to the pod's address.
 fn with_capture(namespace: &str, place: &Place) -> Value {
     let listener = |name: &str, context: &str| {
         json!({

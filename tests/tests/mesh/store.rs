@@ -47,7 +47,7 @@ async fn a_volume_that_is_kept_is_a_warm_cache() {
     assert_eq!(gateway.fetches("a.bin"), 1);
 }
 
-/// The `fsGroupChangePolicy` of the pods that have the cache on a volume.
+/// Returns the `fsGroupChangePolicy` of the pods that have the cache on a volume.
 fn volume_policy(gateway: &Gateway) -> Option<String> {
     let manifests = gateway.overlay.clone().component("cache-on-volume").build();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&manifests).unwrap();

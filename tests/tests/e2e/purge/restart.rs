@@ -90,7 +90,7 @@ async fn a_purge_that_cannot_be_recorded_says_so() {
     std::fs::remove_file(edge.folder().join("cache/purges")).unwrap();
     let response = purger.call(&json!({"url": "http://edge.test/a"})).await;
     assert_eq!(response.status, 500, "{response}");
-    assert!(!edge.get("/a").await.is_hit(), "in effect all the same");
+    assert!(!edge.get("/a").await.is_hit(), "in effect nevertheless");
     assert_eq!(edge.counter("sluice_purges_unrecorded").await, 1);
     edge.restart().await;
     assert!(!edge.get("/a").await.is_hit());

@@ -36,7 +36,7 @@ async fn upload(address: SocketAddr, target: &str, bytes: usize) -> Option<u16> 
     let length = bytes.to_string();
     let head = request("POST", target, &[("content-length", &length)]);
     client.send(head).await.ok()?;
-    // The edge may have closed its side.
+    // The edge may have closed its side already.
     let _ = client.send_more(vec![b'a'; bytes]).await;
     client.response().await.ok().map(|response| response.status)
 }

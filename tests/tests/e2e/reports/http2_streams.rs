@@ -42,7 +42,7 @@ async fn a_malformed_request_ends_its_stream_and_no_other(headers: &[u8]) {
     assert_eq!(data.map(|frame| &frame.payload[..]), Some(&b"good"[..]));
 }
 
-/// Envoy's bounds on empty frames and on resets end a connection, as without the override of stream errors.
+/// Envoy's bounds on empty frames and on resets end a connection also with the override of stream errors.
 #[test_case(&|stream: u32| vec![
     Frame::new(kind::HEADERS, END_HEADERS, stream, get("/a")),
     Frame::new(kind::DATA, 0, stream, []),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Public bug reports of other caches, proxies and gateways, sent to the edge: no server, client or attacker of a report
-//! finds the same fault here. `bench/REPORTS.md` lists them.
+//! Requests and responses of public bug reports of other caches, proxies and gateways. The edge has none of the
+//! reported faults. `bench/REPORTS.md` lists the reports.
 
 mod around_the_store;
 mod bucket_sites;

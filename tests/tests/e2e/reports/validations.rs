@@ -11,7 +11,7 @@ use std::time::Duration;
 use test_case::test_case;
 use tokio::time::sleep;
 
-/// An object of a bucket behind the edge.
+/// Path of an object in a bucket behind the edge.
 const OBJECT: &str = "/site/a";
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
@@ -21,7 +21,7 @@ async fn expired() {
     sleep(Duration::from_millis(2_100)).await;
 }
 
-/// Whether each request for `path` had a condition.
+/// Returns for each request for `path` whether it had a condition.
 fn conditions(origin: &Origin, path: &str) -> Vec<bool> {
     let asked = origin.requests().of(path);
     let has = |name: &str, n: usize| asked[n].headers.get(name).is_some();

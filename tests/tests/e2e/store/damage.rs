@@ -223,7 +223,7 @@ async fn a_cache_of_which_envoy_dies_twice_is_given_up() {
     edge.wait_for_manifest(1).await;
     edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
     edge.start_again().await;
-    assert!(edge.get("/a").await.is_hit(), "one death is none");
+    assert!(edge.get("/a").await.is_hit(), "one death keeps the cache");
     edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
     edge.start_again().await;
     edge.wait_for_log("died twice").await;

@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The log line of a mismatch.
+/// Log line of a mismatch.
 const MISMATCH: &str = "the store gave the response of another key";
 
 async fn origin() -> Origin {

@@ -29,7 +29,7 @@ async fn get(edge: &Edge, path: &str, accepted: &str) -> Response {
         .await
 }
 
-/// The decoded bytes of a body.
+/// Returns the decoded bytes of a body.
 fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     let read = match coding {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a worker's VM dies, only requests that wait in it fail, and no request passes unchecked.
+//! When a worker's VM dies, only requests that wait in it fail, and no request is forwarded unchecked.
 
 use sluice_tests::client::crowd::{Crowd, Outcomes};
 use sluice_tests::client::http2::Http2;
