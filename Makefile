@@ -241,6 +241,7 @@ lint: $(linters) $(istio_files) $(compose) ## Check format, style, circles of mo
 	.ci/circles.py
 	.ci/host_layer.py
 	.ci/store_words.sh
+	.ci/words.py
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	$(linters)/bin/ruff check --quiet

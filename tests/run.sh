@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh ARGUMENT...: `cargo test` with these arguments, of all tests or of those whose names have a word of TESTS. Tests of
-# real servers on a busy machine can fail because of the machine: a few that fail are run once more, one at a time. A
-# test that fails twice fails. The tests that passed only the second time are counted and named at the end, and in the
+# run.sh ARGUMENT...: `cargo test` with these arguments, for all tests or for the tests whose names have a word of
+# TESTS. Tests of real servers on a busy machine can fail because of the machine: a few that fail are run once more, one
+# at a time. A test that fails twice fails. The tests that passed only the second time are counted and named at the end, and in the
 # file RERUNS where it is set. More than two of one run are a fault of the tests or of the edge: in CI they fail, and
 # elsewhere more than five do.
 set -euo pipefail

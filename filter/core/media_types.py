@@ -21,7 +21,7 @@ mpd mpeg mpg msg mtl mts mxf ndjson nt numbers obj odg odp ods odt oga ogg ogv o
 pkpass pl png pot potx pps ppsx ppt pptm pptx ps psd qt rar rdf rng rpm rss rtf sass scss sgml sh sldx srt stl svg swf
 tar tcl tga tif tiff toml torrent ts tsv ttc ttf ttl txt usdz vcard vcf vob vsd vtt war wasm wav weba webm webmanifest
 webp wma wmf wmv woff woff2 wsdl xht xhtml xls xlsb xlsm xlsx xml xpi xps xsd xsl xslt xspf xz yaml yml zip zst
-""".split()
+"""
 
 # Types that browsers expect, where the database has another one or none.
 CHOSEN = {
@@ -75,7 +75,7 @@ def main():
     database = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     table = pathlib.Path(__file__).parent / "src/website/media_types.txt"
     lines = []
-    for extension in sorted(set(EXTENSIONS)):
+    for extension in sorted(set(EXTENSIONS.split())):
         media_type = chosen(database, extension)
         if media_type in (None, "application/octet-stream"):
             sys.exit(f"media_types.py: {extension}: the database has no media type, name one in CHOSEN")

@@ -376,7 +376,7 @@ fn a_file_that_is_no_list_of_sites_is_refused() {
         ("sites:\n  a: [", "sites.yaml:2: expected YAML or JSON: "),
         (
             "sites:\n- {name: a,\n   name: b}",
-            "sites.yaml:2: expected YAML or JSON: ",
+            "sites.yaml:3: expected YAML or JSON: duplicate mapping key `name`",
         ),
     ] {
         let problems = folder.problems(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! YAML, of which JSON is a part, as values whose fields have lines.
+//! YAML and JSON, as values whose fields have lines.
 
 use std::collections::HashMap;
 use std::fmt;

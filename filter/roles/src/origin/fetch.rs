@@ -309,8 +309,8 @@ impl Fetch {
         });
     }
 
-    /// Whether to ask the store again before the origin: it served the object a moment ago, so it may be rewriting
-    /// the file. Envoy's cache removes a file before it writes the one that a validation has freshened. A fill in
+    /// Whether to ask the store again before the origin: it served the object a moment ago, so it may be replacing
+    /// the response. The store removes a response before it writes the one that a validation has freshened. A fill in
     /// between would make the store lose the object again.
     pub fn asks_again(&self, worker: &mut Worker) -> bool {
         let stream = worker.requests.get(self.link.stream);

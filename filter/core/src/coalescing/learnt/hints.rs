@@ -10,8 +10,8 @@ use crate::workers::{KeyHash, Millis};
 
 /// Time for which an origin counts as failing after its last failure, unless it is asked again.
 const FAILING_MILLIS: Millis = 60_000;
-/// A miss within this time after a hit means that Envoy's cache is rewriting the file, not that the object is gone.
-/// It rewrites a file within milliseconds, also on a busy machine.
+/// A miss within this time after a hit means that the store is replacing the response, not that the object is gone.
+/// It replaces a response within milliseconds, also on a busy machine.
 const MOMENT_MILLIS: Millis = 1_000;
 
 /// Length of the first hit-for-miss mark of a key. Each further mark lasts twice as long, up to a limit.

@@ -170,8 +170,8 @@ pub fn served_to<'a>(
 /// Confirms the response after a soft purge, starts a refresh if it is stale, and delays further requests to an
 /// origin that has failed.
 fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
-    // The probe confirms a leader's response when the store has it; until then the store serves the purged object. No
-    // probe follows a lone request's fill, so it is confirmed here.
+    // A lookup confirms a leader's response when the store has it; until then the store serves the purged object. No
+    // lookup follows a lone request's fill, so it is confirmed here.
     let revalidated = served.own && served.entry.stored && served.entry.revalidated;
     let leads = stream.progress.store_request.get() == StoreRequest::Lead;
     if stream.progress.forced.get() && revalidated && !leads {

@@ -168,7 +168,7 @@ fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Lookup
     looked_up
 }
 
-/// Ends a call: completes its purpose, or handles its failure.
+/// Ends a call: completes its work, or handles its failure.
 pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
     match call.kind {
         CallKind::Confirmation(key) => {

@@ -37,7 +37,7 @@ const MOST_REFRESHES: usize = 128;
 /// at one time.
 const MOST_PREPARATIONS: usize = 128;
 
-/// The purpose of a background call. Most calls are about one key.
+/// Reason for a background call. Most calls are about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallKind {
     /// Checks whether the store has the response of a fill that has ended.
