@@ -20,6 +20,8 @@ use crate::system::random;
 const MAX_BODY: usize = 1 << 20;
 /// Bound on the head of a call, in bytes.
 const MAX_HEAD: u64 = 16 << 10;
+/// Bound on the fields of a call.
+const MAX_FIELDS: usize = 64;
 /// Bound on the length of a socket's path, in bytes (`sun_path`).
 const MAX_PATH: usize = 100;
 /// Bound on the time in which a call must arrive, and in which Envoy must read its answer.
@@ -152,25 +154,23 @@ fn converse(stream: &UnixStream, answer: &impl Fn(&[u8]) -> Answer) -> io::Resul
 /// # Errors
 /// The call does not arrive in time, is not HTTP, or is too long.
 fn read_call(mut reader: impl BufRead) -> io::Result<Vec<u8>> {
-    let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if reader.read_until(b'\n', &mut head)? == 0 {
             return Err(invalid("a call without an end"));
         }
-        if line == "\r\n" {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value
-                .trim()
-                .parse()
-                .map_err(|_| invalid("a call without a length"))?;
-        }
     }
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    request
+        .parse(&head)
+        .map_err(|error| invalid(&format!("a call that is not HTTP: {error}")))?;
+    let is_length =
+        |field: &&httparse::Header<'_>| field.name.eq_ignore_ascii_case("content-length");
+    let length = request.headers.iter().find(is_length);
+    let length = length.and_then(|field| str::from_utf8(field.value).ok()?.parse().ok());
+    let length: usize = length.ok_or_else(|| invalid("a call without a length"))?;
     if length > MAX_BODY {
         return Err(invalid("a call that is too long"));
     }

@@ -7,7 +7,6 @@ pub mod agreement;
 pub mod byte_reader;
 mod identity;
 pub mod message;
-mod number_map;
 pub mod recent_keys;
 mod roster;
 pub mod shared_data;
@@ -15,5 +14,8 @@ pub mod shared_table;
 pub mod shared_value;
 
 pub use identity::{BodyId, FlightId, KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
-pub use number_map::NumberMap;
+
+/// Map by a number that the filter counts itself, or by a [`KeyHash`], which depends on a secret. A client cannot make
+/// many of its keys collide. So the map needs no hash as strong as the standard library's.
+pub type NumberMap<K, V> = rustc_hash::FxHashMap<K, V>;
 pub use roster::Roster;
