@@ -205,13 +205,13 @@ story_3 := slow
 story_4 := scrape
 story_5 := workers
 story_6 := tls
-story_7 := hits growth
-stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits growth disk wake compression sizing)
+story_7 := hits
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits sizing)
 measure = $(locations) SLUICE_PEERS="$(here)/$(peers)" SLUICE_K6="$(here)/$(k6)" SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
 	SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench"
 
 .PHONY: bench
-bench: wasm native envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 90)
+bench: wasm native envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 65)
 	@$(measure) plan $(stories)
 	@for story in $(stories); do $(measure) "$$story"; done
 	@$(measure) report

@@ -120,7 +120,7 @@ impl Kind {
     pub async fn start(self, before: Before<'_>) -> Option<Contender> {
         let (origin, certificate) = (before.address(), before.certificate());
         let peer = match self {
-            Self::Origin => return Some(Contender::origin(origin)),
+            Self::Origin => return Some(Contender::of(self, origin, Vec::new(), None)),
             Self::Bare | Self::BareMemory => return Some(self.bare(before).await),
             Self::Sluice
             | Self::SluiceMemory

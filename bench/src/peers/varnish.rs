@@ -11,8 +11,7 @@ const TEMPLATE: &str = include_str!("../../peers/varnish.vcl");
 
 /// Starts Varnish in front of `origin`; `None` if the packages do not have it.
 pub async fn start(origin: SocketAddr) -> Option<Peer> {
-    let programs = program("varnishd").zip(program("varnishstat"));
-    let Some((program, _)) = programs else {
+    let Some(program) = program("varnishd") else {
         missing("varnish");
         return None;
     };
@@ -34,20 +33,4 @@ pub async fn start(origin: SocketAddr) -> Option<Peer> {
         command
     };
     Some(Peer::start("varnish", command).await)
-}
-
-/// Number of requests that have been put to sleep so far because another request fetches their object.
-pub fn slept_ever(varnish: &Peer) -> usize {
-    let output = Command::new(program("varnishstat").unwrap())
-        .arg("-n")
-        .arg(varnish.folder().join("work"))
-        .args(["-1", "-f", "MAIN.busy_sleep"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let value = text
-        .split_whitespace()
-        .nth(1)
-        .and_then(|word| word.parse().ok());
-    value.unwrap_or_else(|| panic!("varnishstat says {output:?}"))
 }

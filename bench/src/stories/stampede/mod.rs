@@ -12,7 +12,7 @@ use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::Report;
-use clients::{Answer, after_a_leader, again_and_again, at_once};
+use clients::{Answer, after_a_leader, again_and_again, at_once, behind_a_leader};
 use report::report;
 use scene::Scene;
 use sluice_tests::origin::Origin;
@@ -21,6 +21,9 @@ use std::time::{Duration, SystemTime};
 const SIZE: usize = 10_000;
 /// Time of the origin for a response.
 const ORIGIN: Duration = Duration::from_millis(100);
+/// Followers arrive evenly over nginx's interval: all at once they would share one phase of its timer, and its figure
+/// would be luck.
+const ARRIVAL: Duration = Duration::from_millis(500);
 /// Pause of repeating clients after a response.
 const REST: Duration = Duration::from_millis(10);
 
@@ -146,6 +149,7 @@ async fn play(
         Scene::Uncacheable | Scene::SlowLeader => at_once(address, target, scale.crowd).await,
         Scene::Expiring => again_and_again(address, target, scale.regulars, scale.expiring).await,
         Scene::Failing => again_and_again(address, target, scale.regulars, scale.failing).await,
+        Scene::Followers(count) => behind_a_leader(address, origin, target, count).await,
         Scene::LeaderLeaves => after_a_leader(address, origin, target, scale.crowd).await,
     };
     let right = |answer: &Answer| match &answer.response {
@@ -169,6 +173,10 @@ async fn play(
 }
 
 impl Run {
+    fn median(&self) -> Option<f64> {
+        (self.times.count() > 0).then(|| self.times.percentile(50.0))
+    }
+
     fn longest(&self) -> Option<f64> {
         (self.times.count() > 0).then(|| self.times.percentile(100.0))
     }

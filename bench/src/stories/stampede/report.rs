@@ -109,7 +109,11 @@ fn findings(rows: &[Row]) -> Conclusions {
             findings.say(format!("{scene}, {}: {failed} requests failed.", ours.kind));
         }
         let most = ours.runs.iter().map(|run| run.fetches).max().unwrap_or(0);
-        if matches!(scene, Scene::Cold(_) | Scene::SlowLeader) && most != 1 {
+        if matches!(
+            scene,
+            Scene::Cold(_) | Scene::SlowLeader | Scene::Followers(_)
+        ) && most != 1
+        {
             findings.say(format!(
                 "{scene}, {}: {most} requests to the origin, and it should be one.",
                 ours.kind
@@ -117,12 +121,12 @@ fn findings(rows: &[Row]) -> Conclusions {
         }
         let of_scene = rows.iter().filter(|row| row.scene == scene);
         for theirs in of_scene.filter(|row| compared(ours.kind).contains(&row.kind)) {
-            let what = format!("{scene}, longest time");
-            findings.compare(
-                what,
-                ours.figures(Run::longest),
-                theirs.figures(Run::longest),
-            );
+            let (what, figure) = match scene {
+                Scene::Followers(_) => ("median", Run::median as fn(&Run) -> Option<f64>),
+                _ => ("longest", Run::longest as _),
+            };
+            let what = format!("{scene}, {what} time");
+            findings.compare(what, ours.figures(figure), theirs.figures(figure));
         }
     }
     for ours in ours() {
