@@ -24,6 +24,7 @@ mod stories;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use tokio::sync::oneshot;
 
 /// Completes when the user wants the run to end.
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     sluice::system::Machine::raise_open_files();
+    LazyLock::force(&machine::BEFORE);
     let interrupted = interrupted();
     // One thread for all clients: their cost is the same for every contender. The origin has a separate thread.
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -63,16 +63,6 @@ fn runtime_of(file: &Path) -> Option<Runtime> {
     }
 }
 
-/// The server whose colour a variant of that name has in a picture.
-pub fn server(name: &str) -> String {
-    let server = match name.split('+').next() {
-        Some("bare") => "bare Envoy, ",
-        Some("direct") => "Envoy, ",
-        _ => "Sluice, ",
-    };
-    format!("{server}{name}")
-}
-
 /// An origin with an object of [`BYTES`] under every path, with few headers.
 pub fn origin() -> Responder {
     Responder::start(|_| {
