@@ -221,11 +221,11 @@ peers: ## Unpack Debian's packages of the peers below .sluice, once
 	@[ -d $(peers) ] || bench/peers/unpack.sh bench/peers/packages.txt $(peers) || echo "what is not there is left out"
 
 .PHONY: variants
-variants: wasm native envoy peers bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
+variants: wasm native envoy peers bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-hop"
 	@$(measure) variants
 
 .PHONY: instructions
-instructions: wasm native envoy bench-run ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-stats"
+instructions: wasm native envoy bench-run ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-hop"
 	@.ci/debian.sh valgrind
 	@$(measure) instructions
 

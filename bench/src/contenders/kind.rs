@@ -76,6 +76,21 @@ impl fmt::Display for Kind {
     }
 }
 
+/// A server at a constant rate.
+#[derive(Clone, Copy)]
+pub struct Rated {
+    /// The server.
+    pub kind: Kind,
+    /// Requests a second.
+    pub rate: u32,
+}
+
+impl fmt::Display for Rated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} a second", self.kind, self.rate)
+    }
+}
+
 /// The origin or bucket behind a server.
 #[derive(Clone, Copy)]
 pub enum Before<'a> {
@@ -131,7 +146,7 @@ impl Kind {
             }
             Self::Direct => direct::start(certificate).await,
             Self::Nginx(lock) => nginx::start(origin, lock, certificate).await?,
-            Self::Varnish => varnish::start(origin).await?,
+            Self::Varnish => varnish::DEFAULTS.start(origin).await?,
             Self::TrafficServer => trafficserver::COALESCING.start(origin).await?,
             Self::Haproxy => haproxy::start(origin, certificate).await?,
         };

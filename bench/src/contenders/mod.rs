@@ -5,7 +5,7 @@ mod kind;
 pub mod variants;
 
 pub use crate::peers::WORKERS;
-pub use kind::{Before, Kind};
+pub use kind::{Before, Kind, Rated};
 
 use crate::peers::Peer;
 use sluice_tests::bare::Bare;

@@ -91,7 +91,8 @@ impl<C, R> Row<C, R> {
 
     /// The part of all cores that other work took, in each round of these rows.
     pub fn foreign(rows: &[Self]) -> impl Iterator<Item = f64> {
-        rows.iter().flat_map(|row| row.runs.0.iter().map(|(_, foreign)| *foreign))
+        rows.iter()
+            .flat_map(|row| row.runs.0.iter().map(|(_, foreign)| *foreign))
     }
 }
 

@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_variant_is_changes_and_a_module() {
-        let variant = Variant::parse("bare+some/build.wasm+sites-10+no-stats")
+        let variant = Variant::parse("bare+some/build.wasm+sites-10+no-hop")
             .ok()
             .unwrap();
         assert_eq!(variant.runtime(), Some(Runtime::Wasm));

@@ -3,7 +3,7 @@
 
 mod report;
 
-use crate::contenders::{Before, Contender, Kind, start_all};
+use crate::contenders::{Before, Contender, Kind, Rated, start_all};
 use crate::figures::{self, Figures, in_turn};
 use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::machine::usage::Meter;
@@ -79,20 +79,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// A contender at the rate that is half of saturation.
-#[derive(Clone, Copy)]
-struct Half {
-    kind: Kind,
-    rate: u32,
-}
-
-type Tail = figures::Row<Half, Paced>;
-
-impl fmt::Display for Half {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} a second", self.kind, self.rate)
-    }
-}
+type Tail = figures::Row<Rated, Paced>;
 
 /// Results of the story.
 struct Found {
@@ -270,7 +257,7 @@ async fn tails(scale: &Scale, servers: &[Contender], rows: &[Row]) -> Vec<Tail> 
     let half_busy = servers
         .iter()
         .filter(|server| HALF_BUSY.contains(&server.kind));
-    let cases = half_busy.map(|server| Half {
+    let cases = half_busy.map(|server| Rated {
         kind: server.kind,
         rate,
     });

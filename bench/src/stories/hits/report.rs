@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The story's tables, pictures and findings.
 
-use super::{BASE, COMPARED, Found, Half, NGINX, OURS, Row, Run, Scale, Tail};
-use crate::contenders::{Kind, WORKERS};
+use super::{BASE, COMPARED, Found, NGINX, OURS, Row, Run, Scale, Tail};
+use crate::contenders::{Kind, Rated, WORKERS};
 use crate::figures::aim::{self, Aim, Goal};
 use crate::figures::format::{ms, remark, whole};
 use crate::figures::{Conclusions, Figures, Table};
@@ -144,6 +144,6 @@ pub fn report(found: &Found, scale: &Scale) -> Report {
 fn picture(found: &Found) -> String {
     let rate = found.tails.first().map_or(0, |tail| tail.case.rate);
     let title = format!("How long a hit takes, {rate} a second: half of what all of them carry");
-    let kind = |half: &Half| half.kind.to_string();
+    let kind = |half: &Rated| half.kind.to_string();
     by_percentile(title, &found.tails, kind, |paced| &paced.times)
 }

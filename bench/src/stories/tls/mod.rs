@@ -3,7 +3,7 @@
 
 mod capacity;
 
-use crate::contenders::{Before, Contender, Kind, WORKERS, start_all};
+use crate::contenders::{Before, Contender, Kind, Rated, WORKERS, start_all};
 use crate::figures::format::{ms, remark, whole};
 use crate::figures::{self, Conclusions, Figures, PERCENTILES, Table, in_turn};
 use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
@@ -14,7 +14,6 @@ use crate::report::{Report, by_percentile};
 use capacity::Capacity;
 use sluice_tests::edge::tls::Certificate;
 use sluice_tests::origin::{Origin, Reply};
-use std::fmt;
 use std::time::Duration;
 
 const BYTES: usize = 10_000;
@@ -48,20 +47,7 @@ struct Run {
     taken: Taken,
 }
 
-/// A contender at a rate.
-#[derive(Clone, Copy)]
-struct Case {
-    kind: Kind,
-    rate: u32,
-}
-
-type Row = figures::Row<Case, Run>;
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} a second", self.kind, self.rate)
-    }
-}
+type Row = figures::Row<Rated, Run>;
 
 /// Results of the story.
 struct Found {
@@ -110,7 +96,7 @@ pub async fn run(quick: bool) -> Option<Report> {
     let mut rows = Vec::new();
     for part in scale.parts {
         let rate = capacity::hundreds(least, *part);
-        let cases = servers.iter().map(|server| Case {
+        let cases = servers.iter().map(|server| Rated {
             kind: server.kind,
             rate,
         });
@@ -242,7 +228,7 @@ fn pictures(found: &Found) -> Vec<(String, String)> {
         let rows = found.rows.iter();
         let of_rate = rows.filter(|row| row.case.rate == rate && row.keeps_up());
         let title = format!("How long a hit over TLS takes, {rate} a second");
-        let kind = |case: &Case| case.kind.to_string();
+        let kind = |case: &Rated| case.kind.to_string();
         let picture = by_percentile(title, of_rate, kind, |run| &run.paced.times);
         (format!("{rate}-times"), picture)
     };
