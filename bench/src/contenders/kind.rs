@@ -137,18 +137,12 @@ impl Kind {
         let peer = match self {
             Self::Origin => return Some(Contender::of(self, origin, Vec::new(), None)),
             Self::Bare | Self::BareMemory => return Some(self.bare(before).await),
-            Self::Sluice
-            | Self::SluiceMemory
-            | Self::SluiceNative
-            | Self::SluiceStale
-            | Self::SluiceCold => {
-                return Some(self.sluice(before).await);
-            }
             Self::Direct => direct::start(certificate).await,
             Self::Nginx(lock) => nginx::start(origin, lock, certificate).await?,
             Self::Varnish => varnish::DEFAULTS.start(origin).await?,
             Self::TrafficServer => trafficserver::COALESCING.start(origin).await?,
             Self::Haproxy => haproxy::start(origin, certificate).await?,
+            _ => return Some(self.sluice(before).await),
         };
         let started = Contender::peer(self, peer);
         let two = certificate.is_some() || matches!(self, Self::Nginx(_));

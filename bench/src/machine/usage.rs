@@ -189,12 +189,7 @@ fn busy_seconds() -> f64 {
 /// CPU time of this process, of all its descendants, and of its descendants that have ended.
 fn own_seconds() -> f64 {
     let all = family(std::process::id());
-    all.into_iter().filter_map(account).sum()
-}
-
-/// CPU time of a process and of its children that it has waited for, in seconds.
-fn account(pid: u32) -> Option<f64> {
-    Some(accounts(pid)?.iter().sum())
+    all.into_iter().filter_map(accounts).flatten().sum()
 }
 
 /// Seconds of CPU time: of a process in user space and in the kernel, and of its children that it has waited for,
