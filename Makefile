@@ -205,13 +205,13 @@ story_3 := slow
 story_4 := scrape
 story_5 := workers
 story_6 := tls
-story_7 := hits growth
-stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits growth disk wake compression sizing)
+story_7 := hits
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits sizing)
 measure = $(locations) SLUICE_PEERS="$(here)/$(peers)" SLUICE_K6="$(here)/$(k6)" SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
 	SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench"
 
 .PHONY: bench
-bench: wasm native envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 90)
+bench: wasm native envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 65)
 	@$(measure) plan $(stories)
 	@for story in $(stories); do $(measure) "$$story"; done
 	@$(measure) report
@@ -221,11 +221,11 @@ peers: ## Unpack Debian's packages of the peers below .sluice, once
 	@[ -d $(peers) ] || bench/peers/unpack.sh bench/peers/packages.txt $(peers) || echo "what is not there is left out"
 
 .PHONY: variants
-variants: wasm native envoy peers bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
+variants: wasm native envoy peers bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-hop"
 	@$(measure) variants
 
 .PHONY: instructions
-instructions: wasm native envoy bench-run ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-stats"
+instructions: wasm native envoy bench-run ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-hop"
 	@.ci/debian.sh valgrind
 	@$(measure) instructions
 

@@ -59,22 +59,6 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, &change).await
     }
 
-    /// Starts bare Envoy in front of `origin` with the HTTP filters of its listener changed.
-    ///
-    /// # Panics
-    /// When it does not come up.
-    pub async fn with_filters(
-        origin: &Origin,
-        store: Store,
-        workers: usize,
-        change: &dyn Fn(&mut Vec<Value>),
-    ) -> Self {
-        let change = |config: &mut Value| {
-            change(http_filters(config));
-        };
-        Self::launch(&origin.url(), store, workers, &change).await
-    }
-
     /// Starts bare Envoy in front of `origin` with its whole configuration changed.
     ///
     /// # Panics

@@ -76,6 +76,21 @@ impl fmt::Display for Kind {
     }
 }
 
+/// A server at a constant rate.
+#[derive(Clone, Copy)]
+pub struct Rated {
+    /// The server.
+    pub kind: Kind,
+    /// Requests a second.
+    pub rate: u32,
+}
+
+impl fmt::Display for Rated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} a second", self.kind, self.rate)
+    }
+}
+
 /// The origin or bucket behind a server.
 #[derive(Clone, Copy)]
 pub enum Before<'a> {
@@ -120,20 +135,14 @@ impl Kind {
     pub async fn start(self, before: Before<'_>) -> Option<Contender> {
         let (origin, certificate) = (before.address(), before.certificate());
         let peer = match self {
-            Self::Origin => return Some(Contender::origin(origin)),
+            Self::Origin => return Some(Contender::of(self, origin, Vec::new(), None)),
             Self::Bare | Self::BareMemory => return Some(self.bare(before).await),
-            Self::Sluice
-            | Self::SluiceMemory
-            | Self::SluiceNative
-            | Self::SluiceStale
-            | Self::SluiceCold => {
-                return Some(self.sluice(before).await);
-            }
             Self::Direct => direct::start(certificate).await,
             Self::Nginx(lock) => nginx::start(origin, lock, certificate).await?,
-            Self::Varnish => varnish::start(origin).await?,
+            Self::Varnish => varnish::DEFAULTS.start(origin).await?,
             Self::TrafficServer => trafficserver::COALESCING.start(origin).await?,
             Self::Haproxy => haproxy::start(origin, certificate).await?,
+            _ => return Some(self.sluice(before).await),
         };
         let started = Contender::peer(self, peer);
         let two = certificate.is_some() || matches!(self, Self::Nginx(_));

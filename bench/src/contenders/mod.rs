@@ -3,14 +3,14 @@
 
 mod kind;
 pub mod variants;
-mod waiting;
 
 pub use crate::peers::WORKERS;
-pub use kind::{Before, Kind};
+pub use kind::{Before, Kind, Rated};
 
 use crate::peers::Peer;
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::{Builder, Edge};
+use std::any::Any;
 use std::net::SocketAddr;
 
 /// A running server.
@@ -23,19 +23,10 @@ pub struct Contender {
     pub second: SocketAddr,
     /// Its processes, without their children. The origin itself is not measured.
     pub pids: Vec<u32>,
-    /// Ends with the contender.
-    server: Server,
-}
-
-enum Server {
-    /// The clients ask the origin itself, so the rest is the cost of the bench.
-    Origin,
-    Peer(Peer),
-    /// Its admin interface is not used.
-    Bare {
-        _bare: Bare,
-    },
-    Edge(Box<Edge>),
+    /// The edge, if it is Sluice.
+    edge: Option<Box<Edge>>,
+    /// Another server, which ends with the contender.
+    _server: Option<Box<dyn Any>>,
 }
 
 /// Starts the servers of these kinds that are installed.
@@ -48,35 +39,29 @@ pub async fn start_all(kinds: &[Kind], before: Before<'_>) -> Vec<Contender> {
 }
 
 impl Contender {
-    fn origin(address: SocketAddr) -> Self {
+    fn of(kind: Kind, address: SocketAddr, pids: Vec<u32>, server: Option<Box<dyn Any>>) -> Self {
         Self {
-            kind: Kind::Origin,
+            kind,
             address,
             second: address,
-            pids: Vec::new(),
-            server: Server::Origin,
+            pids,
+            edge: None,
+            _server: server,
         }
     }
 
     /// Makes a contender of another project's server.
     pub fn peer(kind: Kind, peer: Peer) -> Self {
+        let second = peer.second;
+        let pids = vec![peer.pid()];
         Self {
-            kind,
-            address: peer.address,
-            second: peer.second,
-            pids: vec![peer.pid()],
-            server: Server::Peer(peer),
+            second,
+            ..Self::of(kind, peer.address, pids, Some(Box::new(peer)))
         }
     }
 
     fn bare(kind: Kind, bare: Bare) -> Self {
-        Self {
-            kind,
-            address: bare.address(),
-            second: bare.address(),
-            pids: vec![bare.pid()],
-            server: Server::Bare { _bare: bare },
-        }
+        Self::of(kind, bare.address(), vec![bare.pid()], Some(Box::new(bare)))
     }
 
     /// Starts Sluice as `builder` says, with as many workers as the others have, and without an access log, because
@@ -84,20 +69,15 @@ impl Contender {
     pub async fn sluice(kind: Kind, builder: Builder) -> Self {
         let edge = builder.workers(WORKERS).env("ACCESS_LOG", "off");
         let edge = edge.start().await;
+        let contender = Self::of(kind, edge.address(), vec![edge.envoy_pid()], None);
         Self {
-            kind,
-            address: edge.address(),
-            second: edge.address(),
-            pids: vec![edge.envoy_pid()],
-            server: Server::Edge(Box::new(edge)),
+            edge: Some(Box::new(edge)),
+            ..contender
         }
     }
 
     /// The edge, if it is Sluice.
     pub fn edge(&self) -> Option<&Edge> {
-        match &self.server {
-            Server::Edge(edge) => Some(edge),
-            _ => None,
-        }
+        self.edge.as_deref()
     }
 }

@@ -10,5 +10,5 @@ mod table;
 
 pub use conclusions::Conclusions;
 pub use distribution::{Distribution, PERCENTILES, interval_log};
-pub use rounds::{Figures, Rounds};
+pub use rounds::{Figures, Rounds, Row, in_turn};
 pub use table::Table;

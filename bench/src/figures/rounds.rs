@@ -2,6 +2,8 @@
 //! Rounds, and figures of each round.
 
 use crate::figures::Distribution;
+use crate::progress::Progress;
+use std::fmt::Display;
 
 /// The rounds of one contender in one situation.
 #[derive(Clone, Debug)]
@@ -29,23 +31,6 @@ impl<R> Rounds<R> {
         self.0.iter().map(|(run, _)| run)
     }
 
-    /// A distribution of each round, with a name that ends in its number.
-    pub fn distributions(
-        &self,
-        name: &str,
-        of: impl Fn(&R) -> &Distribution,
-    ) -> Vec<(String, Distribution)> {
-        let numbered = self.iter().zip(1..);
-        let named =
-            numbered.map(|(run, round)| (format!("{name}, round {round}"), of(run).clone()));
-        named.collect()
-    }
-
-    /// The part of all cores that other work took, round by round.
-    pub fn foreign(&self) -> impl Iterator<Item = f64> {
-        self.0.iter().map(|(_, foreign)| *foreign)
-    }
-
     /// A figure, round by round.
     pub fn of(&self, figure: impl Fn(&R) -> f64) -> Figures {
         let figures = self.0.iter();
@@ -64,6 +49,71 @@ impl<R> Rounds<R> {
     /// The sum of a count over the rounds.
     pub fn sum(&self, count: impl Fn(&R) -> u64) -> u64 {
         self.iter().map(count).sum()
+    }
+}
+
+/// All rounds of one case: a contender in a situation.
+pub struct Row<C, R> {
+    /// The case.
+    pub case: C,
+    /// Its rounds.
+    pub runs: Rounds<R>,
+}
+
+/// Measures each case once in a round, in turn. Leaves out the cases for which `measure` returns `None`.
+pub async fn in_turn<C: Copy + Display, R>(
+    cases: impl IntoIterator<Item = C>,
+    rounds: u32,
+    mut measure: impl AsyncFnMut(C, u32) -> Option<(R, f64)>,
+) -> Vec<Row<C, R>> {
+    let mut rows: Vec<_> = cases.into_iter().map(Row::new).collect();
+    let progress = Progress::of(rows.len() * rounds as usize);
+    for round in 1..=rounds {
+        for row in &mut rows {
+            progress.step(format_args!("{}, round {round}", row.case));
+            if let Some(run) = measure(row.case, round).await {
+                row.runs.add(run);
+            }
+        }
+    }
+    rows.retain(|row| !row.runs.is_empty());
+    rows
+}
+
+impl<C, R> Row<C, R> {
+    /// Makes a row without rounds.
+    pub fn new(case: C) -> Self {
+        Self {
+            case,
+            runs: Rounds::default(),
+        }
+    }
+
+    /// The part of all cores that other work took, in each round of these rows.
+    pub fn foreign(rows: &[Self]) -> impl Iterator<Item = f64> {
+        rows.iter()
+            .flat_map(|row| row.runs.0.iter().map(|(_, foreign)| *foreign))
+    }
+}
+
+impl<C: Display, R> Row<C, R> {
+    /// The distribution of each round of these rows, named by the case and `what`.
+    pub fn distributions(
+        rows: &[Self],
+        what: &str,
+        of: impl Fn(&R) -> &Distribution,
+    ) -> Vec<(String, Distribution)> {
+        let rounds = rows.iter().flat_map(|row| {
+            row.runs
+                .iter()
+                .zip(1..)
+                .map(move |(run, round)| (row, run, round))
+        });
+        let named = rounds.map(|(row, run, round)| {
+            let name = format!("{}{what}, round {round}", row.case);
+            (name, of(run).clone())
+        });
+        named.collect()
     }
 }
 

@@ -5,9 +5,7 @@
 use crate::figures::Distribution;
 use crate::peers::packages;
 use sluice_tests::machine::process::Process;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
@@ -110,7 +108,7 @@ pub async fn saturate(ask: &Ask<'_>, connections: u32, time: Duration) -> Throug
     let mut command = command(ask);
     command.args(["-c", &connections.to_string()]);
     command.arg(format!("-D{}ms", time.as_millis()));
-    let (output, _folder) = run(command).await;
+    let output = run(command).await;
     Throughput::of(&output).unwrap_or_else(|| panic!("h2load says {output:?}"))
 }
 
@@ -120,73 +118,14 @@ pub async fn saturate(ask: &Ask<'_>, connections: u32, time: Duration) -> Throug
 /// When it fails.
 pub async fn each_once(ask: &Ask<'_>, paths: &[String]) -> Throughput {
     let folder = TempDir::with_prefix("sluice-bench-h2load-").unwrap();
-    let (output, _folder) = run(of_list(ask, paths, folder.path())).await;
-    Throughput::of(&output).unwrap_or_else(|| panic!("h2load says {output:?}"))
-}
-
-/// Results of requests for a list of paths.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    /// Requests that were answered with status 200.
-    pub answered: u64,
-    /// Number of requests with another status, by status; -1 for no response.
-    pub others: BTreeMap<i32, u64>,
-    /// Times from sending to the end of the response.
-    pub times: Distribution,
-}
-
-impl Listed {
-    /// The sum of both.
-    pub fn with(&self, other: Self) -> Self {
-        let mut others = self.others.clone();
-        for (status, count) in other.others {
-            *others.entry(status).or_default() += count;
-        }
-        Self {
-            answered: self.answered + other.answered,
-            others,
-            times: Distribution::pool([&self.times, &other.times]),
-        }
-    }
-}
-
-/// Sends a request for each of these paths, on one connection, and records the times. `rate` is the number of
-/// requests a second, if there is one.
-///
-/// # Panics
-/// When it fails.
-pub async fn listed(ask: &Ask<'_>, paths: &[String], rate: Option<u32>) -> Listed {
-    let folder = TempDir::with_prefix_in("sluice-bench-h2load-", "/dev/shm").unwrap();
-    let log = folder.path().join("log");
-    let began = SystemTime::now();
-    let mut command = of_list(ask, paths, folder.path());
-    command.arg("--log-file").arg(&log);
-    command.args(rate.map(|rate| format!("--rps={rate}")));
-    run(command).await;
-    let text = std::fs::read_to_string(&log).unwrap();
-    let sent = text.lines().filter_map(Sent::of);
-    let (answered, failed): (Vec<_>, Vec<_>) = sent.partition(|sent| sent.status == 200);
-    let times = answered.iter().map(|sent| Duration::from_micros(sent.took));
-    let mut others = BTreeMap::new();
-    for sent in failed {
-        *others.entry(sent.status).or_default() += 1;
-    }
-    Listed {
-        answered: answered.len() as u64,
-        others,
-        times: Distribution::since(began, times),
-    }
-}
-
-/// The command for a list of paths, which is in `folder`.
-fn of_list(ask: &Ask<'_>, paths: &[String], folder: &Path) -> Command {
-    let list = folder.join("paths");
+    let list = folder.path().join("paths");
     let urls: Vec<_> = paths.iter().map(|path| url(ask, path)).collect();
     std::fs::write(&list, urls.join("\n")).unwrap();
     let mut command = options(ask);
     command.args(["-n", &paths.len().to_string(), "-c1", "-i"]);
     command.arg(list);
-    command
+    let output = run(command).await;
+    Throughput::of(&output).unwrap_or_else(|| panic!("h2load says {output:?}"))
 }
 
 /// Sends requests at a constant rate, whether responses arrive or not.
@@ -209,7 +148,7 @@ pub async fn pace(ask: &Ask<'_>, pace: Pace) -> Paced {
     command.args(["-r", &OPENED.to_string(), "--rate-period=1ms"]);
     command.arg("--log-file").arg(&log);
     let began = SystemTime::now();
-    let (output, _folder) = run(command).await;
+    let output = run(command).await;
     let text = std::fs::read_to_string(&log).unwrap();
     let sent: Vec<_> = text.lines().filter_map(Sent::of).collect();
     let interval = 1e3 / per_second;
@@ -252,14 +191,14 @@ fn options(ask: &Ask<'_>) -> Command {
     command
 }
 
-/// Output of the command, and the folder in which it ran.
-async fn run(command: Command) -> (String, TempDir) {
+/// Output of the command.
+async fn run(command: Command) -> String {
     let folder = TempDir::with_prefix("sluice-bench-h2load-").unwrap();
     let mut process = Process::start(command, &folder.path().join("output")).unwrap();
     let ended = process.ended().await;
     let output = process.log();
     assert!(ended.success(), "h2load: {output}");
-    (output, folder)
+    output
 }
 
 /// The rest of the line of `output` with this beginning.
@@ -357,19 +296,6 @@ mod tests {
         assert_eq!(Throughput::of("finished in 2.01s"), None);
         let agreed = agreed(OUTPUT).unwrap();
         assert_eq!(agreed, "TLSv1.3, TLS_AES_128_GCM_SHA256, X25519 253 bits");
-    }
-
-    #[test]
-    fn lists_that_were_asked_for_side_by_side_are_one() {
-        let listed = |answered, others: &[(i32, u64)]| Listed {
-            answered,
-            others: others.iter().copied().collect(),
-            times: Distribution::since(SystemTime::now(), [Duration::from_millis(answered)]),
-        };
-        let both = listed(3, &[(503, 1)]).with(listed(4, &[(-1, 2), (503, 5)]));
-        assert_eq!(both.answered, 7);
-        assert_eq!(both.others, BTreeMap::from([(-1, 2), (503, 6)]));
-        assert_eq!(both.times.count(), 2);
     }
 
     #[test]

@@ -155,8 +155,6 @@ impl Samples {
     }
 }
 
-impl Outcome {}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The machine of a run.
 
-pub mod spent;
 pub mod usage;
 
 use crate::figures::Figures;
@@ -10,11 +9,16 @@ use sluice_tests::http::http_date;
 use sluice_tests::machine::tool;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
-/// Time and machine of a run, in two lines. `before` is the load average at its start; `foreign` is the part of the
-/// cores that other work took in each round, if that was measured.
-pub fn described(before: f64, foreign: impl IntoIterator<Item = f64>) -> String {
+/// The load average at the start of the program.
+pub static BEFORE: LazyLock<f64> = LazyLock::new(load);
+
+/// Time and machine of a run, in two lines. `foreign` is the part of the cores that other work took in each round, if
+/// that was measured.
+pub fn described(foreign: impl IntoIterator<Item = f64>) -> String {
+    let before = *BEFORE;
     let foreign = match foreign.into_iter().collect::<Figures>().median() * 100.0 {
         percent if percent.is_nan() => String::new(),
         percent => format!(", {percent:.0} % of the cores taken by others at the median"),
@@ -64,7 +68,7 @@ pub fn hardware() -> String {
 }
 
 /// The load average of the last minute.
-pub fn load() -> f64 {
+fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split(' ').next().and_then(|word| word.parse().ok());
     first.unwrap_or(f64::NAN)

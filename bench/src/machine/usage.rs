@@ -63,11 +63,14 @@ pub fn peak_kib(pids: &[u32]) -> u64 {
     .sum()
 }
 
-/// Measures the CPU time and memory of a server.
+/// Measures the CPU time and memory of a server, and the CPU time of generators that end meanwhile.
 pub struct Meter {
     /// Its processes, without their descendants.
     pids: Vec<u32>,
+    began: Instant,
     cpu: Duration,
+    generators: Duration,
+    bystander: Bystander,
 }
 
 /// CPU time and memory of a server.
@@ -75,6 +78,9 @@ pub struct Meter {
 pub struct Taken {
     /// User and kernel, all threads.
     pub cpu: Duration,
+    /// CPU time of generators.
+    generators: Duration,
+    elapsed: Duration,
     /// Peak of resident memory, in MiB, without files on a tmpfs.
     pub peak_mib: f64,
 }
@@ -88,7 +94,10 @@ impl Meter {
         }
         Self {
             pids: pids.to_vec(),
+            began: Instant::now(),
             cpu: cpu_time(pids),
+            generators: ended(),
+            bystander: Bystander::start(),
         }
     }
 
@@ -98,18 +107,39 @@ impl Meter {
         #[allow(clippy::cast_precision_loss)]
         alive.then(|| Taken {
             cpu: cpu_time(&self.pids).saturating_sub(self.cpu),
+            generators: ended().saturating_sub(self.generators),
+            elapsed: self.began.elapsed(),
             peak_mib: peak_kib(&self.pids) as f64 / 1024.0,
         })
+    }
+
+    /// The part of all cores, 0 to 1, that other processes took until now.
+    pub fn foreign(&self) -> f64 {
+        self.bystander.foreign()
     }
 }
 
 impl Taken {
     /// CPU time for each of this many requests, in microseconds.
     pub fn cpu_us(&self, requests: u64) -> f64 {
-        #[allow(clippy::cast_precision_loss)]
-        let requests = requests as f64;
-        self.cpu.as_secs_f64() * 1e6 / requests
+        each_us(self.cpu, requests)
     }
+
+    /// CPU time of the generators for each of this many requests, in microseconds.
+    pub fn generator_us(&self, requests: u64) -> f64 {
+        each_us(self.generators, requests)
+    }
+
+    /// Number of cores that server and generators have kept busy.
+    pub fn cores(&self) -> f64 {
+        (self.cpu + self.generators).as_secs_f64() / self.elapsed.as_secs_f64()
+    }
+}
+
+fn each_us(time: Duration, requests: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss)]
+    let requests = requests as f64;
+    time.as_secs_f64() * 1e6 / requests
 }
 
 /// Measures the CPU time of other processes.
@@ -159,12 +189,7 @@ fn busy_seconds() -> f64 {
 /// CPU time of this process, of all its descendants, and of its descendants that have ended.
 fn own_seconds() -> f64 {
     let all = family(std::process::id());
-    all.into_iter().filter_map(account).sum()
-}
-
-/// CPU time of a process and of its children that it has waited for, in seconds.
-fn account(pid: u32) -> Option<f64> {
-    Some(accounts(pid)?.iter().sum())
+    all.into_iter().filter_map(accounts).flatten().sum()
 }
 
 /// Seconds of CPU time: of a process in user space and in the kernel, and of its children that it has waited for,
@@ -177,7 +202,7 @@ fn accounts(pid: u32) -> Option<[f64; 4]> {
 }
 
 /// The CPU time of all processes that this one has started and waited for.
-pub fn ended() -> Duration {
+fn ended() -> Duration {
     let [.., user, kernel] = accounts(std::process::id()).unwrap_or_default();
     Duration::from_secs_f64(user + kernel)
 }

@@ -3,7 +3,6 @@
 
 pub mod application;
 pub mod feed;
-pub mod objects;
 mod responder;
 
 pub use responder::Responder;

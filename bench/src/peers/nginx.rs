@@ -4,7 +4,6 @@
 use crate::peers::packages::{self, missing, program};
 use crate::peers::peer::fill;
 use crate::peers::{Peer, WORKERS};
-use sluice_tests::client;
 use sluice_tests::edge::tls::Certificate;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -130,14 +129,4 @@ async fn launch(template: &str, origin: SocketAddr, more: &[(&str, String)]) -> 
         command
     };
     Some(Peer::start("nginx", command).await)
-}
-
-/// Number of requests that nginx works on or holds, without this one.
-pub async fn requests_now(nginx: &Peer) -> usize {
-    let status = client::get(nginx.address, "/nginx_status").await;
-    let text = String::from_utf8_lossy(&status.body).into_owned();
-    let mut words = text.split_whitespace();
-    words.find(|word| *word == "Writing:");
-    let writing: Option<usize> = words.next().and_then(|word| word.parse().ok());
-    writing.unwrap_or_else(|| panic!("nginx's stub_status says {text:?}")) - 1
 }

@@ -4,7 +4,7 @@
 mod page;
 mod picture;
 
-pub use picture::{Axis, Line, Picture, bars, by_percentile};
+pub use picture::{Axis, Line, Picture, by_percentile};
 
 use crate::figures::{Conclusions, Distribution, Table, interval_log};
 use crate::machine;

@@ -89,9 +89,23 @@ fn table(columns: Vec<String>, rows: Vec<Vec<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::bars;
+    use crate::figures::{Distribution, Row};
+    use crate::report::by_percentile;
     use serde_json::json;
     use sluice_tests::client::browser::Browser;
+    use std::time::{Duration, SystemTime};
+
+    fn picture() -> String {
+        let times = Distribution::since(SystemTime::now(), [Duration::from_millis(80)]);
+        let mut row = Row::new("nginx");
+        row.runs.add((times, 0.0));
+        by_percentile(
+            "Times of nginx",
+            [&row],
+            |name| (*name).to_owned(),
+            |times| times,
+        )
+    }
 
     fn results() -> Value {
         json!({
@@ -99,7 +113,7 @@ mod tests {
             "peer_ahead": ["nginx has less."], "title": "The 500 ms wall", "about": "2 cores\nLinux", "quick": true,
             "findings": ["1 < 2 & 3"],
             "tables": [{"columns": ["ms", "max"], "rows": [["the bucket itself", "4.0"], ["nginx", "500"]]}],
-            "pictures": [bars("CPU time in microseconds", "us", [("nginx", 80.0)])],
+            "pictures": [picture()],
         })
     }
 
@@ -158,7 +172,7 @@ mod tests {
         for part in [
             "<li>1 &lt; 2 &amp; 3</li>",
             "<td>nginx</td>",
-            "CPU time in microseconds",
+            "Times of nginx",
             "QUICK=1",
         ] {
             assert!(shown.contains(part), "{part}: {shown}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pictures, as SVG: few lines or bars, each with its name beside it, and each server with one colour in all of them.
+//! Pictures, as SVG: few lines, each with its name beside it, and each server with one colour in all of them.
 
-use crate::figures::{Distribution, format};
+use crate::figures::{Distribution, Row, format};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
@@ -15,7 +15,7 @@ const MOST: usize = 6;
 const LINE_HEIGHT: i32 = 21;
 const TITLE: (&str, u32) = ("sans-serif", 24);
 const TEXT: (&str, u32) = ("sans-serif", 19);
-/// Room for the names of lines, and of bars.
+/// Room for the names of lines.
 const NAMES: u32 = 260;
 
 const SLUICE: RGBColor = RGBColor(0, 90, 200);
@@ -42,8 +42,6 @@ fn colour(name: &str) -> RGBColor {
 pub enum Axis {
     /// From 0 on.
     Linear,
-    /// From the smallest value on, each tick ten times the one before.
-    Log,
     /// Parts of all requests, with one nine more at each tick.
     Nines,
 }
@@ -68,14 +66,16 @@ pub struct Picture {
     pub lines: Vec<Line>,
 }
 
-/// Times of requests by percentile, for each of these distributions.
-pub fn by_percentile<'a>(
+/// Times of requests by percentile, for each of these rows.
+pub fn by_percentile<'a, C: 'a, R: 'a>(
     title: impl Into<String>,
-    distributions: impl IntoIterator<Item = (String, Vec<&'a Distribution>)>,
+    rows: impl IntoIterator<Item = &'a Row<C, R>>,
+    name: impl Fn(&C) -> String,
+    times: impl Fn(&'a R) -> &'a Distribution,
 ) -> String {
-    let lines = distributions.into_iter().map(|(name, rounds)| Line {
-        name,
-        points: Distribution::pool(rounds).by_nines(),
+    let lines = rows.into_iter().map(|row| Line {
+        name: name(&row.case),
+        points: Distribution::pool(row.runs.iter().map(&times)).by_nines(),
     });
     Picture {
         title: title.into(),
@@ -94,23 +94,14 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(axis: Axis, values: impl Iterator<Item = f64> + Clone) -> Self {
+    fn of(axis: Axis, values: impl Iterator<Item = f64>) -> Self {
         let finite = values.filter(|value| value.is_finite());
-        let most = finite.clone().fold(1e-9, f64::max);
-        let least = finite.fold(f64::INFINITY, f64::min).min(most);
+        let most = finite.fold(1e-9, f64::max);
         let range = match axis {
             Axis::Linear => 0.0..most * 1.08,
-            Axis::Log => least.max(1e-3)..most * 1.08,
             Axis::Nines => 0.0..most,
         };
         Self { axis, range }
-    }
-
-    fn position(&self, value: f64) -> f64 {
-        match self.axis {
-            Axis::Log => value.max(self.range.start).log10(),
-            Axis::Linear | Axis::Nines => value,
-        }
     }
 }
 
@@ -119,23 +110,17 @@ impl Ranged for Scale {
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let range = self.position(self.range.start)..self.position(self.range.end);
-        RangedCoordf64::from(range).map(&self.position(*value), limit)
+        RangedCoordf64::from(self.range.clone()).map(value, limit)
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let keys: Vec<f64> = match self.axis {
-            Axis::Linear => return RangedCoordf64::from(self.range.clone()).key_points(hint),
-            Axis::Nines => (0..9).map(f64::from).collect(),
-            Axis::Log => {
-                let decades = (-3..12).map(|decade| 10_f64.powi(decade));
-                decades
-                    .flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * decade))
-                    .collect()
-            }
-        };
-        let within = |key: &f64| *key >= self.range.start && *key <= self.range.end;
-        keys.into_iter().filter(within).collect()
+        match self.axis {
+            Axis::Linear => RangedCoordf64::from(self.range.clone()).key_points(hint),
+            Axis::Nines => (0..9)
+                .map(f64::from)
+                .filter(|key| *key <= self.range.end)
+                .collect(),
+        }
     }
 
     fn range(&self) -> Range<f64> {
@@ -146,7 +131,7 @@ impl Ranged for Scale {
 impl ValueFormatter<f64> for Scale {
     fn format_ext(&self, value: &f64) -> String {
         match self.axis {
-            Axis::Linear | Axis::Log => {
+            Axis::Linear => {
                 let text = format!("{value:.2}");
                 text.trim_end_matches('0').trim_end_matches('.').to_owned()
             }
@@ -241,48 +226,6 @@ fn name(root: &DrawingArea<SVGBackend<'_>, Shift>, mut ends: Vec<((i32, i32), St
     }
 }
 
-/// The values of some servers, a bar each with its value at its end.
-///
-/// # Panics
-/// Not with finite values.
-pub fn bars<N: Into<String>>(
-    heading: impl AsRef<str>,
-    unit: &str,
-    bars: impl IntoIterator<Item = (N, f64)>,
-) -> String {
-    let bars = bars.into_iter().map(|(name, value)| (name.into(), value));
-    let bars: Vec<(String, f64)> = bars.filter(|(_, value)| value.is_finite()).collect();
-    let most = bars.iter().map(|(_, value)| *value).fold(1e-9, f64::max);
-    let (height, top) = (30, 56);
-    let rows = i32::try_from(bars.len()).unwrap_or(0);
-    let (names, length) = (
-        f64::from(NAMES) + 60.0,
-        f64::from(SIZE.0) - f64::from(NAMES) - 180.0,
-    );
-    let mut svg = String::new();
-    {
-        let size = (SIZE.0, (top + rows * height + 10).unsigned_abs());
-        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        root.fill(&WHITE).unwrap();
-        let text = TEXT.into_text_style(&root);
-        title(&root, heading.as_ref());
-        for ((name, value), row) in bars.iter().zip(0..) {
-            let y = top + row * height;
-            #[allow(clippy::cast_possible_truncation)]
-            let (left, right) = (names as i32, (names + length * value / most) as i32);
-            root.draw(&Text::new(name.as_str(), (14, y), text.clone()))
-                .unwrap();
-            let bar = Rectangle::new([(left, y - 3), (right, y + 17)], colour(name).filled());
-            root.draw(&bar).unwrap();
-            let value = format!("{} {unit}", format::ms(*value));
-            root.draw(&Text::new(value, (right + 8, y), text.clone()))
-                .unwrap();
-        }
-        root.present().unwrap();
-    }
-    svg
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,13 +242,6 @@ mod tests {
         assert_eq!(labels, ["0 %", "90 %", "99 %", "99.9 %"]);
         let places = [0.0, 1.0, 2.0].map(|nine| nines.map(&nine, (0, 320)));
         assert_eq!(places, [0, 100, 200]);
-    }
-
-    #[test]
-    fn a_logarithmic_axis_begins_where_the_values_do() {
-        let log = Scale::of(Axis::Log, [40.0, 400.0].into_iter());
-        assert_eq!(log.key_points(5), [50.0, 100.0, 200.0]);
-        assert_eq!(log.map(&40.0, (0, 100)), 0);
     }
 
     #[test]
@@ -327,7 +263,9 @@ mod tests {
     fn pictures_name_what_they_show() {
         let times = (1..=1_000).map(Duration::from_millis);
         let times = Distribution::since(SystemTime::now(), times);
-        let svg = by_percentile("Times", [("Sluice".to_owned(), vec![&times])]);
+        let mut row = Row::new("Sluice");
+        row.runs.add((times, 0.0));
+        let svg = by_percentile("Times", [&row], |name| (*name).to_owned(), |times| times);
         for part in [
             "<svg",
             "Times",
@@ -338,8 +276,6 @@ mod tests {
         ] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
-        let svg = bars("CPU", "us", [("nginx", 12.0)]);
-        assert!(svg.contains("nginx") && svg.contains("12.0 us"), "{svg}");
     }
 
     #[test]

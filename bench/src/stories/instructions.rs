@@ -11,7 +11,7 @@ use crate::machine;
 use crate::origins::Responder;
 use crate::peers::Peer;
 use crate::progress::Progress;
-use crate::report::{Report, bars};
+use crate::report::Report;
 use sluice_tests::client::{Client, request};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -38,7 +38,6 @@ pub async fn run(quick: bool) -> Option<Report> {
         eprintln!("not measured: valgrind is not installed (Debian: apt-get install valgrind)");
         return None;
     }
-    let before = machine::load();
     let origin = variants::origin();
     let progress = Progress::of(variants.len());
     let mut counts = Vec::new();
@@ -52,7 +51,7 @@ pub async fn run(quick: bool) -> Option<Report> {
         .await;
         counts.push((variant.name, count));
     }
-    Some(report(&counts, before))
+    Some(report(&counts))
 }
 
 /// Thousands of instructions of the worker's thread for a response.
@@ -138,7 +137,7 @@ fn total_of(profile: &str) -> f64 {
     totals.fold(0.0, f64::max)
 }
 
-fn report(counts: &[(String, f64)], before: f64) -> Report {
+fn report(counts: &[(String, f64)]) -> Report {
     let what = if variants::misses() { "miss" } else { "hit" };
     let first = counts.first().map_or(f64::NAN, |(_, count)| *count);
     let cells = |(name, count): &(String, f64)| {
@@ -148,24 +147,15 @@ fn report(counts: &[(String, f64)], before: f64) -> Report {
             format!("{:.2}", count / first),
         ]
     };
-    let bar = |(name, count): &(String, f64)| (variants::server(name), *count);
     Report {
         title: format!("Instructions of a {what}, one change at a time"),
         about: format!(
             "{BYTES} bytes, one worker, one connection\n{}",
-            machine::described(before, [])
+            machine::described([])
         ),
         tables: vec![Table::new(
             "variant | thousands | ratio",
             counts.iter().map(cells),
-        )],
-        pictures: vec![(
-            "instructions".to_owned(),
-            bars(
-                format!("Thousands of instructions of a {what}"),
-                "",
-                counts.iter().map(bar),
-            ),
         )],
         ..Report::default()
     }

@@ -4,16 +4,16 @@
 
 use crate::contenders::{Contender, Kind, WORKERS};
 use crate::figures::format::{count, ms, whole};
-use crate::figures::{Conclusions, Distribution, Rounds, Table};
+use crate::figures::{self, Conclusions, Distribution, Table, in_turn};
 use crate::machine;
-use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::machine::usage::{Meter, Taken};
 use crate::origins::application::{Application, PAGE, RENDERING, VALIDATED};
 use crate::origins::feed;
 use crate::peers::nginx::{self, Caching};
-use crate::progress::Progress;
-use crate::report::{Report, bars};
+use crate::report::Report;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Builder;
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
@@ -42,8 +42,8 @@ struct Rung {
 const NO_CACHE: &str = "no cache";
 const STORED: &str = "stored for 1 s";
 const STALE: &str = "+ stale while revalidating";
-/// The steps in the pictures, and the steps of a quick run.
-const DRAWN: [&str; 3] = [NO_CACHE, STORED, STALE];
+/// The steps of a quick run.
+const QUICK: [&str; 3] = [NO_CACHE, STORED, STALE];
 
 macro_rules! rung {
     ($name:expr, $path:ident, $kind:ident, $file:literal) => {
@@ -106,9 +106,21 @@ struct Run {
     taken: Taken,
 }
 
-struct Row {
-    rung: Rung,
-    runs: Rounds<Run>,
+type Row = figures::Row<Rung, Run>;
+
+impl Rung {
+    const fn server(self) -> &'static str {
+        match self.settings {
+            Settings::Nginx(_) => "nginx",
+            Settings::Sluice(_) => "Sluice",
+        }
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.server(), self.name)
+    }
 }
 
 pub async fn run(quick: bool) -> Report {
@@ -118,29 +130,15 @@ pub async fn run(quick: bool) -> Report {
     } else {
         (3, Duration::from_secs(6))
     };
-    let before = machine::load();
     let application = Application::start();
     let rungs = RUNGS
-        .iter()
-        .filter(|rung| !quick || DRAWN.contains(&rung.name));
-    let mut rows: Vec<_> = rungs
-        .map(|&rung| Row {
-            rung,
-            runs: Rounds::default(),
-        })
-        .collect();
-    let progress = Progress::of(rounds * rows.len());
-    for round in 1..=rounds {
-        for row in &mut rows {
-            progress.step(format_args!("{}, round {round}", row.name()));
-            if let Some(server) = start(row.rung.settings, application.address()).await {
-                row.runs
-                    .add(measure(&server, row.rung, &application, span).await);
-            }
-        }
-    }
-    rows.retain(|row| !row.runs.is_empty());
-    report(&rows, rounds, span, before)
+        .into_iter()
+        .filter(|rung| !quick || QUICK.contains(&rung.name));
+    let rows = in_turn(rungs, rounds, async |rung, _| {
+        let server = start(rung.settings, application.address()).await?;
+        Some(measure(&server, rung, &application, span).await)
+    });
+    report(&rows.await, rounds, span)
 }
 
 async fn start(settings: Settings, origin: SocketAddr) -> Option<Contender> {
@@ -171,7 +169,7 @@ async fn measure(
     let first = clients[0].exchange(&ask).await;
     assert_eq!(first.status, 200, "{first}");
     let _ = application.take_counts();
-    let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
+    let meter = Meter::start(&server.pids);
     let (began, start) = (SystemTime::now(), Instant::now());
     let mut asking = JoinSet::new();
     for mut client in clients {
@@ -202,7 +200,7 @@ async fn measure(
         origin: application.take_counts(),
         taken,
     };
-    (run, bystander.foreign())
+    (run, meter.foreign())
 }
 
 impl Run {
@@ -219,22 +217,12 @@ const COLUMNS: &str = "ms |  | req/s | avg | p50 | p90 | p99 | max | max by roun
     | MiB";
 
 impl Row {
-    const fn server(&self) -> &'static str {
-        match self.rung.settings {
-            Settings::Nginx(_) => "nginx",
-            Settings::Sluice(_) => "Sluice",
-        }
-    }
-
-    fn name(&self) -> String {
-        format!("{}, {}", self.server(), self.rung.name)
-    }
-
     fn cells(&self) -> Vec<String> {
         let median = |figure: &dyn Fn(&Run) -> f64| self.runs.of(figure).median();
         let range = |figure: fn(&Run) -> usize| self.runs.of(|run| count(figure(run))).range(whole);
         let at = |percentile: f64| ms(median(&|run| run.times.percentile(percentile)));
-        let mut cells = vec![self.rung.name.to_owned(), self.server().to_owned()];
+        let rung = self.case;
+        let mut cells = vec![rung.name.to_owned(), rung.server().to_owned()];
         cells.push(format!("{:.1}", median(&|run| run.per_second)));
         cells.push(ms(median(&|run| run.times.average())));
         cells.extend([50.0, 90.0, 99.0, 100.0].map(at));
@@ -248,15 +236,7 @@ impl Row {
     }
 }
 
-fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
-    let times = rows
-        .iter()
-        .flat_map(|row| row.runs.distributions(&row.name(), |run| &run.times));
-    let picture = |name: &str, title: &str, unit: &str, figure: fn(&Run) -> f64| {
-        let drawn = rows.iter().filter(|row| DRAWN.contains(&row.rung.name));
-        let bar = |row: &Row| (row.name(), row.runs.of(figure).median());
-        (name.to_owned(), bars(title, unit, drawn.map(bar)))
-    };
+fn report(rows: &[Row], rounds: u32, span: Duration) -> Report {
     Report {
         title: "Staying alive on a slow origin".to_owned(),
         about: format!(
@@ -266,25 +246,12 @@ fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
             feed::SIZE,
             RENDERING.as_millis(),
             span.as_secs_f64(),
-            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+            machine::described(Row::foreign(rows)),
         ),
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows),
-        pictures: vec![
-            picture(
-                "rate",
-                "Requests a second, of an application that renders eight pages",
-                "",
-                |run| run.per_second,
-            ),
-            picture(
-                "longest",
-                "The longest time of a request",
-                "ms",
-                Run::longest,
-            ),
-        ],
-        distributions: times.collect(),
+        distributions: Row::distributions(rows, "", |run| &run.times),
+        ..Report::default()
     }
 }
 
@@ -294,24 +261,25 @@ const CPU_REASON: &str = "Envoy takes a stored body in pieces through its filter
 /// Compares each step of Sluice with the same step of nginx, and the ends of the ladder.
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
-    let ours = || rows.iter().filter(|row| row.server() == "Sluice");
+    let ours = || rows.iter().filter(|row| row.case.server() == "Sluice");
     for ours in ours() {
-        let same = |row: &&Row| row.server() == "nginx" && row.rung.name == ours.rung.name;
+        let name = ours.case.name;
+        let same = |row: &&Row| row.case.server() == "nginx" && row.case.name == name;
         let Some(theirs) = rows.iter().find(same) else {
             continue;
         };
         let mut compare = |what: &str, reason, figure: fn(&Run) -> f64| {
-            let what = format!("{}: {what}", ours.rung.name);
-            let figures = |row: &Row| (row.server(), row.runs.of(figure));
+            let what = format!("{name}: {what}");
+            let figures = |row: &Row| (row.case.server(), row.runs.of(figure));
             findings.compare_with_reason(what, figures(ours), figures(theirs), reason);
         };
         compare("average time", TIME_REASON, |run| run.times.average());
         compare("longest time", TIME_REASON, Run::longest);
         compare("CPU time per request", CPU_REASON, Run::cpu);
     }
-    let step = |name| ours().find(|row| row.rung.name == name);
+    let step = |name| ours().find(|row| row.case.name == name);
     if let Some((first, last)) = step(NO_CACHE).zip(step(STALE)) {
-        let time = |row: &Row| (row.rung.name, row.runs.of(|run| run.times.average()));
+        let time = |row: &Row| (row.case.name, row.runs.of(|run| run.times.average()));
         findings.compare(
             "the whole ladder of Sluice, average time",
             time(last),

@@ -6,13 +6,12 @@
 
 use crate::contenders::WORKERS;
 use crate::contenders::variants::{self, BYTES};
-use crate::figures::{Figures, Rounds, Table};
+use crate::figures::{Figures, Row, Table, in_turn};
 use crate::load::h2load::{self, Ask, Protocol};
-use crate::machine::usage::Bystander;
-use crate::machine::{self, usage};
+use crate::machine;
+use crate::machine::usage::Meter;
 use crate::peers::Peer;
-use crate::progress::Progress;
-use crate::report::{Report, bars};
+use crate::report::Report;
 use crate::stories::scope;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -21,70 +20,48 @@ const CONNECTIONS: u32 = 8;
 /// Requests of a turn on each connection, each for an object that was not requested before.
 const MISSES: u32 = 60;
 
-/// A running variant.
-struct Running {
-    name: String,
-    peer: Peer,
-    missed: u32,
-    /// CPU time for each response, in microseconds.
-    costs: Rounds<f64>,
-}
-
 pub async fn run(quick: bool) -> Option<Report> {
     let variants = variants::wanted();
     if !h2load::is_there() {
         return None;
     }
-    let rounds = scope::rounds(if quick { 1 } else { 15 }) as usize;
-    let before = machine::load();
+    let rounds = scope::rounds(if quick { 1 } else { 15 });
     let origin = variants::origin();
     let mut all = Vec::new();
-    for variant in variants {
-        all.push(Running {
-            peer: variant.start(&origin, WORKERS, |_| None).await,
-            name: variant.name,
-            missed: 0,
-            costs: Rounds::default(),
-        });
+    for variant in &variants {
+        let peer = variant.start(&origin, WORKERS, |_| None).await;
+        let _ = measure(&peer, 0).await;
+        all.push((variant.name.as_str(), peer));
     }
-    for running in &mut all {
-        let _ = running.measure().await;
-    }
-    let progress = Progress::of(rounds * all.len());
-    for round in 1..=rounds {
-        for running in &mut all {
-            progress.step(format_args!("{}, round {round}", running.name));
-            let bystander = Bystander::start();
-            let cost = running.measure().await;
-            running.costs.add((cost, bystander.foreign()));
-        }
-    }
-    Some(report(&all, before))
+    let rows = in_turn(
+        all.iter().map(|(name, _)| *name),
+        rounds,
+        async |name, round| {
+            let (_, peer) = all.iter().find(|(other, _)| *other == name)?;
+            Some(measure(peer, round).await)
+        },
+    );
+    Some(report(&rows.await))
 }
 
-impl Running {
-    /// Sends requests, and returns the CPU time of a response, in microseconds.
-    async fn measure(&mut self) -> f64 {
-        let taken = || usage::cpu_time(&[self.peer.pid()]);
-        let before = taken();
-        let ask = Ask {
-            address: self.peer.address,
-            tls: false,
-            protocol: Protocol::Http1,
-            path: "/object",
-        };
-        let answered = if variants::misses() {
-            self.missed += MISSES;
-            miss(ask, self.missed - MISSES..self.missed).await
-        } else {
-            h2load::saturate(&ask, CONNECTIONS, Duration::from_secs(1))
-                .await
-                .answered
-        };
-        #[allow(clippy::cast_precision_loss)]
-        let answered = answered as f64;
-        (taken() - before).as_secs_f64() * 1e6 / answered
-    }
+/// Sends requests, and returns the CPU time of a response, in microseconds.
+async fn measure(peer: &Peer, round: u32) -> (f64, f64) {
+    let meter = Meter::start(&[peer.pid()]);
+    let ask = Ask {
+        address: peer.address,
+        tls: false,
+        protocol: Protocol::Http1,
+        path: "/object",
+    };
+    let answered = if variants::misses() {
+        miss(ask, round * MISSES..(round + 1) * MISSES).await
+    } else {
+        h2load::saturate(&ask, CONNECTIONS, Duration::from_secs(1))
+            .await
+            .answered
+    };
+    let taken = meter.taken().expect("a server that runs");
+    (taken.cpu_us(answered), meter.foreign())
 }
 
 /// Requests these objects on each connection, which no other connection requests; returns the number of responses.
@@ -100,40 +77,30 @@ async fn miss(ask: Ask<'static>, numbers: std::ops::Range<u32>) -> u64 {
     asking.join_all().await.into_iter().sum()
 }
 
-fn report(all: &[Running], before: f64) -> Report {
+fn report(rows: &[Row<&str, f64>]) -> Report {
     let what = if variants::misses() { "miss" } else { "hit" };
-    let costs = |running: &Running| running.costs.of(|cost| *cost);
-    let first = costs(&all[0]);
-    let cells = |running: &Running| {
-        let ratios: Figures = costs(running).with(&first, |own, first| own / first);
-        let (cost, ratio) = (costs(running).median(), ratios.median());
+    let costs = |row: &Row<&str, f64>| row.runs.of(|cost| *cost);
+    let first = costs(&rows[0]);
+    let cells = |row: &Row<&str, f64>| {
+        let ratios: Figures = costs(row).with(&first, |own, first| own / first);
+        let (cost, ratio) = (costs(row).median(), ratios.median());
         let range = ratios.range(|ratio| format!("{ratio:.2}"));
         vec![
-            running.name.clone(),
+            row.case.to_owned(),
             format!("{cost:.1}"),
             format!("{ratio:.2}"),
             range,
         ]
     };
-    let cost = |running: &Running| (variants::server(&running.name), costs(running).median());
+    let columns = "variant | us CPU | ratio | by round";
     Report {
         title: format!("CPU time of a {what}, one change at a time"),
         about: format!(
             "{BYTES} bytes, {CONNECTIONS} connections, {} rounds of a second, in turn, {WORKERS} workers\n{}",
             first.len(),
-            machine::described(
-                before,
-                all.iter().flat_map(|running| running.costs.foreign())
-            ),
+            machine::described(Row::foreign(rows)),
         ),
-        tables: vec![Table::new(
-            "variant | us CPU | ratio | by round",
-            all.iter().map(cells),
-        )],
-        pictures: vec![(
-            "cpu".to_owned(),
-            bars(format!("CPU time of a {what}"), "us", all.iter().map(cost)),
-        )],
+        tables: vec![Table::new(columns, rows.iter().map(cells))],
         ..Report::default()
     }
 }

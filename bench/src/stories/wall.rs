@@ -5,16 +5,16 @@
 
 use crate::contenders::{Before, Contender, Kind, WORKERS};
 use crate::figures::format::{count, ms, remark, whole};
-use crate::figures::{Conclusions, Rounds, Table};
+use crate::figures::{self, Conclusions, Table, in_turn};
 use crate::load::k6::{self, Load, Outcome};
 use crate::machine;
-use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::machine::usage::{Meter, Taken};
 use crate::peers::nginx::Caching;
-use crate::progress::Progress;
-use crate::report::{Report, bars, by_percentile};
+use crate::report::{Report, by_percentile};
 use crate::stories::scope;
 use sluice_tests::bucket::proxy::Proxy;
 use sluice_tests::bucket::{Bucket, minio};
+use std::fmt;
 use std::time::Duration;
 
 const SIZE: usize = 10_000;
@@ -36,6 +36,24 @@ const OTHERS: [Kind; 8] = [
     Kind::SluiceMemory,
     Kind::Nginx(Caching::Slices),
     GATEWAY,
+    Kind::Haproxy,
+    Kind::TrafficServer,
+    Kind::Bare,
+];
+
+/// The peers whose times are compared with Sluice's.
+const COMPARED: [Kind; 5] = [
+    Kind::Origin,
+    NGINX,
+    GATEWAY,
+    Kind::Varnish,
+    Kind::TrafficServer,
+];
+/// The peers whose CPU time and memory are compared with Sluice's.
+const USAGE_COMPARED: [Kind; 6] = [
+    NGINX,
+    GATEWAY,
+    Kind::Varnish,
     Kind::Haproxy,
     Kind::TrafficServer,
     Kind::Bare,
@@ -77,11 +95,6 @@ impl Scale {
             rates: rates.map(|rate| (rate, kinds(rate).clone())).collect(),
         }
     }
-
-    fn runs(&self) -> usize {
-        let servers: usize = self.rates.iter().map(|(_, kinds)| kinds.len()).sum();
-        servers * self.rounds as usize
-    }
 }
 
 /// One run of one contender.
@@ -94,47 +107,50 @@ struct Run {
     died: bool,
 }
 
-/// All rounds of one contender at one rate.
-struct Row {
+/// A contender at a rate.
+#[derive(Clone, Copy)]
+struct Case {
     kind: Kind,
     rate: u32,
-    runs: Rounds<Run>,
+}
+
+type Row = figures::Row<Case, Run>;
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} a second", name(self.kind), self.rate)
+    }
+}
+
+fn name(kind: Kind) -> String {
+    match kind {
+        Kind::Origin => "the bucket itself".to_owned(),
+        kind => kind.to_string(),
+    }
 }
 
 pub async fn run(quick: bool) -> Report {
     let scale = Scale::new(quick);
-    let before = machine::load();
     eprintln!("filling a bucket with {} objects", scale.objects);
     let bucket = fill(scale.objects).await;
     let mut rows = Vec::new();
-    let progress = Progress::of(scale.runs());
     for &(rate, ref kinds) in &scale.rates {
-        let row = |&kind: &Kind| Row {
-            kind,
-            rate,
-            runs: Rounds::default(),
-        };
-        let mut of_rate: Vec<_> = kinds.iter().map(row).collect();
-        for round in 1..=scale.rounds {
-            for row in &mut of_rate {
-                progress.step(format_args!("{}, {rate} a second, round {round}", row.kind));
-                // Each contender is started again: with a cold cache, and with its own peak of memory.
-                let proxy = Proxy::distant(bucket.server().address(), DISTANCE);
-                if let Some(server) = row.kind.start(Before::Bucket(&bucket, &proxy)).await {
-                    let load = Load {
-                        rate,
-                        seconds: scale.seconds,
-                        objects: scale.objects,
-                        seed: round,
-                    };
-                    row.runs.add(measure(&server, &bucket, &proxy, load).await);
-                }
-            }
-        }
-        of_rate.retain(|row| !row.runs.is_empty());
-        rows.append(&mut of_rate);
+        let cases = kinds.iter().map(|&kind| Case { kind, rate });
+        let of_rate = in_turn(cases, scale.rounds, async |case, round| {
+            // Each contender is started again: with a cold cache, and with its own peak of memory.
+            let proxy = Proxy::distant(bucket.server().address(), DISTANCE);
+            let server = case.kind.start(Before::Bucket(&bucket, &proxy)).await?;
+            let load = Load {
+                rate,
+                seconds: scale.seconds,
+                objects: scale.objects,
+                seed: round,
+            };
+            Some(measure(&server, &bucket, &proxy, load).await)
+        });
+        rows.extend(of_rate.await);
     }
-    report(&scale, &rows, before)
+    report(&scale, &rows)
 }
 
 /// Fills a public bucket.
@@ -157,7 +173,7 @@ async fn measure(server: &Contender, bucket: &Bucket, proxy: &Proxy, load: Load)
     } else {
         format!("/{}", bucket.name())
     };
-    let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
+    let meter = Meter::start(&server.pids);
     let outcome = k6::run(&format!("http://{}{below}", server.address), load).await;
     let taken = meter.taken();
     let run = Run {
@@ -166,7 +182,7 @@ async fn measure(server: &Contender, bucket: &Bucket, proxy: &Proxy, load: Load)
         taken,
         outcome,
     };
-    (run, bystander.foreign())
+    (run, meter.foreign())
 }
 
 /// Number of requests that the bucket received, and the most for one object.
@@ -198,13 +214,6 @@ const COLUMNS: &str = "ms from sending | req/s | avg | min | p50 | p90 | p95 | p
     | p99 due | max due | origin | per key | us CPU | MiB | ";
 
 impl Row {
-    fn name(&self) -> String {
-        match self.kind {
-            Kind::Origin => "the bucket itself".to_owned(),
-            kind => kind.to_string(),
-        }
-    }
-
     fn most_per_key(&self) -> usize {
         self.runs.iter().map(|run| run.fetches.1).max().unwrap_or(0)
     }
@@ -218,7 +227,7 @@ impl Row {
             remark(self.runs.sum(|run| run.outcome.dropped), "not sent"),
             remark(self.runs.sum(|run| u64::from(run.died)), "died"),
         ];
-        let mut cells = vec![self.name(), self.rate.to_string()];
+        let mut cells = vec![name(self.case.kind), self.case.rate.to_string()];
         cells.push(median(&|run| run.outcome.sent.average()));
         cells.extend([0.0, 50.0, 90.0, 95.0, 99.0, 99.9, 100.0].map(sent));
         cells.push(self.runs.of(Run::longest).range(ms));
@@ -233,17 +242,11 @@ impl Row {
     }
 }
 
-fn report(scale: &Scale, rows: &[Row], before: f64) -> Report {
-    let times = rows.iter().flat_map(|row| {
-        let name = format!("{}, {} a second", row.name(), row.rate);
-        let sent = row
-            .runs
-            .distributions(&format!("{name}, from sending"), |run| &run.outcome.sent);
-        sent.into_iter().chain(
-            row.runs
-                .distributions(&format!("{name}, from due"), |run| &run.outcome.due),
-        )
-    });
+fn report(scale: &Scale, rows: &[Row]) -> Report {
+    let mut times = Row::distributions(rows, ", from sending", |run| &run.outcome.sent);
+    times.extend(Row::distributions(rows, ", from due", |run| {
+        &run.outcome.due
+    }));
     Report {
         title: "The 500 ms wall".to_owned(),
         about: format!(
@@ -253,125 +256,76 @@ fn report(scale: &Scale, rows: &[Row], before: f64) -> Report {
             DISTANCE.as_millis(),
             scale.seconds,
             scale.rounds,
-            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+            machine::described(Row::foreign(rows)),
         ),
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows),
-        pictures: pictures(scale, rows),
-        distributions: times.collect(),
-    }
-}
-
-/// Times for each rate, and CPU time and memory at the rate at which all are measured.
-fn pictures(scale: &Scale, rows: &[Row]) -> Vec<(String, String)> {
-    let mut pictures = Vec::new();
-    for (rate, _) in &scale.rates {
-        let of_rate = rows
+        pictures: scale
+            .rates
             .iter()
-            .filter(|row| row.rate == *rate && DRAWN.contains(&row.kind));
-        let line = |row| {
-            (
-                name_of_line(row),
-                row.runs.iter().map(|run| &run.outcome.sent).collect(),
-            )
-        };
-        let title = format!(
-            "How long a request takes: random objects of a bucket, {rate} requests a second"
-        );
-        pictures.push((rate.to_string(), by_percentile(title, of_rate.map(line))));
+            .map(|(rate, _)| picture(*rate, rows))
+            .collect(),
+        distributions: times,
     }
-    let Some(all) = rows.iter().find(|row| row.kind == Kind::Haproxy) else {
-        return pictures;
-    };
-    let servers = [
-        NGINX,
-        GATEWAY,
-        Kind::Varnish,
-        Kind::Haproxy,
-        Kind::TrafficServer,
-        Kind::Bare,
-        Kind::Sluice,
-    ];
-    let of_rate = rows
-        .iter()
-        .filter(|row| row.rate == all.rate && servers.contains(&row.kind));
-    for (name, title, unit, figure) in [
-        (
-            "cpu",
-            "CPU time for each request",
-            "us",
-            Run::cpu as fn(&Run) -> Option<f64>,
-        ),
-        ("memory", "Memory at the most", "MiB", Run::memory),
-    ] {
-        let title = format!("{title}, {} requests a second", all.rate);
-        let bar = |row: &Row| (row.name(), row.runs.of_all(figure).median());
-        pictures.push((name.to_owned(), bars(title, unit, of_rate.clone().map(bar))));
-    }
-    pictures
 }
 
-fn name_of_line(row: &Row) -> String {
-    match row.kind {
+/// The times at this rate.
+fn picture(rate: u32, rows: &[Row]) -> (String, String) {
+    let drawn = rows
+        .iter()
+        .filter(|row| row.case.rate == rate && DRAWN.contains(&row.case.kind));
+    let name = |case: &Case| match case.kind {
         Kind::Origin => "the bucket".to_owned(),
         NGINX => "nginx with its lock".to_owned(),
         kind => kind.to_string(),
-    }
+    };
+    let title =
+        format!("How long a request takes: random objects of a bucket, {rate} requests a second");
+    let picture = by_percentile(title, drawn, name, |run| &run.outcome.sent);
+    (rate.to_string(), picture)
 }
 
 /// Compares Sluice with each peer.
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
-    for ours in rows.iter().filter(|row| row.kind.is_sluice()) {
-        let compared = [
-            Kind::Origin,
-            NGINX,
-            GATEWAY,
-            Kind::Varnish,
-            Kind::TrafficServer,
-        ];
-        let of_rate = rows.iter().filter(|row| row.rate == ours.rate);
-        for theirs in of_rate.filter(|row| compared.contains(&row.kind)) {
-            let what = format!("longest time at {}/s", ours.rate);
-            let figures = |row: &Row| (row.name(), row.runs.of(Run::longest));
+    let ours = || rows.iter().filter(|row| row.case.kind.is_sluice());
+    let theirs = |rate: u32, kinds: &'static [Kind]| {
+        let kinds = kinds.iter();
+        let row = move |kind: &Kind| {
+            let mut rows = rows.iter();
+            rows.find(|row| row.case.kind == *kind && row.case.rate == rate)
+        };
+        kinds.filter_map(row)
+    };
+    for ours in ours() {
+        let rate = ours.case.rate;
+        for theirs in theirs(rate, &COMPARED) {
+            let figures = |row: &Row| (name(row.case.kind), row.runs.of(Run::longest));
+            let what = format!("longest time at {rate}/s");
             findings.compare(what, figures(ours), figures(theirs));
         }
     }
-    usage_findings(&mut findings, rows);
-    for row in rows
-        .iter()
-        .filter(|row| row.kind.is_sluice() && row.most_per_key() != 1)
+    // The rate at which all are measured.
+    let all = rows.iter().find(|row| row.case.kind == Kind::Haproxy);
+    let at_all = |row: &&Row| all.is_some_and(|all| all.case.rate == row.case.rate);
+    for ours in ours()
+        .filter(at_all)
+        .filter(|row| row.case.kind == Kind::Sluice)
     {
-        let (kind, rate, most) = (row.kind, row.rate, row.most_per_key());
+        let rate = ours.case.rate;
+        for theirs in theirs(rate, &USAGE_COMPARED) {
+            let mut compare = |what: &str, reason, figure: fn(&Run) -> Option<f64>| {
+                let what = format!("{what} at {rate}/s");
+                let figures = |row: &Row| (name(row.case.kind), row.runs.of_all(figure));
+                findings.compare_with_reason(what, figures(ours), figures(theirs), reason);
+            };
+            compare("CPU time per request", CPU_REASON, Run::cpu);
+            compare("peak memory", MEMORY_REASON, Run::memory);
+        }
+    }
+    for row in ours().filter(|row| row.most_per_key() != 1) {
+        let (kind, rate, most) = (row.case.kind, row.case.rate, row.most_per_key());
         findings.say(format!("{kind} asked the bucket up to {most} times for one object at {rate}/s: it should be once."));
     }
     findings
-}
-
-/// Compares the CPU time and memory of Sluice with default settings with those of the peers, at the rate at which all
-/// are measured.
-fn usage_findings(findings: &mut Conclusions, rows: &[Row]) {
-    let Some(all) = rows.iter().find(|row| row.kind == Kind::Haproxy) else {
-        return;
-    };
-    let rate = all.rate;
-    let of = |kind| rows.iter().find(|row| row.kind == kind && row.rate == rate);
-    for peer in [
-        NGINX,
-        GATEWAY,
-        Kind::Varnish,
-        Kind::Haproxy,
-        Kind::TrafficServer,
-        Kind::Bare,
-    ] {
-        let Some((ours, theirs)) = of(Kind::Sluice).zip(of(peer)) else {
-            continue;
-        };
-        let cpu = |row: &Row| (row.name(), row.runs.of_all(Run::cpu));
-        let what = format!("CPU time per request at {rate}/s");
-        findings.compare_with_reason(what, cpu(ours), cpu(theirs), CPU_REASON);
-        let memory = |row: &Row| (row.name(), row.runs.of_all(Run::memory));
-        let what = format!("peak memory at {rate}/s");
-        findings.compare_with_reason(what, memory(ours), memory(theirs), MEMORY_REASON);
-    }
 }

@@ -34,8 +34,6 @@ pub struct Direct {
     pub untagged: bool,
     /// Whether workers pass connections to the worker that has fewest.
     pub exact_balance: bool,
-    /// Number of threads that read and write the cache's files.
-    pub cache_threads: Option<u32>,
     /// Bound on Envoy's heap, in bytes.
     pub heap_bytes: Option<u64>,
     /// Whether Envoy's allocator keeps all free memory.
@@ -112,12 +110,6 @@ impl Direct {
         if self.exact_balance {
             balance_exactly(config);
         }
-        if let Some(threads) = self.cache_threads {
-            assert!(
-                set_each(config, "thread_count", &threads.into()) > 0,
-                "no files"
-            );
-        }
         if self.listener_file {
             let listeners = config["static_resources"]["listeners"].take();
             write_listeners(folder, &listeners);
@@ -180,27 +172,6 @@ fn expose_background(config: &mut Value, port: u16) {
     fields.remove("internal_listener");
     let listeners = config["static_resources"]["listeners"].as_array_mut();
     listeners.expect("listeners").push(exposed);
-}
-
-/// Sets each field of this name, however deep, and returns their number.
-fn set_each(within: &mut Value, name: &str, value: &Value) -> usize {
-    match within {
-        Value::Object(fields) => {
-            let set = |(field, part): (&String, &mut Value)| {
-                if field == name {
-                    *part = value.clone();
-                    return 1;
-                }
-                set_each(part, name, value)
-            };
-            fields.iter_mut().map(set).sum()
-        }
-        Value::Array(parts) => {
-            let parts = parts.iter_mut();
-            parts.map(|part| set_each(part, name, value)).sum()
-        }
-        _ => 0,
-    }
 }
 
 fn listener_file(folder: &Path) -> PathBuf {

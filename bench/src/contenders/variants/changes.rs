@@ -7,35 +7,14 @@ use serde_json::{Value, json};
 /// Changes Envoy's configuration.
 pub type Change = fn(&mut Value);
 
-const CHANGES: [(&str, Change); 15] = [
+const CHANGES: [(&str, Change); 7] = [
     // Default settings.
     ("edge", |_| {}),
     ("bare", bare),
     ("direct", direct),
     ("no-hot-tier", no_hot_tier),
     ("memory-store", memory_store),
-    // No statistics at all.
-    ("no-stats", |config| {
-        config["stats_config"] = json!({"stats_matcher": {"reject_all": true}})
-    }),
-    // STATS=all.
-    ("all-stats", |config| remove(config, "stats_config")),
-    // No bounds for connections and memory.
-    ("no-overload-manager", |config| {
-        remove(config, "overload_manager")
-    }),
-    ("no-timeouts", no_timeouts),
-    // The protocol is not guessed.
-    ("http1", |config| {
-        manager(config, "edge")["codec_type"] = "HTTP1".into()
-    }),
-    // No health check by a worker.
-    ("no-health-check", |config| {
-        without(config, &["health_check"])
-    }),
-    ("http2-hop", http2_hop),
     ("no-hop", no_hop),
-    ("thin-hop", thin_hop),
     ("no-next-turn", no_next_turn),
 ];
 
@@ -159,29 +138,11 @@ fn memory_store(config: &mut Value) {
     });
 }
 
-/// No timers for a request.
-fn no_timeouts(config: &mut Value) {
-    for name in [
-        "request_timeout",
-        "request_headers_timeout",
-        "stream_idle_timeout",
-    ] {
-        manager(config, "edge")[name] = "0s".into();
-    }
-}
-
 /// Options of a cluster for HTTP.
 fn protocol_options<'a>(config: &'a mut Value, cluster: &str) -> &'a mut Value {
     let cluster = named(&mut config["static_resources"]["clusters"], cluster);
     let options = &mut cluster["typed_extension_protocol_options"];
     &mut options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]
-}
-
-/// One connection of each worker to the hop, rather than one for each request.
-fn http2_hop(config: &mut Value) {
-    manager(config, "origin")["codec_type"] = "HTTP2".into();
-    protocol_options(config, "origin")["explicit_http_config"] =
-        json!({"http2_protocol_options": {}});
 }
 
 /// Makes cluster `origin` the origin itself: without the guard, retries and responses for a missing origin.
@@ -190,14 +151,6 @@ fn no_hop(config: &mut Value) {
     let mut server = named(clusters, "origin_server")["load_assignment"].clone();
     server["cluster_name"] = "origin".into();
     named(clusters, "origin")["load_assignment"] = server;
-}
-
-/// Removes the guard and keeps internal headers.
-fn thin_hop(config: &mut Value) {
-    retain(&mut manager(config, "origin")["http_filters"], |name| {
-        name == "router"
-    });
-    remove(protocol_options(config, "origin_server"), "http_filters");
 }
 
 /// Removes the wait for a turn. The cache then does not survive the response of a dead VM.

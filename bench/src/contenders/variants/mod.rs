@@ -63,16 +63,6 @@ fn runtime_of(file: &Path) -> Option<Runtime> {
     }
 }
 
-/// The server whose colour a variant of that name has in a picture.
-pub fn server(name: &str) -> String {
-    let server = match name.split('+').next() {
-        Some("bare") => "bare Envoy, ",
-        Some("direct") => "Envoy, ",
-        _ => "Sluice, ",
-    };
-    format!("{server}{name}")
-}
-
 /// An origin with an object of [`BYTES`] under every path, with few headers.
 pub fn origin() -> Responder {
     Responder::start(|_| {
@@ -179,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_variant_is_changes_and_a_module() {
-        let variant = Variant::parse("bare+some/build.wasm+sites-10+no-stats")
+        let variant = Variant::parse("bare+some/build.wasm+sites-10+no-hop")
             .ok()
             .unwrap();
         assert_eq!(variant.runtime(), Some(Runtime::Wasm));

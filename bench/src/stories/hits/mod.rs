@@ -3,14 +3,11 @@
 
 mod report;
 
-use crate::contenders::{Before, Contender, Kind, start_all};
-use crate::figures::{Figures, Rounds};
+use crate::contenders::{Before, Contender, Kind, Rated, start_all};
+use crate::figures::{self, Figures, in_turn};
 use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
-use crate::machine;
-use crate::machine::spent::Watch;
-use crate::machine::usage::Bystander;
+use crate::machine::usage::Meter;
 use crate::peers::nginx::Caching;
-use crate::progress::Progress;
 use crate::report::Report;
 use report::report;
 use sluice_tests::origin::{Origin, Reply};
@@ -22,8 +19,8 @@ const PRIVATE: &str = "/private.bin";
 /// The contender of the aims, with its files on a disk.
 const OURS: Kind = Kind::Sluice;
 const NGINX: Kind = Kind::Nginx(Caching::Lock);
-/// The contenders in the pictures.
-const DRAWN: [Kind; 6] = [
+/// The contenders whose hits are compared.
+const COMPARED: [Kind; 6] = [
     OURS,
     NGINX,
     Kind::Varnish,
@@ -67,19 +64,22 @@ struct Run {
     failed: u64,
 }
 
-/// All rounds of one contender in one scene.
-struct Row {
-    scene: Scene,
+/// A contender with the objects and connections of requests.
+#[derive(Clone, Copy)]
+struct Case {
     kind: Kind,
-    runs: Rounds<Run>,
+    scene: Scene,
 }
 
-/// All rounds of one contender at the rate that is half of saturation.
-struct Tail {
-    kind: Kind,
-    rate: u32,
-    runs: Rounds<Paced>,
+type Row = figures::Row<Case, Run>;
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.kind, self.scene)
+    }
 }
+
+type Tail = figures::Row<Rated, Paced>;
 
 /// Results of the story.
 struct Found {
@@ -97,7 +97,7 @@ impl Scale {
             connections,
         };
         let http2 = Protocol::Http2 { streams: STREAMS };
-        let mut kinds = [&DRAWN[..], &[Kind::Bare, Kind::SluiceCold]].concat();
+        let mut kinds = [&COMPARED[..], &[Kind::Bare, Kind::SluiceCold]].concat();
         if !quick {
             kinds.push(Kind::SluiceMemory);
         }
@@ -156,7 +156,6 @@ pub async fn run(quick: bool) -> Option<Report> {
         return None;
     }
     let scale = Scale::new(quick);
-    let before = machine::load();
     let origin = Origin::start().ready().await;
     for bytes in scale.sizes() {
         let path = format!("/o{bytes}.bin");
@@ -176,45 +175,30 @@ pub async fn run(quick: bool) -> Option<Report> {
         tails,
         passes,
     };
-    Some(report(&found, &scale, before))
+    Some(report(&found, &scale))
 }
 
 async fn hits(scale: &Scale, servers: &[Contender], origin: &Origin) -> Vec<Row> {
-    let mut rows = Vec::new();
+    let mut cases = Vec::new();
     for &scene in &scale.scenes {
         for server in servers {
             let kind = server.kind;
             if kind == Kind::Direct || warm(server, scene, origin).await {
-                rows.push(Row {
-                    scene,
-                    kind,
-                    runs: Rounds::default(),
-                });
+                cases.push(Case { kind, scene });
             } else {
-                eprintln!(
-                    "not measured: {kind} stores no objects of {} bytes",
-                    scene.bytes
-                );
+                let bytes = scene.bytes;
+                eprintln!("not measured: {kind} stores no objects of {bytes} bytes");
             }
         }
     }
-    let progress = Progress::of(rows.len() * scale.rounds as usize);
-    for round in 1..=scale.rounds {
-        for row in &mut rows {
-            progress.step(format_args!("{}, {}, round {round}", row.kind, row.scene));
-            let path = row.scene.path();
-            let asked = origin.count(&path);
-            row.runs
-                .add(measure(of(servers, row.kind), row.scene, &path, scale.time).await);
-            let asked = origin.count(&path) - asked;
-            assert_eq!(
-                asked, 0,
-                "of {} no hits were measured: {}",
-                row.kind, row.scene
-            );
-        }
-    }
-    rows
+    let measured = in_turn(cases, scale.rounds, async |case, _| {
+        let path = case.scene.path();
+        let asked = origin.count(&path);
+        let run = measure(of(servers, case.kind), case.scene, &path, scale.time).await;
+        assert_eq!(origin.count(&path), asked, "no hits were measured: {case}");
+        Some(run)
+    });
+    measured.await
 }
 
 /// The contender of this kind.
@@ -249,60 +233,50 @@ fn ask<'a>(server: &Contender, protocol: Protocol, path: &'a str) -> Ask<'a> {
 }
 
 async fn measure(server: &Contender, scene: Scene, path: &str, time: Duration) -> (Run, f64) {
-    let watch = Watch::start(&server.pids);
+    let meter = Meter::start(&server.pids);
     let ask = ask(server, scene.protocol, path);
     let found = h2load::saturate(&ask, scene.connections, time).await;
-    let spent = watch.spent(found.answered);
+    let taken = meter.taken().expect("a server that runs");
     let run = Run {
-        cpu: spent.server,
+        cpu: taken.cpu_us(found.answered),
         per_second: found.per_second,
         failed: found.failed,
     };
-    (run, spent.foreign)
+    (run, meter.foreign())
 }
 
 /// Measures at half of the rate of the slowest contender in the aims.
 async fn tails(scale: &Scale, servers: &[Contender], rows: &[Row]) -> Vec<Tail> {
     let half_busy = rows
         .iter()
-        .filter(|row| row.scene == BASE && HALF_BUSY.contains(&row.kind));
+        .filter(|row| row.case.scene == BASE && HALF_BUSY.contains(&row.case.kind));
     let saturation = half_busy.map(|row| row.runs.of(|run| run.per_second).median());
     let (least, _) = saturation.collect::<Figures>().extremes();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rate = (least / 200.0) as u32 * 100;
-    let servers = servers
+    let half_busy = servers
         .iter()
         .filter(|server| HALF_BUSY.contains(&server.kind));
-    let tail = |server: &Contender| Tail {
+    let cases = half_busy.map(|server| Rated {
         kind: server.kind,
         rate,
-        runs: Rounds::default(),
-    };
-    let mut tails: Vec<_> = servers.clone().map(tail).collect();
-    let progress = Progress::of(tails.len() * scale.rounds as usize);
-    for round in 1..=scale.rounds {
-        for (tail, server) in tails.iter_mut().zip(servers.clone()) {
-            progress.step(format_args!(
-                "{}, {rate} a second, round {round}",
-                tail.kind
-            ));
-            let bystander = Bystander::start();
-            let path = BASE.path();
-            let pace = Pace { rate, ..scale.pace };
-            let paced = h2load::pace(&ask(server, BASE.protocol, &path), pace).await;
-            tail.runs.add((paced, bystander.foreign()));
-        }
-    }
-    tails
+    });
+    let tails = in_turn(cases, scale.rounds, async |half, _| {
+        let (server, path) = (of(servers, half.kind), BASE.path());
+        let meter = Meter::start(&server.pids);
+        let pace = Pace { rate, ..scale.pace };
+        let paced = h2load::pace(&ask(server, BASE.protocol, &path), pace).await;
+        Some((paced, meter.foreign()))
+    });
+    tails.await
 }
 
 /// CPU time of a request that is not answered by a cache, in microseconds: with the filter, and without.
 async fn passes(scale: &Scale, servers: &[Contender]) -> [Figures; 2] {
-    let mut passes = [Rounds::default(), Rounds::default()];
-    for _ in 0..scale.rounds {
-        for (rounds, kind) in passes.iter_mut().zip([OURS, Kind::Bare]) {
-            rounds.add(measure(of(servers, kind), BASE, PRIVATE, scale.time).await);
-        }
-    }
-    passes.map(|rounds| rounds.of(|run| run.cpu))
+    let kinds = [OURS, Kind::Bare];
+    let rows = in_turn(kinds, scale.rounds, async |kind, _| {
+        Some(measure(of(servers, kind), BASE, PRIVATE, scale.time).await)
+    });
+    let rows = rows.await;
+    [&rows[0], &rows[1]].map(|row| row.runs.of(|run| run.cpu))
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The story's tables, pictures and findings.
 
-use super::{BASE, DRAWN, Found, NGINX, OURS, Row, Run, Scale, Tail};
-use crate::contenders::{Kind, WORKERS};
+use super::{BASE, COMPARED, Found, NGINX, OURS, Row, Run, Scale, Tail};
+use crate::contenders::{Kind, Rated, WORKERS};
 use crate::figures::aim::{self, Aim, Goal};
 use crate::figures::format::{ms, remark, whole};
 use crate::figures::{Conclusions, Figures, Table};
-use crate::load::h2load::Protocol;
 use crate::machine;
-use crate::report::{Axis, Line, Picture, Report, bars, by_percentile};
+use crate::report::{Report, by_percentile};
 
 const COLUMNS: &str = "hits | scene | us CPU | by round | a second | by round | ";
 const TAIL_COLUMNS: &str = "ms at half | a second | p50 | p90 | p99 | p99.9 | max | ";
@@ -20,8 +19,8 @@ impl Row {
             self.runs.of(|run| run.per_second),
         );
         vec![
-            self.kind.to_string(),
-            self.scene.to_string(),
+            self.case.kind.to_string(),
+            self.case.scene.to_string(),
             format!("{:.1}", cpu.median()),
             cpu.range(whole),
             whole(many.median()),
@@ -37,7 +36,7 @@ impl Tail {
     }
 
     fn cells(&self) -> Vec<String> {
-        let mut cells = vec![self.kind.to_string(), self.rate.to_string()];
+        let mut cells = vec![self.case.kind.to_string(), self.case.rate.to_string()];
         cells.extend(
             [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| ms(self.at(percentile).median())),
         );
@@ -50,12 +49,12 @@ impl Found {
     /// A figure of a contender, round by round, for hits of 10,000 bytes.
     fn of(&self, kind: Kind, figure: fn(&Run) -> f64) -> Figures {
         let mut rows = self.rows.iter();
-        let row = rows.find(|row| row.scene == BASE && row.kind == kind);
+        let row = rows.find(|row| row.case.scene == BASE && row.case.kind == kind);
         row.map(|row| row.runs.of(figure)).unwrap_or_default()
     }
 
     fn tail(&self, kind: Kind, percentile: f64) -> Figures {
-        let tail = self.tails.iter().find(|tail| tail.kind == kind);
+        let tail = self.tails.iter().find(|tail| tail.case.kind == kind);
         tail.map(|tail| tail.at(percentile)).unwrap_or_default()
     }
 
@@ -105,7 +104,7 @@ impl Found {
                 run.per_second.recip()
             }),
         ] {
-            let peers = DRAWN
+            let peers = COMPARED
                 .into_iter()
                 .chain([Kind::Bare])
                 .filter(|kind| *kind != OURS);
@@ -121,13 +120,7 @@ impl Found {
     }
 }
 
-pub fn report(found: &Found, scale: &Scale, before: f64) -> Report {
-    let times = found.tails.iter().flat_map(|tail| {
-        tail.runs
-            .distributions(&format!("{}, {} a second", tail.kind, tail.rate), |paced| {
-                &paced.times
-            })
-    });
+pub fn report(found: &Found, scale: &Scale) -> Report {
     Report {
         title: "Hits".to_owned(),
         about: format!(
@@ -135,7 +128,7 @@ pub fn report(found: &Found, scale: &Scale, before: f64) -> Report {
             scale.kinds.len(),
             scale.rounds,
             scale.time.as_millis(),
-            machine::described(before, found.rows.iter().flat_map(|row| row.runs.foreign())),
+            machine::described(Row::foreign(&found.rows)),
         ),
         tables: vec![
             aim::table(&found.goals()),
@@ -143,88 +136,14 @@ pub fn report(found: &Found, scale: &Scale, before: f64) -> Report {
             Table::new(COLUMNS, found.rows.iter().map(Row::cells)),
         ],
         findings: found.findings(),
-        pictures: pictures(found),
-        distributions: times.collect(),
+        pictures: vec![("times".to_owned(), picture(found))],
+        distributions: Tail::distributions(&found.tails, "", |paced| &paced.times),
     }
 }
 
-fn pictures(found: &Found) -> Vec<(String, String)> {
-    let cpu = DRAWN.map(|kind| (kind.to_string(), found.of(kind, |run| run.cpu).median()));
-    let times = found.tails.iter().map(|tail| {
-        (
-            tail.kind.to_string(),
-            tail.runs.iter().map(|paced| &paced.times).collect(),
-        )
-    });
-    let rate = found.tails.first().map_or(0, |tail| tail.rate);
+fn picture(found: &Found) -> String {
+    let rate = found.tails.first().map_or(0, |tail| tail.case.rate);
     let title = format!("How long a hit takes, {rate} a second: half of what all of them carry");
-    let mut pictures = vec![
-        (
-            "cpu".to_owned(),
-            bars("CPU time of a hit of 10,000 bytes", "us", cpu),
-        ),
-        ("times".to_owned(), by_percentile(title, times)),
-    ];
-    pictures.extend(grown(found));
-    pictures
-}
-
-/// Pictures by size and by number of connections, if more than one was measured.
-#[allow(clippy::cast_precision_loss)]
-fn grown(found: &Found) -> Vec<(String, String)> {
-    let http1 = |row: &Row| row.scene.protocol == Protocol::Http1;
-    let sizes = lines(
-        found,
-        |row| http1(row) && row.scene.connections == BASE.connections,
-        |row| (row.scene.bytes as f64, row.runs.of(|run| run.cpu).median()),
-    );
-    let connections = lines(
-        found,
-        |row| http1(row) && row.scene.bytes == BASE.bytes,
-        |row| {
-            (
-                f64::from(row.scene.connections),
-                row.runs.of(|run| run.per_second).median(),
-            )
-        },
-    );
-    let by_size = Picture {
-        title: "CPU time of a hit by its size, HTTP/1.1 on 32 connections".to_owned(),
-        x: ("bytes", Axis::Log),
-        y: ("us", Axis::Log),
-        lines: sizes,
-    };
-    let by_connections = Picture {
-        title: "Hits of 10,000 bytes a second by the number of connections, HTTP/1.1".to_owned(),
-        x: ("connections", Axis::Log),
-        y: ("a second", Axis::Linear),
-        lines: connections,
-    };
-    let named = [("sizes", by_size), ("connections", by_connections)].into_iter();
-    let grown = named.filter(|(_, picture)| picture.lines.iter().any(|line| line.points.len() > 1));
-    grown
-        .map(|(name, picture)| (name.to_owned(), picture.draw()))
-        .collect()
-}
-
-/// A line for each contender in the pictures, through the rows that `among` chooses.
-fn lines(
-    found: &Found,
-    among: impl Fn(&Row) -> bool,
-    point: impl Fn(&Row) -> (f64, f64),
-) -> Vec<Line> {
-    let line = |kind: Kind| {
-        let rows = found
-            .rows
-            .iter()
-            .filter(|row| row.kind == kind && among(row));
-        let mut points: Vec<_> = rows.map(&point).collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Line {
-            name: kind.to_string(),
-            points,
-        }
-    };
-    let lines = DRAWN.into_iter().map(line);
-    lines.filter(|line| !line.points.is_empty()).collect()
+    let kind = |half: &Rated| half.kind.to_string();
+    by_percentile(title, &found.tails, kind, |paced| &paced.times)
 }

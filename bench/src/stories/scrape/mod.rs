@@ -6,15 +6,14 @@ mod rendering;
 
 use crate::contenders::{Contender, Kind as Server, WORKERS};
 use crate::figures::format::{count, ms, whole};
-use crate::figures::{Conclusions, Figures, Rounds, Table};
+use crate::figures::{self, Conclusions, Figures, Table, in_turn};
 use crate::load::k6::{self, Load, Outcome};
 use crate::machine;
-use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::machine::usage::{Meter, Taken};
 use crate::peers::nginx::{self, Caching};
-use crate::progress::Progress;
-use crate::report::{Report, bars};
+use crate::report::Report;
 use rendering::Rendering;
-use sluice_tests::client::{self};
+use sluice_tests::client;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::direct::Direct;
 use sluice_tests::origin::{Origin, Reply};
@@ -83,10 +82,20 @@ struct Run {
     taken: Taken,
 }
 
-struct Row {
+/// A server that is scraped, or not.
+#[derive(Clone, Copy)]
+struct Case {
     kind: Kind,
     scraped: bool,
-    runs: Rounds<Run>,
+}
+
+type Row = figures::Row<Case, Run>;
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scraped = if self.scraped { ", scraped" } else { "" };
+        write!(f, "{}{scraped}", self.kind)
+    }
 }
 
 pub async fn run(quick: bool) -> Report {
@@ -105,44 +114,29 @@ pub async fn run(quick: bool) -> Report {
             every: 5,
         }
     };
-    let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(SIZE).max_age(86_400));
-    let row = |(kind, scraped)| Row {
-        kind,
-        scraped,
-        runs: Rounds::default(),
-    };
-    let mut rows: Vec<_> = measured(quick).into_iter().map(row).collect();
-    let progress = Progress::of(rows.len() * scale.rounds as usize);
-    for round in 1..=scale.rounds {
-        for row in &mut rows {
-            progress.step(format_args!("{}, round {round}", row.name()));
-            if let Some(server) = start(row.kind, &origin).await {
-                row.runs.add(measure(row, &server, &scale, round).await);
-            }
-        }
-    }
-    rows.retain(|row| !row.runs.is_empty());
+    let rows = in_turn(cases(quick), scale.rounds, async |case, round| {
+        let server = start(case.kind, &origin).await?;
+        Some(measure(case, &server, &scale, round).await)
+    });
+    let rows = rows.await;
     let rendered = rendering::measure(&origin, SPARE_CLUSTERS, scale.rounds, quick).await;
-    report(&rows, &rendered, &scale, before)
+    report(&rows, &rendered, &scale)
 }
 
 /// The servers to measure, and whether each is scraped.
-fn measured(quick: bool) -> Vec<(Kind, bool)> {
-    if quick {
-        return vec![
-            (Kind::Few, false),
-            (Kind::Few, true),
-            (Kind::Changed, true),
-            (Kind::Nginx, true),
-        ];
-    }
+fn cases(quick: bool) -> Vec<Case> {
     let kinds = [Kind::Few, Kind::All, Kind::Many, Kind::Changed, Kind::Nginx];
-    kinds
+    let cases = kinds
         .into_iter()
-        .flat_map(|kind| [(kind, false), (kind, true)])
-        .collect()
+        .flat_map(|kind| [false, true].map(|scraped| Case { kind, scraped }));
+    let is_quick = |case: &Case| match case.kind {
+        Kind::Few => true,
+        Kind::Changed | Kind::Nginx => case.scraped,
+        Kind::All | Kind::Many => false,
+    };
+    cases.filter(|case| !quick || is_quick(case)).collect()
 }
 
 async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
@@ -167,20 +161,20 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
     Some(Contender::sluice(Server::Sluice, edge).await)
 }
 
-async fn measure(row: &Row, server: &Contender, scale: &Scale, round: u32) -> (Run, f64) {
+async fn measure(case: Case, server: &Contender, scale: &Scale, round: u32) -> (Run, f64) {
     for object in 0..OBJECTS {
         let _ = client::get(server.address, &format!("/o{object}.bin")).await;
     }
     let metrics = server.edge().map_or(server.address, Edge::metrics);
     let bytes = client::get(metrics, "/stats/prometheus").await.body.len();
-    let prometheus = if row.scraped {
+    let prometheus = if case.scraped {
         let prometheus = Prometheus::scraping_every(metrics, scale.every).await;
         prometheus.wait_for("up", |up| up > 0.0).await;
         Some(prometheus)
     } else {
         None
     };
-    let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
+    let meter = Meter::start(&server.pids);
     let (stop, stopped) = oneshot::channel();
     let looking = tokio::spawn(meanwhile::look(server.address, stopped));
     let load = Load {
@@ -198,15 +192,15 @@ async fn measure(row: &Row, server: &Contender, scale: &Scale, round: u32) -> (R
     };
     let changing = async {
         match server.edge() {
-            Some(edge) if row.kind == Kind::Changed => {
-                Some(meanwhile::change(edge, row.scraped, &over).await)
+            Some(edge) if case.kind == Kind::Changed => {
+                Some(meanwhile::change(edge, case.scraped, &over).await)
             }
             _ => None,
         }
     };
     let (outcome, change) = tokio::join!(asking, changing);
     let taken = meter.taken().expect("a server that runs");
-    let foreign = bystander.foreign();
+    let foreign = meter.foreign();
     let _ = stop.send(());
     let run = Run {
         outcome,
@@ -252,20 +246,18 @@ const COLUMNS: &str = "ms | kB | series | scrape | p50 | p99 | p99.9 | max | max
     | us CPU | MiB";
 
 impl Row {
-    fn name(&self) -> String {
-        let scraped = if self.scraped { ", scraped" } else { "" };
-        format!("{}{scraped}", self.kind)
-    }
-
     fn figures(&self, figure: impl Fn(&Run) -> f64) -> (String, Figures) {
-        (self.name(), self.runs.of(figure))
+        (self.case.to_string(), self.runs.of(figure))
     }
 
     fn cells(&self) -> Vec<String> {
         let median = |figure: &dyn Fn(&Run) -> f64| self.runs.of(figure).median();
         let of_all = |figure: &dyn Fn(&Run) -> Option<f64>| self.runs.of_all(figure).median();
         let sent = |percentile: f64| ms(median(&|run| run.outcome.sent.percentile(percentile)));
-        let mut cells = vec![self.name(), whole(median(&|run| count(run.bytes) / 1e3))];
+        let mut cells = vec![
+            self.case.to_string(),
+            whole(median(&|run| count(run.bytes) / 1e3)),
+        ];
         cells.push(whole(of_all(&|run| Some(run.scrape?.0))));
         cells.push(whole(of_all(&|run| Some(run.scrape?.1))));
         cells.extend([50.0, 99.0, 99.9, 100.0].map(sent));
@@ -278,22 +270,11 @@ impl Row {
     }
 }
 
-fn report(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> Report {
-    let times = rows.iter().flat_map(|row| {
-        let name = row.name();
-        let sent = row
-            .runs
-            .distributions(&format!("{name}, from sending"), |run| &run.outcome.sent);
-        sent.into_iter().chain(
-            row.runs
-                .distributions(&format!("{name}, from due"), |run| &run.outcome.due),
-        )
-    });
-    let picture = |name: &str, title: &str, unit: &str, figure: fn(&Run) -> f64| {
-        let scraped = rows.iter().filter(|row| row.scraped);
-        let bar = |row: &Row| (row.kind.to_string(), row.runs.of(figure).median());
-        (name.to_owned(), bars(title, unit, scraped.map(bar)))
-    };
+fn report(rows: &[Row], rendered: &[Rendering], scale: &Scale) -> Report {
+    let mut times = Row::distributions(rows, ", from sending", |run| &run.outcome.sent);
+    times.extend(Row::distributions(rows, ", from due", |run| {
+        &run.outcome.due
+    }));
     Report {
         title: "The scrape".to_owned(),
         about: format!(
@@ -302,37 +283,27 @@ fn report(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> R
             scale.seconds,
             scale.every,
             scale.rounds,
-            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+            machine::described(Row::foreign(rows)),
         ),
         tables: vec![
             rendering::table(rendered),
             Table::new(COLUMNS, rows.iter().map(Row::cells)),
         ],
         findings: findings(rows, rendered),
-        pictures: vec![
-            picture(
-                "longest",
-                "The longest time of a hit while Prometheus scrapes",
-                "ms",
-                Run::longest,
-            ),
-            picture(
-                "cpu",
-                "CPU time for each hit, scrapes included",
-                "us",
-                Run::cpu,
-            ),
-            picture("memory", "Memory at the most", "MiB", Run::memory),
-        ],
-        distributions: times.collect(),
+        distributions: times,
+        ..Report::default()
     }
 }
 
 fn findings(rows: &[Row], rendered: &[Rendering]) -> Conclusions {
     let mut findings = Conclusions::default();
-    for quiet in rows.iter().filter(|row| !row.scraped) {
-        let of_kind = |row: &&Row| row.kind == quiet.kind && row.scraped;
-        let Some(scraped) = rows.iter().find(of_kind) else {
+    let scraped = |kind| {
+        let mut rows = rows.iter();
+        rows.find(|row| row.case.kind == kind && row.case.scraped)
+    };
+    for quiet in rows.iter().filter(|row| !row.case.scraped) {
+        let kind = quiet.case.kind;
+        let Some(scraped) = scraped(kind) else {
             continue;
         };
         findings.compare(
@@ -340,7 +311,7 @@ fn findings(rows: &[Row], rendered: &[Rendering]) -> Conclusions {
             quiet.figures(Run::longest),
             scraped.figures(Run::longest),
         );
-        if quiet.kind == Kind::Changed {
+        if kind == Kind::Changed {
             let change = |row: &Row| row.figures(|run| run.change.unwrap_or(f64::NAN));
             findings.compare(
                 "time until a new policy is in force",
@@ -351,7 +322,6 @@ fn findings(rows: &[Row], rendered: &[Rendering]) -> Conclusions {
     }
     rendering::compare(&mut findings, rendered);
     // Compares the CPU time and memory of Sluice with those of nginx, both scraped.
-    let scraped = |kind| rows.iter().find(|row| row.kind == kind && row.scraped);
     for (ours, reason) in [(Kind::Few, PROXY_REASON), (Kind::Many, SERIES_REASON)] {
         let Some((ours, nginx)) = scraped(ours).zip(scraped(Kind::Nginx)) else {
             continue;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients of one key.
 
-use super::{ORIGIN, REST};
+use super::scene::Scene;
+use super::{ARRIVAL, ORIGIN, REST};
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::origin::Origin;
+use sluice_tests::server::gate::Gate;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -89,4 +91,39 @@ pub async fn after_a_leader(
         leader.reset();
     };
     tokio::join!(crowd, leaving).0
+}
+
+/// Lets the origin answer the leader when all followers have asked, which arrive evenly over `ARRIVAL`; returns the
+/// followers' answers, with their times from that moment.
+pub async fn behind_a_leader(
+    address: SocketAddr,
+    origin: &Origin,
+    target: &str,
+    followers: usize,
+) -> Vec<Answer> {
+    let gate = Gate::new();
+    origin.on(target, Scene::Followers(followers).reply().hold(&gate));
+    let leader = Client::try_connect(address).await;
+    let leader = tokio::spawn(come(leader, target.to_owned()));
+    gate.wait_reached(1).await;
+    let mut asking = JoinSet::new();
+    let first = Instant::now();
+    for number in 0..u32::try_from(followers).unwrap() {
+        let (client, target) = (Client::try_connect(address).await, target.to_owned());
+        let due = first + ARRIVAL / u32::try_from(followers).unwrap() * number;
+        tokio::time::sleep_until(due.into()).await;
+        asking.spawn(come(client, target));
+    }
+    // The last one waits by then.
+    tokio::time::sleep(ORIGIN).await;
+    let release = Instant::now();
+    gate.open();
+    let mut answers = asking.join_all().await;
+    let _ = leader.await;
+    for answer in &mut answers {
+        if let Ok(response) = &answer.response {
+            answer.took = response.at.saturating_duration_since(release);
+        }
+    }
+    answers
 }

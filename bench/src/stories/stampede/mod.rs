@@ -6,21 +6,24 @@ mod report;
 mod scene;
 
 use crate::contenders::{Before, Contender, Kind, start_all};
-use crate::figures::{Distribution, Rounds};
-use crate::machine;
-use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::figures::{self, Distribution};
+use crate::machine::usage::{Meter, Taken};
 use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::Report;
-use clients::{Answer, after_a_leader, again_and_again, at_once};
+use clients::{Answer, after_a_leader, again_and_again, at_once, behind_a_leader};
 use report::report;
 use scene::Scene;
 use sluice_tests::origin::Origin;
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 const SIZE: usize = 10_000;
 /// Time of the origin for a response.
 const ORIGIN: Duration = Duration::from_millis(100);
+/// Followers arrive evenly over nginx's interval: all at once they would share one phase of its timer, and its figure
+/// would be luck.
+const ARRIVAL: Duration = Duration::from_millis(500);
 /// Pause of repeating clients after a response.
 const REST: Duration = Duration::from_millis(10);
 
@@ -86,23 +89,27 @@ struct Run {
     taken: Option<Taken>,
 }
 
-struct Row {
+/// A contender in a scene.
+#[derive(Clone, Copy, PartialEq)]
+struct Case {
     scene: Scene,
     kind: Kind,
-    runs: Rounds<Run>,
+}
+
+type Row = figures::Row<Case, Run>;
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.scene, self.kind)
+    }
 }
 
 pub async fn run(quick: bool) -> Report {
     let scale = Scale::new(quick);
-    let before = machine::load();
     let scenes = Scene::all(quick);
     let of_scene = |&scene: &Scene| {
         let kinds = KINDS.into_iter().filter(move |kind| scene.concerns(*kind));
-        kinds.map(move |kind| Row {
-            scene,
-            kind,
-            runs: Rounds::default(),
-        })
+        kinds.map(move |kind| Row::new(Case { scene, kind }))
     };
     let mut rows: Vec<_> = scenes.iter().flat_map(of_scene).collect();
     let progress = Progress::of(scale.rounds * scenes.len());
@@ -120,15 +127,14 @@ pub async fn run(quick: bool) -> Report {
                 let target = format!("/{round}/{at}/{name}");
                 origin.on(&target, scene.reply());
                 let run = play(scene, contender, &origin, &target, &scale).await;
-                let row = rows
-                    .iter_mut()
-                    .find(|row| row.scene == scene && row.kind == contender.kind);
+                let kind = contender.kind;
+                let row = rows.iter_mut().find(|row| row.case == Case { scene, kind });
                 row.expect("a row").runs.add(run);
             }
         }
     }
     rows.retain(|row| !row.runs.is_empty());
-    report(&rows, &scale, before)
+    report(&rows, &scale)
 }
 
 async fn play(
@@ -138,14 +144,14 @@ async fn play(
     target: &str,
     scale: &Scale,
 ) -> (Run, f64) {
-    let (bystander, began) = (Bystander::start(), SystemTime::now());
-    let meter = Meter::start(&contender.pids);
+    let (meter, began) = (Meter::start(&contender.pids), SystemTime::now());
     let address = contender.address;
     let answers = match scene {
         Scene::Cold(clients) => at_once(address, target, clients).await,
         Scene::Uncacheable | Scene::SlowLeader => at_once(address, target, scale.crowd).await,
         Scene::Expiring => again_and_again(address, target, scale.regulars, scale.expiring).await,
         Scene::Failing => again_and_again(address, target, scale.regulars, scale.failing).await,
+        Scene::Followers(count) => behind_a_leader(address, origin, target, count).await,
         Scene::LeaderLeaves => after_a_leader(address, origin, target, scale.crowd).await,
     };
     let right = |answer: &Answer| match &answer.response {
@@ -165,10 +171,14 @@ async fn play(
         times: Distribution::since(began, times),
         taken,
     };
-    (run, bystander.foreign())
+    (run, meter.foreign())
 }
 
 impl Run {
+    fn median(&self) -> Option<f64> {
+        (self.times.count() > 0).then(|| self.times.percentile(50.0))
+    }
+
     fn longest(&self) -> Option<f64> {
         (self.times.count() > 0).then(|| self.times.percentile(100.0))
     }

@@ -7,7 +7,7 @@ use crate::contenders::Kind;
 use crate::figures::format::{count, ms, remark, whole};
 use crate::figures::{Conclusions, Distribution, Figures, Table};
 use crate::machine;
-use crate::report::{Report, bars};
+use crate::report::Report;
 
 const CPU_REASON: &str = "Envoy alone takes more for a request than they do (row `bare Envoy`). \
      Sluice adds a Wasm filter to each request, and a second listener to a miss.";
@@ -18,7 +18,7 @@ const COLUMNS: &str = "ms |  | requests | origin | p50 | max | max by round | us
 
 impl Row {
     fn figures(&self, figure: fn(&Run) -> Option<f64>) -> (Kind, Figures) {
-        (self.kind, self.runs.of_all(figure))
+        (self.case.kind, self.runs.of_all(figure))
     }
 
     fn failed(&self) -> u64 {
@@ -29,8 +29,8 @@ impl Row {
         let all = Distribution::pool(self.runs.iter().map(|run| &run.times));
         let longest = self.runs.of_all(Run::longest);
         vec![
-            self.scene.to_string(),
-            self.kind.to_string(),
+            self.case.scene.to_string(),
+            self.case.kind.to_string(),
             whole(self.runs.of(|run| count(run.requests)).median()),
             self.runs.of(|run| count(run.fetches)).range(whole),
             ms(all.percentile(50.0)),
@@ -43,11 +43,7 @@ impl Row {
     }
 }
 
-pub fn report(rows: &[Row], scale: &Scale, before: f64) -> Report {
-    let times = rows.iter().flat_map(|row| {
-        row.runs
-            .distributions(&format!("{}, {}", row.scene, row.kind), |run| &run.times)
-    });
+pub fn report(rows: &[Row], scale: &Scale) -> Report {
     Report {
         title: "The stampede".to_owned(),
         about: format!(
@@ -60,75 +56,51 @@ pub fn report(rows: &[Row], scale: &Scale, before: f64) -> Report {
             scale.regulars,
             scale.failing.as_secs_f64(),
             scale.expiring.as_secs_f64(),
-            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+            machine::described(Row::foreign(rows)),
         ),
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows),
-        pictures: pictures(rows),
-        distributions: times.collect(),
+        distributions: Row::distributions(rows, "", |run| &run.times),
+        ..Report::default()
     }
-}
-
-fn pictures(rows: &[Row]) -> Vec<(String, String)> {
-    let picture = |scene: Scene, what: &str, unit: &str, figure: fn(&Run) -> Option<f64>| {
-        let of_scene = rows.iter().filter(|row| row.scene == scene);
-        let bar = |row: &Row| (row.kind.to_string(), row.runs.of_all(figure).median());
-        let name = format!("{scene}-{unit}").replace([' ', ','], "-");
-        (
-            name,
-            bars(format!("{scene}: {what}"), unit, of_scene.map(bar)),
-        )
-    };
-    let mut scenes: Vec<_> = rows.iter().map(|row| row.scene).collect();
-    scenes.dedup();
-    let longest = scenes
-        .into_iter()
-        .map(|scene| picture(scene, "the longest time of a request", "ms", Run::longest));
-    let mut pictures: Vec<_> = longest.collect();
-    pictures.push(picture(
-        Scene::Expiring,
-        "CPU time for each request",
-        "us",
-        Run::cpu,
-    ));
-    pictures.push(picture(
-        Scene::Cold(100),
-        "memory at the most",
-        "MiB",
-        Run::memory,
-    ));
-    pictures
 }
 
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
-    let ours = || rows.iter().filter(|row| row.kind.is_sluice());
+    let ours = || rows.iter().filter(|row| row.case.kind.is_sluice());
     for ours in ours() {
-        let scene = ours.scene;
+        let scene = ours.case.scene;
         if let failed @ 1.. = ours.failed() {
-            findings.say(format!("{scene}, {}: {failed} requests failed.", ours.kind));
-        }
-        let most = ours.runs.iter().map(|run| run.fetches).max().unwrap_or(0);
-        if matches!(scene, Scene::Cold(_) | Scene::SlowLeader) && most != 1 {
             findings.say(format!(
-                "{scene}, {}: {most} requests to the origin, and it should be one.",
-                ours.kind
+                "{scene}, {}: {failed} requests failed.",
+                ours.case.kind
             ));
         }
-        let of_scene = rows.iter().filter(|row| row.scene == scene);
-        for theirs in of_scene.filter(|row| compared(ours.kind).contains(&row.kind)) {
-            let what = format!("{scene}, longest time");
-            findings.compare(
-                what,
-                ours.figures(Run::longest),
-                theirs.figures(Run::longest),
-            );
+        let most = ours.runs.iter().map(|run| run.fetches).max().unwrap_or(0);
+        if matches!(
+            scene,
+            Scene::Cold(_) | Scene::SlowLeader | Scene::Followers(_)
+        ) && most != 1
+        {
+            findings.say(format!(
+                "{scene}, {}: {most} requests to the origin, and it should be one.",
+                ours.case.kind
+            ));
+        }
+        let of_scene = rows.iter().filter(|row| row.case.scene == scene);
+        for theirs in of_scene.filter(|row| compared(ours.case.kind).contains(&row.case.kind)) {
+            let (what, figure) = match scene {
+                Scene::Followers(_) => ("median", Run::median as fn(&Run) -> Option<f64>),
+                _ => ("longest", Run::longest as _),
+            };
+            let what = format!("{scene}, {what} time");
+            findings.compare(what, ours.figures(figure), theirs.figures(figure));
         }
     }
     for ours in ours() {
-        let of_scene = rows.iter().filter(|row| row.scene == ours.scene);
-        let compared = [compared(ours.kind), &[Kind::Bare]].concat();
-        for theirs in of_scene.filter(|row| compared.contains(&row.kind)) {
+        let of_scene = rows.iter().filter(|row| row.case.scene == ours.case.scene);
+        let compared = [compared(ours.case.kind), &[Kind::Bare]].concat();
+        for theirs in of_scene.filter(|row| compared.contains(&row.case.kind)) {
             usage_findings(&mut findings, ours, theirs);
         }
     }
@@ -145,7 +117,7 @@ const fn compared(ours: Kind) -> &'static [Kind] {
 
 /// Compares the CPU time and memory of Sluice with default settings with those of a peer.
 fn usage_findings(findings: &mut Conclusions, ours: &Row, theirs: &Row) {
-    let scene = ours.scene;
+    let scene = ours.case.scene;
     if [Scene::Expiring, Scene::Uncacheable, Scene::Failing].contains(&scene) {
         let what = format!("{scene}, CPU time per request");
         findings.compare_with_reason(

@@ -20,6 +20,8 @@ pub enum Scene {
     SlowLeader,
     /// The origin answers with status 500 throughout.
     Failing,
+    /// This many followers wait for a leader; times are from the origin's response.
+    Followers(usize),
     /// The first client leaves before its response.
     LeaderLeaves,
 }
@@ -32,6 +34,7 @@ impl fmt::Display for Scene {
             Self::Uncacheable => f.write_str("uncacheable"),
             Self::SlowLeader => f.write_str("slow leader"),
             Self::Failing => f.write_str("origin fails"),
+            Self::Followers(followers) => write!(f, "{followers} followers"),
             Self::LeaderLeaves => f.write_str("leader leaves"),
         }
     }
@@ -47,6 +50,7 @@ impl Scene {
             Self::Uncacheable,
             Self::SlowLeader,
             Self::Failing,
+            Self::Followers(200),
             Self::LeaderLeaves,
         ];
         cold.chain(others).collect()
@@ -61,6 +65,7 @@ impl Scene {
         let object = Reply::ok(SIZE).max_age(3_600).delay(ORIGIN);
         match self {
             Self::Cold(_) => object,
+            Self::Followers(_) => Reply::ok(SIZE).max_age(3_600),
             Self::Expiring => Reply::ok(SIZE).max_age(1).etag("v1").delay(ORIGIN),
             Self::Uncacheable => Reply::ok(SIZE)
                 .header("cache-control", "private")

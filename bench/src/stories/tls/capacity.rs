@@ -6,7 +6,7 @@ use crate::contenders::{Contender, Kind};
 use crate::figures::format::whole;
 use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::h2load::{self, Ask, Pace, Paced};
-use crate::machine::spent::{Spent, Watch};
+use crate::machine::usage::{Meter, Taken};
 use std::time::Duration;
 
 /// Connections for full load.
@@ -32,7 +32,8 @@ pub struct Capacity {
 #[derive(Clone, Copy)]
 struct Saturated {
     per_second: f64,
-    spent: Spent,
+    answered: u64,
+    taken: Taken,
 }
 
 /// The capacities as a table.
@@ -91,12 +92,15 @@ pub async fn saturate(
 }
 
 async fn saturated(server: &Contender, ask: &Ask<'_>, time: Duration) -> (Saturated, f64) {
-    let watch = Watch::start(&server.pids);
+    let meter = Meter::start(&server.pids);
     let found = h2load::saturate(ask, CONNECTIONS, time).await;
     assert_eq!(found.failed, 0, "{found:?}");
-    let spent = watch.spent(found.answered);
-    let per_second = found.per_second;
-    (Saturated { per_second, spent }, spent.foreign)
+    let saturated = Saturated {
+        per_second: found.per_second,
+        answered: found.answered,
+        taken: meter.taken().expect("a server that runs"),
+    };
+    (saturated, meter.foreign())
 }
 
 /// Finds which of these parts of its saturation each server sustains: tries them in order as long as it does.
@@ -138,8 +142,8 @@ fn keeps_up(rate: u32, rounds: &[Paced]) -> bool {
 }
 
 impl Saturated {
-    const fn cpu(&self) -> f64 {
-        self.spent.server
+    fn cpu(&self) -> f64 {
+        self.taken.cpu_us(self.answered)
     }
 }
 
@@ -169,10 +173,10 @@ impl Capacity {
         let mut cells = vec![self.kind.to_string()];
         cells.extend(both(|round| round.per_second));
         cells.extend(both(Saturated::cpu));
-        cells.extend(both(|round| round.spent.generator));
+        cells.extend(both(|round| round.taken.generator_us(round.answered)));
         cells.push(format!(
             "{:.2}",
-            self.tls.of(|round| round.spent.cores).median()
+            self.tls.of(|round| round.taken.cores()).median()
         ));
         let (sustained, last) = (self.sustained(), self.tried.last());
         cells.push(match last {

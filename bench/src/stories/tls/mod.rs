@@ -3,15 +3,14 @@
 
 mod capacity;
 
-use crate::contenders::{Before, Contender, Kind, WORKERS, start_all};
+use crate::contenders::{Before, Contender, Kind, Rated, WORKERS, start_all};
 use crate::figures::format::{ms, remark, whole};
-use crate::figures::{Conclusions, Figures, PERCENTILES, Rounds, Table};
+use crate::figures::{self, Conclusions, Figures, PERCENTILES, Table, in_turn};
 use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::machine;
-use crate::machine::spent::{Spent, Watch};
+use crate::machine::usage::{Meter, Taken};
 use crate::peers::nginx::Caching;
-use crate::progress::Progress;
-use crate::report::{Report, bars, by_percentile};
+use crate::report::{Report, by_percentile};
 use capacity::Capacity;
 use sluice_tests::edge::tls::Certificate;
 use sluice_tests::origin::{Origin, Reply};
@@ -45,15 +44,10 @@ struct Scale {
 struct Run {
     paced: Paced,
     /// Handshakes included.
-    spent: Spent,
+    taken: Taken,
 }
 
-/// All rounds of one contender at one rate.
-struct Row {
-    kind: Kind,
-    rate: u32,
-    runs: Rounds<Run>,
-}
+type Row = figures::Row<Rated, Run>;
 
 /// Results of the story.
 struct Found {
@@ -90,7 +84,6 @@ pub async fn run(quick: bool) -> Option<Report> {
         return None;
     }
     let scale = Scale::new(quick);
-    let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on(PATH, Reply::ok(BYTES).max_age(86_400));
     let certificate = Certificate::new();
@@ -101,12 +94,19 @@ pub async fn run(quick: bool) -> Option<Report> {
     let sustained = capacities.iter().map(|one| f64::from(one.sustained()));
     let (least, _) = sustained.collect::<Figures>().extremes();
     let mut rows = Vec::new();
-    let progress = Progress::of(scale.parts.len() * servers.len() * scale.rounds as usize);
     for part in scale.parts {
         let rate = capacity::hundreds(least, *part);
-        rows.extend(at(rate, &scale, &servers, &progress).await);
+        let cases = servers.iter().map(|server| Rated {
+            kind: server.kind,
+            rate,
+        });
+        let of_rate = in_turn(cases, scale.rounds, async |case, _| {
+            let server = servers.iter().find(|server| server.kind == case.kind)?;
+            Some(measure(server, Pace { rate, ..scale.pace }).await)
+        });
+        rows.extend(of_rate.await);
     }
-    Some(report(&Found { capacities, rows }, &scale, before))
+    Some(report(&Found { capacities, rows }, &scale))
 }
 
 fn ask(server: &Contender) -> Ask<'static> {
@@ -118,33 +118,16 @@ fn ask(server: &Contender) -> Ask<'static> {
     }
 }
 
-async fn at(rate: u32, scale: &Scale, servers: &[Contender], progress: &Progress) -> Vec<Row> {
-    let row = |server: &Contender| Row {
-        kind: server.kind,
-        rate,
-        runs: Rounds::default(),
-    };
-    let mut rows: Vec<_> = servers.iter().map(row).collect();
-    for round in 1..=scale.rounds {
-        for (row, server) in rows.iter_mut().zip(servers) {
-            progress.step(format_args!("{}, {rate} a second, round {round}", row.kind));
-            row.runs
-                .add(measure(server, Pace { rate, ..scale.pace }).await);
-        }
-    }
-    rows
-}
-
 async fn measure(server: &Contender, pace: Pace) -> (Run, f64) {
-    let watch = Watch::start(&server.pids);
+    let meter = Meter::start(&server.pids);
     let paced = h2load::pace(&ask(server), pace).await;
     let agreed = paced.tls.as_deref().unwrap_or("no TLS");
     assert!(
         agreed.starts_with("TLSv1.3, TLS_AES_128_GCM_SHA256"),
         "{agreed}"
     );
-    let spent = watch.spent(paced.sent);
-    (Run { paced, spent }, spent.foreign)
+    let taken = meter.taken().expect("a server that runs");
+    (Run { paced, taken }, meter.foreign())
 }
 
 /// The percentiles for which there are enough times, and the longest time.
@@ -155,13 +138,19 @@ fn carried(count: u64) -> Vec<f64> {
     PERCENTILES.into_iter().filter(says).collect()
 }
 
+impl Run {
+    fn cpu(&self) -> f64 {
+        self.taken.cpu_us(self.paced.sent)
+    }
+}
+
 const COLUMNS: &str = "ms | a second | p50 | p90 | p99 | p99.9 | p99.99 | p99.999 | max | max by round | us CPU \
     | us h2load | cores | ";
 
 impl Row {
     fn at(&self, percentile: f64) -> (Kind, Figures) {
         (
-            self.kind,
+            self.case.kind,
             self.runs.of(|run| run.paced.times.percentile(percentile)),
         )
     }
@@ -178,7 +167,7 @@ impl Row {
     /// Whether the requests were sent at the rate. If not, they were sent later and later, and their times say
     /// nothing.
     fn keeps_up(&self) -> bool {
-        capacity::carries(self.rate, self.median(|run| run.paced.per_second))
+        capacity::carries(self.case.rate, self.median(|run| run.paced.per_second))
     }
 
     /// Remark beside the figures.
@@ -199,31 +188,27 @@ impl Row {
             true => ms(self.at(percentile).1.median()),
             false => "-".to_owned(),
         };
-        let mut cells = vec![self.kind.to_string(), self.rate.to_string()];
+        let mut cells = vec![self.case.kind.to_string(), self.case.rate.to_string()];
         cells.extend([50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0].map(at));
         cells.push(self.at(100.0).1.range(ms));
-        cells.push(whole(self.median(|run| run.spent.server)));
-        cells.push(whole(self.median(|run| run.spent.generator)));
-        cells.push(format!("{:.2}", self.median(|run| run.spent.cores)));
+        cells.push(whole(self.median(Run::cpu)));
+        cells.push(whole(
+            self.median(|run| run.taken.generator_us(run.paced.sent)),
+        ));
+        cells.push(format!("{:.2}", self.median(|run| run.taken.cores())));
         cells.push(self.remark());
         cells
     }
 }
 
-fn report(found: &Found, scale: &Scale, before: f64) -> Report {
-    let times = found.rows.iter().flat_map(|row| {
-        row.runs
-            .distributions(&format!("{}, {} a second", row.kind, row.rate), |run| {
-                &run.paced.times
-            })
-    });
+fn report(found: &Found, scale: &Scale) -> Report {
     Report {
         title: "TLS 1.3 at constant rates".to_owned(),
         about: format!(
             "hits of {BYTES} bytes, {:.1} s each, {} rounds, in turn, {WORKERS} workers\n{}",
             scale.pace.time.as_secs_f64(),
             scale.rounds,
-            machine::described(before, found.rows.iter().flat_map(|row| row.runs.foreign())),
+            machine::described(Row::foreign(&found.rows)),
         ),
         tables: vec![
             capacity::table(&found.capacities),
@@ -231,36 +216,23 @@ fn report(found: &Found, scale: &Scale, before: f64) -> Report {
         ],
         findings: findings(found),
         pictures: pictures(found),
-        distributions: times.collect(),
+        distributions: Row::distributions(&found.rows, "", |run| &run.paced.times),
     }
 }
 
-/// For each rate the times and the CPU time.
+/// The times for each rate.
 fn pictures(found: &Found) -> Vec<(String, String)> {
-    let mut rates: Vec<_> = found.rows.iter().map(|row| row.rate).collect();
+    let mut rates: Vec<_> = found.rows.iter().map(|row| row.case.rate).collect();
     rates.dedup();
-    let of_rate = |rate: u32| {
-        let of_rate = || {
-            found
-                .rows
-                .iter()
-                .filter(move |row| row.rate == rate && row.keeps_up())
-        };
-        let times = of_rate().map(|row| {
-            (
-                row.kind.to_string(),
-                row.runs.iter().map(|run| &run.paced.times).collect(),
-            )
-        });
+    let picture = |rate: u32| {
+        let rows = found.rows.iter();
+        let of_rate = rows.filter(|row| row.case.rate == rate && row.keeps_up());
         let title = format!("How long a hit over TLS takes, {rate} a second");
-        let cpu = of_rate().map(|row| (row.kind.to_string(), row.median(|run| run.spent.server)));
-        let title_of_cpu = format!("CPU time of a hit over TLS, {rate} a second");
-        [
-            (format!("{rate}-times"), by_percentile(title, times)),
-            (format!("{rate}-cpu"), bars(title_of_cpu, "us", cpu)),
-        ]
+        let kind = |case: &Rated| case.kind.to_string();
+        let picture = by_percentile(title, of_rate, kind, |run| &run.paced.times);
+        (format!("{rate}-times"), picture)
     };
-    rates.into_iter().flat_map(of_rate).collect()
+    rates.into_iter().map(picture).collect()
 }
 
 fn findings(found: &Found) -> Conclusions {
@@ -268,15 +240,15 @@ fn findings(found: &Found) -> Conclusions {
     for capacity in &found.capacities {
         capacity.compare(&mut findings);
     }
-    let compared = |row: &&Row| row.kind != Kind::Direct && row.keeps_up();
+    let compared = |row: &&Row| row.case.kind != Kind::Direct && row.keeps_up();
     let rows: Vec<_> = found.rows.iter().filter(compared).collect();
-    for ours in rows.iter().filter(|row| row.kind.is_sluice()) {
+    for ours in rows.iter().filter(|row| row.case.kind.is_sluice()) {
         let peers = rows
             .iter()
-            .filter(|row| row.rate == ours.rate && !row.kind.is_sluice());
+            .filter(|row| row.case.rate == ours.case.rate && !row.case.kind.is_sluice());
         for theirs in peers {
             for (name, percentile) in [("p50", 50.0), ("p99.9", 99.9), ("longest time", 100.0)] {
-                let what = format!("{name} at {} a second", ours.rate);
+                let what = format!("{name} at {} a second", ours.case.rate);
                 findings.compare(what, ours.at(percentile), theirs.at(percentile));
             }
         }

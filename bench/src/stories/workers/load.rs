@@ -20,23 +20,15 @@ pub struct Load {
 
 impl Load {
     pub const ALL: [Self; 4] = [
-        Self {
-            heavy: false,
-            kept: true,
-        },
-        Self {
-            heavy: false,
-            kept: false,
-        },
-        Self {
-            heavy: true,
-            kept: true,
-        },
-        Self {
-            heavy: true,
-            kept: false,
-        },
+        Self::new(false, true),
+        Self::new(false, false),
+        Self::new(true, true),
+        Self::new(true, false),
     ];
+
+    const fn new(heavy: bool, kept: bool) -> Self {
+        Self { heavy, kept }
+    }
 
     /// Requests a second.
     pub const fn rate(self) -> u32 {
@@ -88,45 +80,33 @@ pub async fn ask(address: SocketAddr, load: Load, seconds: u32) -> Vec<Answers> 
     for (first, client) in (0..).zip(kept) {
         let dues = (0..each).map(move |turn| turn * CONNECTIONS + first);
         let dues = dues.map(move |number| (number, start + period * number));
-        asking.spawn(async move {
-            match client {
-                Some(client) => on_one(client, load, dues).await,
-                None => on_many(address, load, dues).await,
-            }
-        });
+        asking.spawn(on_time(address, client, load, dues));
     }
     asking.join_all().await.into_iter().flatten().collect()
 }
 
-async fn on_one(
-    mut client: Client,
-    load: Load,
-    dues: impl Iterator<Item = (u32, Instant)>,
-) -> Vec<Answers> {
-    let (mut times, mut worker) = (Vec::new(), None);
-    for (number, due) in dues {
-        tokio::time::sleep_until(due).await;
-        let response = exchange(&mut client, load, number).await;
-        times.push(due.elapsed());
-        worker = response.headers.get("x-worker").map(str::to_owned);
-    }
-    vec![Answers { times, worker }]
-}
-
-async fn on_many(
+/// Sends each request when it is due, on the connection that is kept, or on a new one.
+async fn on_time(
     address: SocketAddr,
+    mut kept: Option<Client>,
     load: Load,
     dues: impl Iterator<Item = (u32, Instant)>,
 ) -> Vec<Answers> {
-    let mut answers = Vec::new();
+    let mut answers: Vec<Answers> = Vec::new();
     for (number, due) in dues {
         tokio::time::sleep_until(due).await;
-        let mut client = Client::connect(address).await;
-        let response = exchange(&mut client, load, number).await;
-        answers.push(Answers {
-            times: vec![due.elapsed()],
-            worker: response.headers.get("x-worker").map(str::to_owned),
-        });
+        let response = match &mut kept {
+            Some(client) => exchange(client, load, number).await,
+            None => exchange(&mut Client::connect(address).await, load, number).await,
+        };
+        let took = due.elapsed();
+        match answers.last_mut().filter(|_| kept.is_some()) {
+            Some(answers) => answers.times.push(took),
+            None => answers.push(Answers {
+                times: vec![took],
+                worker: response.headers.get("x-worker").map(str::to_owned),
+            }),
+        }
     }
     answers
 }

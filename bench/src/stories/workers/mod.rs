@@ -6,12 +6,10 @@ mod load;
 mod report;
 
 use crate::contenders::{Contender, Kind as Server};
-use crate::figures::{Distribution, Rounds};
-use crate::machine;
-use crate::machine::usage::{self, Bystander, Meter, Taken};
+use crate::figures::{self, Distribution, in_turn};
+use crate::machine::usage::{self, Meter, Taken};
 use crate::origins::feed::feed;
 use crate::peers::nginx::{self, Caching};
-use crate::progress::Progress;
 use crate::report::Report;
 use load::{Answers, Load, ask, exchange};
 use report::report;
@@ -67,10 +65,19 @@ struct Run {
     taken: Taken,
 }
 
-struct Row {
+/// A server under a load.
+#[derive(Clone, Copy)]
+struct Case {
     kind: Kind,
     load: Load,
-    runs: Rounds<Run>,
+}
+
+type Row = figures::Row<Case, Run>;
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.load, self.kind)
+    }
 }
 
 pub async fn run(quick: bool) -> Report {
@@ -79,7 +86,6 @@ pub async fn run(quick: bool) -> Report {
     } else {
         (3, SECONDS, &Load::ALL[..])
     };
-    let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on(HIT, Reply::ok(HIT_BYTES).max_age(86_400));
     let text = Reply::text(feed()).header("content-type", "application/json");
@@ -90,25 +96,14 @@ pub async fn run(quick: bool) -> Report {
         Kind::Nginx,
         Kind::NginxReuseport,
     ];
-    let mut rows = Vec::new();
-    for &load in loads {
-        rows.extend(kinds.map(|kind| Row {
-            kind,
-            load,
-            runs: Rounds::default(),
-        }));
-    }
-    let progress = Progress::of(rounds * rows.len());
-    for round in 1..=rounds {
-        for row in &mut rows {
-            progress.step(format_args!("{}, {}, round {round}", row.kind, row.load));
-            if let Some(server) = start(row.kind, &origin).await {
-                row.runs.add(measure(&server, row.load, seconds).await);
-            }
-        }
-    }
-    rows.retain(|row| !row.runs.is_empty());
-    report(&rows, rounds, seconds, before)
+    let cases = loads
+        .iter()
+        .flat_map(|&load| kinds.map(|kind| Case { kind, load }));
+    let rows = in_turn(cases, rounds, async |case, _| {
+        let server = start(case.kind, &origin).await?;
+        Some(measure(&server, case.load, seconds).await)
+    });
+    report(&rows.await, rounds, seconds)
 }
 
 async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
@@ -156,12 +151,12 @@ async fn measure(server: &Contender, load: Load, seconds: u32) -> (Run, f64) {
         Some(edge) => connections(edge).await,
         None => vec![],
     };
-    let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
+    let meter = Meter::start(&server.pids);
     let (began, cpu_before) = (SystemTime::now(), cpu(server));
     let answers = ask(server.address, load, seconds).await;
     let after = cpu(server);
     let taken = meter.taken().expect("a server that runs");
-    let foreign = bystander.foreign();
+    let foreign = meter.foreign();
     let connections = match server.edge() {
         Some(edge) => {
             let counted = connections(edge).await.into_iter().zip(&before);

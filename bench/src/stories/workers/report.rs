@@ -2,19 +2,19 @@
 //! The story's tables, pictures and findings.
 
 use super::load::Load;
-use super::{CONNECTIONS, Kind, Row, Run};
+use super::{CONNECTIONS, Case, Kind, Row, Run};
 use crate::contenders::WORKERS;
 use crate::figures::format::{ms, whole};
 use crate::figures::{Conclusions, Figures, Table};
 use crate::machine;
-use crate::report::{Report, bars, by_percentile};
+use crate::report::{Report, by_percentile};
 
 const COLUMNS: &str = "ms from due |  | req/s | p50 | p90 | p99 | p99.9 | max | max by round | % connections | % CPU \
     | us CPU";
 
 impl Row {
     fn figures(&self, figure: fn(&Run) -> f64) -> (Kind, Figures) {
-        (self.kind, self.runs.of(figure))
+        (self.case.kind, self.runs.of(figure))
     }
 
     fn cells(&self) -> Vec<String> {
@@ -25,9 +25,9 @@ impl Row {
                 .median())
         };
         let mut cells = vec![
-            self.load.to_string(),
-            self.kind.to_string(),
-            self.load.rate().to_string(),
+            self.case.load.to_string(),
+            self.case.kind.to_string(),
+            self.case.load.rate().to_string(),
         ];
         cells.extend([50.0, 90.0, 99.0, 99.9, 100.0].map(at));
         cells.push(self.runs.of(Run::longest).range(ms));
@@ -36,52 +36,38 @@ impl Row {
         cells.push(whole(self.runs.of(Run::cpu_us).median()));
         cells
     }
-
-    fn name(&self) -> String {
-        format!("{}, {}", self.load, self.kind)
-    }
 }
 
-pub fn report(rows: &[Row], rounds: usize, seconds: u32, before: f64) -> Report {
-    let times = rows
-        .iter()
-        .flat_map(|row| row.runs.distributions(&row.name(), |run| &run.times));
+pub fn report(rows: &[Row], rounds: u32, seconds: u32) -> Report {
     Report {
         title: "Which worker works".to_owned(),
         about: format!(
             "{CONNECTIONS} connections at constant arrival rates for {seconds} s, {rounds} rounds, in turn, {WORKERS} \
              workers; the busiest worker's part of connections and CPU time, in percent\n{}",
-            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+            machine::described(Row::foreign(rows)),
         ),
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows),
         pictures: pictures(rows),
-        distributions: times.collect(),
+        distributions: Row::distributions(rows, "", |run| &run.times),
     }
 }
 
-/// Times for each load, and how uneven the work is.
+/// Times for each load.
 fn pictures(rows: &[Row]) -> Vec<(String, String)> {
-    let mut loads: Vec<_> = rows.iter().map(|row| row.load).collect();
+    let mut loads: Vec<_> = rows.iter().map(|row| row.case.load).collect();
     loads.dedup();
-    let of_load = |load: Load| {
-        let of_load = || rows.iter().filter(move |row| row.load == load);
-        let line = |row: &'_ Row| row.kind.to_string();
-        let times =
-            of_load().map(|row| (line(row), row.runs.iter().map(|run| &run.times).collect()));
+    let picture = |load: Load| {
+        let of_load = rows.iter().filter(|row| row.case.load == load);
         let title = format!(
             "{load}, {} a second: from when a request is due to its answer",
             load.rate()
         );
         let name = load.to_string().replace([' ', ','], "-");
-        let busiest = of_load().map(|row| (line(row), row.runs.of(Run::busiest_cpu).median()));
-        let title_of_busiest = format!("{load}: the busiest of two workers' part of the CPU time");
-        [
-            (format!("{name}-times"), by_percentile(title, times)),
-            (format!("{name}-cpu"), bars(title_of_busiest, "%", busiest)),
-        ]
+        let kind = |case: &Case| case.kind.to_string();
+        (name, by_percentile(title, of_load, kind, |run| &run.times))
     };
-    loads.into_iter().flat_map(of_load).collect()
+    loads.into_iter().map(picture).collect()
 }
 
 const BALANCE_REASON: &str =
@@ -92,7 +78,10 @@ const CPU_REASON: &str =
 /// Compares Sluice with default settings with `exact_balance`, and with nginx.
 fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
-    let of = |kind, load| rows.iter().find(|row| row.kind == kind && row.load == load);
+    let of = |kind, load| {
+        rows.iter()
+            .find(|row| row.case.kind == kind && row.case.load == load)
+    };
     for load in Load::ALL {
         // The spread of connections does not depend on other work on the machine.
         if let Some((ours, other)) = of(Kind::Sluice, load).zip(of(Kind::Balanced, load)) {
