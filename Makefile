@@ -234,12 +234,13 @@ bench-run:
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 
 .PHONY: lint
-lint: $(linters) $(istio_files) $(compose) ## Check format, style, circles of modules, the host layer, schemas of manifests, links and tables of the documents
+lint: $(linters) $(istio_files) $(compose) $(envoy) ## Check format, style, circles of modules, the host layer, the ABI's names, schemas of manifests, links and tables of the documents
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
 	.ci/links.py
 	.ci/circles.py
 	.ci/host_layer.py
+	.ci/abi.py $(envoy)
 	.ci/store_words.sh
 	.ci/words.py
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Envoy's ABI for dynamic modules, version v0.2.0 of Envoy 1.40 (`source/extensions/dynamic_modules/abi/abi.h`). It
 //! has callbacks, which a module calls, and event hooks, which Envoy calls. A module implements the hooks as
-//! [`Hooks`] and exports them with [`crate::export_hooks`]. All `unsafe` code of this host is here.
+//! [`Hooks`] and exports them with [`crate::export_hooks`]. All `unsafe` code of this host is here. `.ci/abi.py` compares
+//! the names and the version with Envoy's binary; compare the types and the values with the header by hand.
 //!
 //! Envoy calls the hooks of a stream only on one worker thread. It identifies the stream by two pointers: Envoy's
 //! own, a [`Filter`], which is valid until `on_http_filter_destroy` has returned, and the module's, a

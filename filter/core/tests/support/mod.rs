@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policies for the tests, and helpers for them.
 #![allow(
-    dead_code,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used
 )]
 
+pub mod allocations;
 pub mod documents;
 
-#[allow(unused_imports)]
 pub use documents::{bucket_policy, bucket_refusal, cors, http_policy, http_refusal};
 
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};

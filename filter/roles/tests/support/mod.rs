@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions that several tests of the roles need.
-#![allow(
-    dead_code,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 pub mod steps;
 pub mod world;

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The storage of responses, and their lifetime.
+
+mod decisions;
+mod oracle;

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The policy, and its documents.
+
+mod document;
+mod rules;
+mod website;

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests through all roles.
+
+mod claims;
+mod host;
+mod interleavings;
+mod sites;
+mod store_names;
+mod validation;
