@@ -2,12 +2,10 @@
 //! A document as Envoy passes it to the filter: JSON text from a `google.protobuf.StringValue`, or the message itself
 //! if the configuration is a `google.protobuf.Struct`.
 
-use prost::Message as _;
-use prost_types::Struct;
-use prost_types::value::Kind;
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
 use crate::policy::forms::error::PolicyError;
+use crate::policy::protobuf_struct;
 
 /// Tag of a value in an encoded `Struct` with at least one field. JSON has no such byte, because it escapes control
 /// characters.
@@ -19,50 +17,20 @@ const TAG_OF_A_VALUE: u8 = 0x12;
 /// The document is neither JSON nor a `google.protobuf.Struct`.
 pub(crate) fn read(document: &[u8]) -> Result<Value, PolicyError> {
     if document.contains(&TAG_OF_A_VALUE) {
-        let message = Struct::decode(document)
-            .map_err(|error| PolicyError::new("", format!("no google.protobuf.Struct: {error}")))?;
-        return Ok(object(message));
+        return protobuf_struct::read(document)
+            .ok_or_else(|| PolicyError::new("", "not a valid google.protobuf.Struct".to_owned()));
     }
     serde_json::from_slice(document)
         .map_err(|error| PolicyError::new("", format!("no JSON document: {error}")))
-}
-
-fn object(message: Struct) -> Value {
-    let fields = message.fields.into_iter();
-    Value::Object(
-        fields
-            .map(|(name, value)| (name, plain(value.kind)))
-            .collect::<Map<_, _>>(),
-    )
-}
-
-fn plain(kind: Option<Kind>) -> Value {
-    match kind {
-        None | Some(Kind::NullValue(_)) => Value::Null,
-        Some(Kind::BoolValue(value)) => value.into(),
-        Some(Kind::NumberValue(value)) => number(value),
-        Some(Kind::StringValue(value)) => value.into(),
-        Some(Kind::StructValue(value)) => object(value),
-        Some(Kind::ListValue(list)) => {
-            let values = list.values.into_iter();
-            values.map(|value| plain(value.kind)).collect()
-        }
-    }
-}
-
-/// Returns a whole number as an integer, as in JSON text. A `Struct` has only floating-point numbers.
-fn number(value: f64) -> Value {
-    let whole = value as i64;
-    if whole as f64 == value {
-        return whole.into();
-    }
-    Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use prost::Message as _;
+    use prost_types::Struct;
+    use prost_types::value::Kind;
     use serde_json::json;
 
     fn message(value: &Value) -> prost_types::Value {
@@ -110,7 +78,10 @@ mod tests {
         assert!(text.contains("no JSON document: expected value"), "{text}");
         let cut = structure(&json!({"origin": {"kind": "bucket"}})).encode_to_vec();
         let text = refused(&cut[..cut.len() - 1]);
-        assert!(text.contains("no google.protobuf.Struct"), "{text}");
+        assert!(
+            text.contains("not a valid google.protobuf.Struct"),
+            "{text}"
+        );
         let text = refused(b"");
         assert!(text.contains("no JSON document"), "{text}");
     }

@@ -7,6 +7,7 @@
 pub(crate) mod configuration;
 mod document;
 pub mod forms;
+mod protobuf_struct;
 pub mod purge;
 pub mod sections;
 mod site_section;
