@@ -136,7 +136,7 @@ const SITE: &[Field] = &[
         required: false,
         form: Form::Text(Text {
             expected: EXPECTED_KEEPALIVE,
-            pattern: "^[0-9]+(ms|s|m|h)$",
+            pattern: r"^\b([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$",
             accepts: |text| keepalive(text).is_some(),
             hidden: false,
         }),
@@ -302,7 +302,7 @@ const HSTS: &[Field] = &[
 
 const MAX_AGE: Form = Form::Text(Text {
     expected: "a duration of whole seconds such as 1h or 365d",
-    pattern: "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]*000ms|0+ms)?$",
+    pattern: duration::PATTERN_OF_SECONDS,
     accepts: |text| max_age(text).is_some(),
     hidden: false,
 });

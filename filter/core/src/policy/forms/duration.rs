@@ -8,6 +8,13 @@ use crate::http::caching::cache_control::MAX_DELTA_SECONDS;
 /// The texts that [`parse`] accepts, for error messages.
 pub const EXPECTED: &str = "a duration such as 250ms, 5s, 1h30m or 30d";
 
+/// Pattern of the texts that [`parse`] accepts, without their bounds, for JSON Schemas. `\b` refuses the empty text.
+pub const PATTERN: &str = r"^\b([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+
+/// [`PATTERN`] for durations of whole seconds.
+pub const PATTERN_OF_SECONDS: &str =
+    r"^\b([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]*000ms|0+ms)?$";
+
 /// Longest duration. It fits into the 31 bits that RFC 9111 section 1.2.2 requires of a cache.
 pub const MAX: Duration = Duration::from_secs(MAX_DELTA_SECONDS);
 
@@ -22,10 +29,7 @@ const UNITS: [(&str, u64); 5] = [
 /// Reads `250ms`, `5s` or `1h30m`: whole numbers, each with a unit, from the largest unit to the smallest.
 pub fn parse(text: &str) -> Option<Duration> {
     let (mut rest, mut millis, mut units) = (text, 0_u64, UNITS.as_slice());
-    if text.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
+    loop {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let (number, more) = rest.split_at_checked(digits)?;
         let letters = more.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -33,6 +37,9 @@ pub fn parse(text: &str) -> Option<Duration> {
         let place = units.iter().position(|(name, _)| *name == unit)?;
         let (smaller, (_, factor)) = (units.get(..place)?, units.get(place)?);
         millis = millis.checked_add(number.parse::<u64>().ok()?.checked_mul(*factor)?)?;
+        if more.is_empty() {
+            break;
+        }
         (rest, units) = (more, smaller);
     }
     let duration = Duration::from_millis(millis);

@@ -145,12 +145,9 @@ where
     }
 }
 
-const UNITS_ABOVE_MILLISECONDS: &str = "([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?";
-
 impl<const MILLIS: u64> Described<Duration> for AtLeast<MILLIS> {
     fn schema() -> Value {
-        let pattern = format!("^{UNITS_ABOVE_MILLISECONDS}([0-9]+ms)?$");
-        json!({ "type": "string", "minLength": 1, "pattern": pattern })
+        json!({ "type": "string", "pattern": duration::PATTERN })
     }
 
     fn shown(value: &Duration) -> Value {
@@ -160,8 +157,7 @@ impl<const MILLIS: u64> Described<Duration> for AtLeast<MILLIS> {
 
 impl Described<Duration> for Seconds {
     fn schema() -> Value {
-        let pattern = format!("^{UNITS_ABOVE_MILLISECONDS}([0-9]*000ms|0+ms)?$");
-        json!({ "type": "string", "minLength": 1, "pattern": pattern })
+        json!({ "type": "string", "pattern": duration::PATTERN_OF_SECONDS })
     }
 
     fn shown(value: &Duration) -> Value {
