@@ -3,11 +3,12 @@
 """Writes dashboard.json, which Grafana imports, from the panels below: dashboard.py > dashboard.json
 
 A row is a title and its panels; a panel is a title, a unit of Grafana's and one line for each curve: the legend and
-the query. $job and $instance are the dashboard's variables.
+the query. $job, $site and $instance are the dashboard's variables.
 """
 import json
 
 EDGE = 'job=~"$job",instance=~"$instance"'
+SITE = 'site=~"$site"'
 CLIENTS = 'envoy_http_conn_manager_prefix!~"origin|sluice_background|purge|metrics|admin"'
 ORIGIN = 'envoy_http_conn_manager_prefix="origin"'
 
@@ -23,9 +24,10 @@ def by(label, metric, *more):
     return rate(metric, *more).replace("sum(", f"sum by ({label}) (", 1)
 
 
-def gauge(metric):
+def gauge(metric, *more):
     """A gauge, summed over edges."""
-    return f"sum({metric}{{{EDGE}}})"
+    selector = ",".join([EDGE, *more])
+    return f"sum({metric}{{{selector}}})"
 
 
 def percentiles(metric, *more):
@@ -34,18 +36,17 @@ def percentiles(metric, *more):
     return [(f"p{p}", f"histogram_quantile({p / 100}, {buckets})") for p in (50, 90, 99)]
 
 
-RESULTS = ["hit", "miss", "revalidated", "stale", "collapsed", "hit_for_miss", "passed", "rejected"]
-
 ROWS = [
     ("Is it well?", [
-        ("Hit ratio", "percentunit", [("requests", 'sluice:hit_ratio:rate5m{job=~"$job"}'),
+        ("Hit ratio", "percentunit", [("requests {{site}}", 'sluice:hit_ratio:rate5m{job=~"$job",site=~"$site"}'),
                                       ("bytes", 'sluice:byte_hit_ratio:rate5m{job=~"$job"}')]),
         ("Errors that clients get", "percentunit", [("5xx", 'sluice:error_ratio:rate5m{job=~"$job"}')]),
-        ("Origin offload", "percentunit", [("requests", 'sluice:origin_offload:rate5m{job=~"$job"}')]),
+        ("Origin offload", "percentunit",
+         [("requests {{site}}", 'sluice:origin_offload:rate5m{job=~"$job",site=~"$site"}')]),
         ("Alerts", "short", [("{{alertname}}", 'ALERTS{alertstate="firing",alertname=~"Sluice.*"} or vector(0)')]),
     ]),
     ("Clients", [
-        ("Requests by result", "reqps", [(result, rate(f"sluice_requests_{result}")) for result in RESULTS]),
+        ("Requests by result", "reqps", [("{{result}}", by("result", "sluice_requests_total", SITE))]),
         ("Responses by class", "reqps",
          [("{{envoy_response_code_class}}xx",
            by("envoy_response_code_class", "envoy_http_downstream_rq_xx", CLIENTS))]),
@@ -57,22 +58,24 @@ ROWS = [
                                    f"(envoy_http_downstream_cx_active{{{EDGE},{CLIENTS}}})")]),
     ]),
     ("Coalescing", [
-        ("Waiting now", "short", [("requests", gauge("sluice_parked_now")), ("keys", gauge("sluice_flights_now"))]),
-        ("Time that requests waited", "ms", percentiles("sluice_wait_milliseconds")),
-        ("Leaders and followers", "reqps", [("led", rate("sluice_flights_led")),
-                                            ("parked", rate("sluice_followers_parked")),
-                                            ("failed", rate("sluice_followers_failed"))]),
-        ("What went otherwise", "reqps", [("timed out", rate("sluice_wait_timeouts")),
-                                          ("handed over", rate("sluice_handovers")),
-                                          ("not shared", rate("sluice_unshared")),
-                                          ("bound reached", rate("sluice_limits_reached")),
-                                          ("host errors", rate("sluice_host_errors"))]),
+        ("Waiting now", "short", [("requests", gauge("sluice_waiting_requests")),
+                                   ("keys", gauge("sluice_inflight_keys"))]),
+        ("Time that requests waited", "s",
+         [(f"p{p}", f'sluice:coalescing_wait_seconds:p{p}_5m{{job=~"$job"}}') for p in (50, 99)]),
+        ("Leaders and followers", "reqps", [("led", rate("sluice_flights_led_total")),
+                                            ("parked", rate("sluice_followers_parked_total")),
+                                            ("failed", rate("sluice_requests_total", 'result="failed"'))]),
+        ("What went otherwise", "reqps", [("timed out", rate("sluice_wait_timeouts_total")),
+                                          ("handed over", rate("sluice_handovers_total")),
+                                          ("not shared", rate("sluice_unshared_total")),
+                                          ("bound reached", rate("sluice_limits_reached_total")),
+                                          ("host errors", rate("sluice_host_errors_total"))]),
     ]),
     ("Origin", [
-        ("Requests to the origin", "reqps", [("all", rate("sluice_origin_fetches")),
-                                             ("refreshes", rate("sluice_refreshes")),
-                                             ("failed refreshes", rate("sluice_refresh_failures")),
-                                             ("given up", rate("sluice_origin_overdue"))]),
+        ("Requests to the origin", "reqps", [("all", rate("sluice_origin_requests_total")),
+                                             ("refreshes", rate("sluice_refreshes_total")),
+                                             ("failed refreshes", rate("sluice_refresh_failures_total")),
+                                             ("given up", rate("sluice_origin_overdue_total"))]),
         ("Answers by class", "reqps",
          [("{{envoy_response_code_class}}xx", by("envoy_response_code_class", "envoy_http_downstream_rq_xx", ORIGIN))]),
         ("Time of the origin", "ms", percentiles("envoy_http_downstream_rq_time", ORIGIN)),
@@ -84,28 +87,28 @@ ROWS = [
     ("Store", [
         ("Fullness", "percentunit",
          [("{{instance}}", 'sluice:cache_fullness:ratio{job=~"$job",instance=~"$instance"}')]),
-        ("Size", "bytes", [("stored", gauge("envoy_cache_size_bytes")),
-                           ("limit", gauge("envoy_cache_size_limit_bytes")),
-                           ("in the workers' memory", gauge("sluice_hot_bytes_now"))]),
-        ("Objects", "short", [("stored", gauge("envoy_cache_size_count")),
-                              ("limit", gauge("envoy_cache_size_limit_count")),
-                              ("known to be fresh", gauge("sluice_hints_now")),
-                              ("in the workers' memory", gauge("sluice_hot_objects_now"))]),
-        ("Out of the workers' memory", "ops", [("hits", rate("sluice_hot_hits")),
-                                               ("taken in", rate("sluice_hot_admissions")),
-                                               ("given up", rate("sluice_hot_evictions"))]),
-        ("Evictions and their victims", "ops", [("eviction runs", rate("envoy_cache_eviction_runs")),
-                                                ("asked for again", rate("sluice_unexpected_misses"))]),
-        ("Purges", "ops", [("purges", rate("sluice_purges")), ("refused", rate("sluice_purges_refused")),
-                           ("SNS refused", rate("sluice_sns_refused")),
-                           ("SNS not verified", rate("sluice_sns_unverified")),
-                           ("revalidations", rate("sluice_purge_revalidations"))]),
+        ("Size", "bytes", [("stored", gauge("sluice_cache_bytes", SITE)),
+                           ("limit", gauge("sluice_cache_limit_bytes")),
+                           ("in the workers' memory", gauge("sluice_hot_bytes"))]),
+        ("Objects", "short", [("stored", gauge("sluice_cache_objects", SITE)),
+                              ("limit", gauge("sluice_cache_limit_objects")),
+                              ("known to be fresh", gauge("sluice_known_keys")),
+                              ("in the workers' memory", gauge("sluice_hot_objects"))]),
+        ("Out of the workers' memory", "ops", [("hits", rate("sluice_hot_hits_total")),
+                                               ("taken in", rate("sluice_hot_admissions_total")),
+                                               ("given up", rate("sluice_hot_evictions_total"))]),
+        ("Evictions", "ops", [("{{reason}}", by("reason", "sluice_cache_evictions_total", SITE)),
+                              ("asked for again", rate("sluice_unexpected_misses_total"))]),
+        ("Purges", "ops", [("purges", rate("sluice_purges_total")), ("refused", rate("sluice_purges_refused_total")),
+                           ("SNS refused", rate("sluice_sns_messages_total", 'result="refused"')),
+                           ("SNS not verified", rate("sluice_sns_messages_total", 'result="unverified"')),
+                           ("revalidations", rate("sluice_purge_revalidations_total"))]),
     ]),
     ("Process", [
         ("Memory", "bytes", [("{{instance}}", f"envoy_server_memory_physical_size{{{EDGE}}}")]),
         ("Filter begun anew", "ops", [("edge's VM", rate("envoy_wasm_edge_vm_reload")),
                                       ("origin's VM", rate("envoy_wasm_origin_vm_reload")),
-                                      ("native worker", rate("sluice_workers_lost"))]),
+                                      ("native worker", rate("sluice_workers_lost_total"))]),
         ("Up for", "s", [("{{instance}}", f"envoy_server_uptime{{{EDGE}}}")]),
     ]),
 ]
@@ -144,7 +147,7 @@ def panels():
 def variable(name, query):
     """A variable with the values of a label."""
     return {"name": name, "type": "query", "datasource": DATASOURCE, "query": query, "refresh": 2,
-            "includeAll": True, "multi": True, "allValue": ".+", "current": {"text": "All", "value": "$__all"}}
+            "includeAll": True, "multi": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"}}
 
 
 print(json.dumps({
@@ -152,8 +155,9 @@ print(json.dumps({
     "refresh": "30s", "time": {"from": "now-3h", "to": "now"},
     "templating": {"list": [
         {"name": "datasource", "type": "datasource", "query": "prometheus"},
-        variable("job", "label_values(sluice_origin_fetches, job)"),
-        variable("instance", 'label_values(sluice_origin_fetches{job=~"$job"}, instance)'),
+        variable("job", "label_values(sluice_requests_total, job)"),
+        variable("site", 'label_values(sluice_requests_total{job=~"$job"}, site)'),
+        variable("instance", 'label_values(sluice_requests_total{job=~"$job"}, instance)'),
     ]},
     "panels": list(panels()),
 }, indent=1))

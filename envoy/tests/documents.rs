@@ -4,12 +4,13 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use serde_json::Value;
+use sluice::metrics::own_families;
 use sluice::settings::{Settings, docs};
 use sluice_core::freshness::UncacheableReason;
-use sluice_core::metrics::Metric;
+use sluice_core::metrics::{Family, FamilyMember, Metric, MetricKind};
 use sluice_core::policy::sections::known_headers::{OVERRIDES, SELECTORS};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,16 +63,79 @@ fn the_settings_page_lists_every_setting() {
 #[test]
 fn the_observability_page_names_every_metric_and_what_it_counts() {
     let mut table = String::from("| metric | kind | meaning |\n|---|---|---|\n");
-    for metric in Metric::ALL {
-        let kind = format!("{:?}", metric.kind()).to_lowercase();
-        let _ = writeln!(
-            table,
-            "| `{}` | {kind} | {} |",
-            metric.name(),
-            metric.help()
-        );
+    for (family, labels) in families() {
+        let kind = format!("{:?}", family.kind).to_lowercase();
+        let labels = labels.into_iter().map(|(name, values)| {
+            let values: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
+            format!(" `{name}`: {}.", values.join(", "))
+        });
+        let labels: String = labels.collect();
+        let (name, help) = (family.name, family.help);
+        let _ = writeln!(table, "| `{name}` | {kind} | {help}{labels} |");
     }
     assert_has_table("docs/observability.md", "metrics", &table);
+}
+
+/// Every family, by name, with the values of its label.
+fn families() -> Vec<(Family, BTreeMap<&'static str, Vec<&'static str>>)> {
+    let mut families: BTreeMap<_, (Family, BTreeMap<_, Vec<_>>)> = BTreeMap::new();
+    for family in own_families() {
+        families.insert(family.name, (family, BTreeMap::new()));
+    }
+    for metric in Metric::ALL {
+        let member = metric.in_family();
+        let (name, new) = (member.family.name, (member.family, BTreeMap::new()));
+        let (_, labels) = families.entry(name).or_insert(new);
+        if let Some((label, value)) = member.label {
+            labels.entry(label).or_default().push(value);
+        }
+    }
+    families.into_values().collect()
+}
+
+#[test]
+fn the_observability_page_names_every_metric_of_envoy_that_has_another_name() {
+    let mut table = String::from("| in Envoy | metric |\n|---|---|\n");
+    for metric in Metric::ALL {
+        let member = metric.in_family();
+        let label = member
+            .label
+            .map(|(name, value)| format!("{{{name}=\"{value}\"}}"));
+        let (raw, name) = (metric.name(), member.family.name);
+        let _ = writeln!(table, "| `{raw}` | `{name}{}` |", label.unwrap_or_default());
+    }
+    assert_has_table("docs/observability.md", "names", &table);
+}
+
+#[test]
+fn the_rules_of_the_mesh_record_every_metric_under_its_name() {
+    let mut rules = String::new();
+    for metric in Metric::ALL {
+        let FamilyMember { family, label, .. } = metric.in_family();
+        if family.kind == MetricKind::Histogram {
+            // A rule cannot divide the label `le`. The rules below record the quantiles.
+            continue;
+        }
+        let _ = writeln!(rules, "  - record: {}", family.name);
+        if let Some((name, value)) = label {
+            let _ = writeln!(rules, "    labels: {{{name}: {value}}}");
+        }
+        let _ = writeln!(rules, "    expr: {}", metric.name());
+    }
+    let (path, mark) = (
+        "envoy/observability/rules-istio.yaml",
+        "  # Made from the code.\n",
+    );
+    let text = read(path);
+    let (before, found) = text.split_once(mark).unwrap();
+    if std::env::var_os("UPDATE_DOCUMENTS").is_some() {
+        fs::write(repository().join(path), format!("{before}{mark}{rules}")).unwrap();
+    } else {
+        assert!(
+            found == rules,
+            "{path}: run UPDATE_DOCUMENTS=1 cargo test -p sluice --test documents"
+        );
+    }
 }
 
 #[test]
@@ -224,15 +288,12 @@ fn no_page_names_a_metric_that_there_is_not() {
                 .iter()
                 .find_map(|suffix| word.strip_suffix(suffix))
                 .unwrap_or(word);
-            // A query may match all names with a common beginning.
-            let begins = |metric: &Metric| name.ends_with('_') && metric.name().starts_with(name);
-            assert!(
-                Metric::ALL
-                    .iter()
-                    .any(|metric| metric.name() == name || begins(metric)),
-                "{}: {word}",
-                page.display()
-            );
+            let is_raw = Metric::ALL.iter().any(|metric| metric.name() == name);
+            let has_raw = ["README.md", "observability.md"]
+                .iter()
+                .any(|raw| page.ends_with(raw));
+            let is_known = families().iter().any(|(family, _)| family.name == name);
+            assert!(is_known || is_raw && has_raw, "{}: {word}", page.display());
         }
     }
 }

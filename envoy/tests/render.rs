@@ -179,9 +179,7 @@ fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_familie
         let config = parsed(&settings(&[
             ("ORIGIN", "http://127.0.0.1:8000"),
             ("PURGE_TOKEN", "0123456789abcdef"),
-            ("METRICS_PORT", "9902"),
             ("BIND", bind),
-            ("METRICS_BIND", bind),
             ("PURGE_BIND", bind),
         ]));
         let listeners = config["static_resources"]["listeners"].as_array();
@@ -190,7 +188,7 @@ fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_familie
             (address["address"].as_str()? == bind).then(|| address["ipv4_compat"].as_bool())
         });
         let expected = both.then_some(true);
-        assert_eq!(addresses.collect::<Vec<_>>(), [expected; 3], "{bind}");
+        assert_eq!(addresses.collect::<Vec<_>>(), [expected; 2], "{bind}");
     }
 }
 

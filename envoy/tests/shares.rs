@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
 use rustix::process::Signal;
-use sluice::cache::{CacheFolder, Keeper, MostVariants, Shares, Shortage};
+use sluice::cache::{CacheFolder, Keeper, MostVariants, ReportDesk, SharedState, Shares, Shortage};
 use sluice::settings::{Cache, Medium, Reserve};
 use support::edge::Variables;
 use support::modules::APPROVING;
@@ -84,7 +84,11 @@ fn evict_half(shares: Shares) -> [u64; 2] {
         &settings,
         &cache,
         shortage.clone(),
-        (shares, MostVariants::new(usize::MAX)),
+        SharedState {
+            shares,
+            most_variants: MostVariants::new(usize::MAX),
+            reports: ReportDesk::default(),
+        },
         PATIENCE,
     )
     .unwrap();

@@ -9,6 +9,7 @@ use crate::{PATIENCE, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -45,6 +46,21 @@ pub fn promtool(arguments: &[&str]) -> Output {
     let mut command = Command::new(program("promtool"));
     command.args(arguments).current_dir(observability());
     command.output().unwrap()
+}
+
+/// The whole output of promtool for an input.
+///
+/// # Panics
+/// When it cannot be run.
+#[must_use]
+pub fn promtool_on(arguments: &[&str], input: &str) -> String {
+    let file = TempDir::with_prefix("sluice-promtool-").unwrap();
+    let path = file.path().join("input");
+    std::fs::write(&path, input).unwrap();
+    let mut command = Command::new(program("promtool"));
+    let command = command.args(arguments).stdin(File::open(path).unwrap());
+    let Output { stdout, stderr, .. } = command.output().unwrap();
+    String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned()
 }
 
 /// A running Prometheus, which scrapes every second unless the caller sets another interval.

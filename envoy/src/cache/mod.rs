@@ -4,6 +4,7 @@
 //! - `folder`: the folder that one edge opens at its start, and the format of its contents
 //! - `journal`: the journal of purges
 //! - `entries`: the files of Envoy's store: their names, their sites, their usage, and changes
+//! - `report`: the reports of the keeper for the metrics
 //! - `shares`: the weights by which sites share the cache
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
 //!
@@ -23,11 +24,14 @@ mod free_space;
 mod journal;
 mod keeper;
 mod recovery;
+mod report;
 mod shares;
 
 pub use early_deaths::EarlyDeaths;
+pub use entries::Usage;
 pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use journal::{EarlierRuns, Journal};
-pub use keeper::Keeper;
+pub use keeper::{Keeper, SharedState};
+pub use report::{CacheReport, ReportDesk};
 pub use shares::{MostVariants, Shares};

@@ -30,7 +30,13 @@ impl MostVariants {
 
 /// The weights of the sites in use. The keeper reads them, and a reload replaces them.
 #[derive(Clone, Debug, Default)]
-pub struct Shares(Arc<Mutex<Arc<Weights>>>);
+pub struct Shares(Arc<Mutex<Published>>);
+
+#[derive(Debug, Default)]
+struct Published {
+    weights: Arc<Weights>,
+    names: Arc<[(String, SiteId)]>,
+}
 
 impl Shares {
     /// The weights of these sites, each with its name.
@@ -42,16 +48,31 @@ impl Shares {
 
     /// Replaces the weights by those of `sites`, all sites in use, each with its name.
     pub fn publish<'a>(&self, sites: impl IntoIterator<Item = (&'a str, u32)>) {
-        let weights = sites.into_iter();
-        let weights = weights.map(|(name, share)| (SiteId::of(name.as_bytes()), share));
-        let weights = Arc::new(Weights(weights.collect()));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = weights;
+        let sites = sites.into_iter();
+        let sites =
+            sites.map(|(name, share)| (name.to_owned(), SiteId::of(name.as_bytes()), share));
+        let sites: Vec<_> = sites.collect();
+        let weights = sites.iter().map(|(_, site, share)| (*site, *share));
+        let published = Published {
+            weights: Arc::new(Weights(weights.collect())),
+            names: sites
+                .into_iter()
+                .map(|(name, site, _)| (name, site))
+                .collect(),
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = published;
     }
 
     /// The present weights; `None`: the edge has at most one site, which does not share the cache.
     pub(super) fn weights(&self) -> Option<Arc<Weights>> {
-        let weights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (weights.0.len() > 1).then(|| Arc::clone(&weights))
+        let published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (published.names.len() > 1).then(|| Arc::clone(&published.weights))
+    }
+
+    /// The names of the sites in use.
+    pub(super) fn names(&self) -> Arc<[(String, SiteId)]> {
+        let published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&published.names)
     }
 }
 

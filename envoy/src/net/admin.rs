@@ -3,13 +3,10 @@
 //! browser nor another user of the machine can reach it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// Bound on the time until Envoy accepts a call, and on the time between two parts of its answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+use super::unix_client;
 
 /// A client of the admin interface.
 pub struct Admin {
@@ -61,17 +58,17 @@ impl Admin {
         Some(lines.collect())
     }
 
+    /// All statistics in the text format of Prometheus, which Envoy renders on its main thread.
+    ///
+    /// # Errors
+    /// Envoy does not answer.
+    pub fn prometheus(&self) -> io::Result<String> {
+        self.call("GET", "/stats/prometheus")
+    }
+
     /// The body of the answer to a call. Each call has a new connection.
     fn call(&self, method: &str, path: &str) -> io::Result<String> {
-        let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: admin\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
+        let answer = unix_client::call(&self.socket, method, path)?;
         body(&answer).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }

@@ -5,3 +5,4 @@ pub mod admin;
 pub mod ca_bundle;
 pub mod http;
 pub mod local_socket;
+pub mod unix_client;

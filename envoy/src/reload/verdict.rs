@@ -133,7 +133,7 @@ fn prefix(resource: &Resource) -> Option<String> {
         Resource::Certificate(name) => return Some(format!("sds.{name}")),
         Resource::Purge => "extension_config_discovery.http_filter.sluice.purge",
         Resource::Edge => "extension_config_discovery.http_filter.sluice.edge",
-        Resource::Credentials(_) | Resource::Refused | Resource::Bootstrap => return None,
+        Resource::Credentials(_) | Resource::Bootstrap => return None,
     };
     Some(name.to_owned())
 }

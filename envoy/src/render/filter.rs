@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The configuration of the filter: the policies of all sites, and the parts that they share.
 
+use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
 
 use super::Run;
@@ -21,6 +22,8 @@ pub struct FilterConfiguration {
     pub has_purge_token: bool,
     /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
+    /// The hash of the policies and the origins. Two edges with the same ones have the same hash.
+    pub hash: u64,
 }
 
 impl FilterConfiguration {
@@ -46,6 +49,8 @@ impl FilterConfiguration {
                 json!({"edge": edge, "sites": sites.collect::<Vec<_>>()})
             }
         };
+        // NB: taken in front of the parts that differ between runs.
+        let hash = hash_of(&json, sites);
         let part = match json.get_mut("edge") {
             Some(edge) => edge,
             None => &mut json,
@@ -55,6 +60,7 @@ impl FilterConfiguration {
         Ok(Self {
             has_purge_token: understood.take_purges(),
             variants_per_url: understood.edge.limits.variants_per_url,
+            hash,
             json,
             policies,
         })
@@ -71,6 +77,18 @@ impl FilterConfiguration {
             }
         }
     }
+}
+
+/// The first bytes of the SHA-256 of the policies and the origins.
+fn hash_of(json: &Value, sites: &Sites) -> u64 {
+    let mut hash = Context::new(&SHA256);
+    hash.update(json.to_string().as_bytes());
+    for site in &sites.sites {
+        hash.update(format!("\n{}", site.origin).as_bytes());
+    }
+    let hash = hash.finish();
+    let bytes = hash.as_ref().first_chunk().copied();
+    u64::from_be_bytes(bytes.unwrap_or_default())
 }
 
 /// The fields of a named site that the filter needs.

@@ -32,6 +32,8 @@ pub struct Rendered {
     certificates: Vec<NamedCertificate>,
     /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
+    /// The hash of the filter's policies.
+    pub policy_hash: u64,
 }
 
 impl Rendered {
@@ -64,6 +66,7 @@ impl Rendered {
             number,
             certificates: templates.certificates,
             variants_per_url: templates.variants_per_url,
+            policy_hash: templates.policy_hash,
         })
     }
 
@@ -110,7 +113,6 @@ fn files(templates: &Templates) -> anyhow::Result<BTreeMap<Resource, String>> {
             files.insert(resource, profile.clone());
         }
     }
-    files.insert(Resource::Refused, "0".to_owned());
     for certificate in &templates.certificates {
         let text = templates.render_certificate(certificate)?;
         files.insert(Resource::of(certificate), text);

@@ -26,8 +26,6 @@ pub enum Resource {
     Purge,
     /// The filter's configuration for clients' requests.
     Edge,
-    /// Whether the last reload was refused: 1 or 0.
-    Refused,
     /// The parts of the configuration that cannot change.
     Bootstrap,
 }
@@ -49,7 +47,6 @@ impl Resource {
             Self::Listeners => folder.join("listeners.yaml"),
             Self::Purge => folder.join("purge.yaml"),
             Self::Edge => folder.join("edge.yaml"),
-            Self::Refused => folder.join("refused"),
             Self::Bootstrap => folder.join("envoy.yaml"),
         }
     }
@@ -64,7 +61,7 @@ impl Resource {
             Self::Listeners => "listeners",
             Self::Purge => "purges",
             Self::Edge => "policies",
-            Self::Refused | Self::Bootstrap => "settings",
+            Self::Bootstrap => "settings",
         }
     }
 

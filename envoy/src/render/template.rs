@@ -36,7 +36,7 @@ const TEMPLATES: [(&str, &str); 19] = templates![
     "hop_route.yaml.j2",
     "hop_routes.yaml.j2",
     "listeners.yaml.j2",
-    "metrics.yaml.j2",
+    "health.yaml.j2",
     "parts.yaml.j2",
     "purge.yaml.j2",
     "role.yaml.j2",
@@ -75,6 +75,8 @@ pub struct Templates {
     pub has_filter: bool,
     /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
+    /// The hash of the filter's policies.
+    pub policy_hash: u64,
     folder: Option<PathBuf>,
 }
 
@@ -124,7 +126,6 @@ impl Templates {
                 listeners => Resource::Listeners.path(folder),
                 edge => Resource::Edge.path(folder),
                 purge => Resource::Purge.path(folder),
-                refused => Resource::Refused.path(folder),
             }),
             discovered => false,
             filter => settings.filter,
@@ -134,7 +135,7 @@ impl Templates {
             native_module => settings.locations.module(Runtime::Native),
             policy => indented(&filter.json),
             purge => purge.map(listener),
-            metrics => settings.metrics.map(listener),
+            reports_health => settings.metrics.is_some(),
             tracing => settings.tracing.as_ref().map(tracing),
             access_log => settings.access_log,
             account => if settings.filter { ACCOUNT } else { &[] },
@@ -150,6 +151,7 @@ impl Templates {
             takes_purges,
             has_filter: settings.filter,
             variants_per_url: filter.variants_per_url,
+            policy_hash: filter.hash,
             folder: folder.map(Path::to_owned),
         })
     }
@@ -229,6 +231,7 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         default_host => default_host,
         admin => settings.admin_socket(),
         workers => settings.workers_socket(),
+        health => settings.health_socket(),
         health_path => settings.health_path,
         trusted_hops => settings.clients.trusted_hops,
         rate_limit => settings.clients.rate_limit,

@@ -10,6 +10,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::cache::{MostVariants, Shares};
 use crate::log::say;
+use crate::metrics::EdgeStatus;
 use crate::net::admin::Admin;
 use crate::origin::Origin;
 use crate::reload::{FileWatch, reload};
@@ -32,6 +33,8 @@ pub struct Configuration<'a> {
     pub most_variants: MostVariants,
     /// The watch over the user's files, and the watched files.
     pub watch: Option<(FileWatch, Vec<PathBuf>)>,
+    /// The state of the configuration for the metrics.
+    pub status: EdgeStatus,
     /// Whether the watch has reported a change that no reload has read yet.
     pub watch_has_told: Arc<AtomicBool>,
 }
@@ -61,9 +64,8 @@ impl Configuration<'_> {
                 true
             }
         };
-        let text = if refused { "1" } else { "0" };
-        // If this fails, the error has been logged.
-        let _ = Resource::Refused.write(&self.rendered.folder, text);
+        self.status
+            .note_reload((!refused).then_some(self.rendered.policy_hash));
     }
 
     fn try_reload(&mut self) -> anyhow::Result<Vec<Resource>> {

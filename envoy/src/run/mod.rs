@@ -26,9 +26,13 @@ pub use bucket_check::check_bucket;
 pub use health::health_check;
 pub use restart::keep_running;
 
-use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, MostVariants, Shares, Shortage};
+use crate::cache::{
+    CacheFolder, EntrySecret, FreeSpace, Keeper, MostVariants, ReportDesk, SharedState, Shares,
+    Shortage, Usage,
+};
 use crate::demo::Demo;
 use crate::log::say;
+use crate::metrics::{self, EdgeStatus, MetricsDocument};
 use crate::net::admin::Admin;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
@@ -96,13 +100,18 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     rendered.write().map_err(at(&rendered.folder))?;
     let config = Resource::Bootstrap.path(&rendered.folder);
     // NB: declared in front of Envoy, so that the keeper is dropped after it, and sees all files that Envoy stores.
-    let shares = Shares::new(sites.shares());
-    let most_variants = MostVariants::new(rendered.variants_per_url);
+    let shared = SharedState {
+        shares: Shares::new(sites.shares()),
+        most_variants: MostVariants::new(rendered.variants_per_url),
+        reports: ReportDesk::default(),
+    };
+    let status = EdgeStatus::new(settings.runtime.name(), rendered.policy_hash);
+    serve_metrics(settings, &status, &shared.reports)?;
     let keeper = Keeper::start(
         &settings.cache,
         &cache,
         shortage,
-        (shares.clone(), most_variants.clone()),
+        shared.clone(),
         CHECK_PATIENCE,
     );
     let _keeper = keeper.map_err(at(&cache.entries))?;
@@ -126,8 +135,9 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         demo: demo.as_ref().map(|demo| demo.origin.clone()),
         run,
         rendered,
-        shares,
-        most_variants,
+        shares: shared.shares,
+        most_variants: shared.most_variants,
+        status,
         watch: None,
         watch_has_told: Arc::default(),
     };
@@ -151,6 +161,29 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
     let verifier = Verifier::over_https(sns, &roots).map_err(at(&roots))?;
     let state = &settings.locations.state;
     verifier.serve(state).map_err(at(state))
+}
+
+/// Serves the metrics, if the settings ask for it, until the process ends.
+fn serve_metrics(
+    settings: &Settings,
+    status: &EdgeStatus,
+    reports: &ReportDesk,
+) -> anyhow::Result<()> {
+    let Some(address) = settings.metrics else {
+        return Ok(());
+    };
+    let document = MetricsDocument {
+        admin: Admin::new(settings.admin_socket()),
+        status: status.clone(),
+        reports: reports.clone(),
+        bound: Usage {
+            bytes: settings.cache.max_bytes,
+            files: settings.cache.max_entries,
+        },
+    };
+    let listener = TcpListener::bind(address);
+    let served = listener.and_then(|listener| metrics::serve(listener, settings, document));
+    served.with_context(|| format!("METRICS_PORT={}", address.port()))
 }
 
 /// Checks that the filter's modules exist, and that Envoy can run them.

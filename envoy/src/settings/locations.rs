@@ -52,6 +52,11 @@ impl Locations {
         self.state.join(format!("wrk-{edge_port}.sock"))
     }
 
+    /// The Unix socket at which a worker reports the health of the edge on this port.
+    pub fn health_socket(&self, edge_port: u16) -> PathBuf {
+        self.state.join(format!("up-{edge_port}.sock"))
+    }
+
     /// The Unix socket of the admin interface, for the edge on this port.
     pub fn admin_socket(&self, edge_port: u16) -> PathBuf {
         admin_socket(&self.state, edge_port)

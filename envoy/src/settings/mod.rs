@@ -80,7 +80,7 @@ pub struct Settings {
     pub purge: PurgeListener,
     /// The topics of Amazon SNS from which notifications are accepted.
     pub sns: Option<Sns>,
-    /// The listener that serves the metrics and nothing else of the admin interface.
+    /// The address at which the entry point serves the metrics.
     pub metrics: Option<SocketAddr>,
     /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
     /// filter's statistics are always exported.
@@ -255,6 +255,11 @@ impl Settings {
     /// The Unix socket of Envoy's admin interface. Edges that share a state folder have separate sockets.
     pub fn admin_socket(&self) -> PathBuf {
         self.locations.admin_socket(self.edge_port)
+    }
+
+    /// The Unix socket at which a worker reports the health of the edge.
+    pub fn health_socket(&self) -> PathBuf {
+        self.locations.health_socket(self.edge_port)
     }
 
     /// The Unix socket of the native module's own connections.

@@ -2,8 +2,8 @@
 //! The statistics of an edge, from its admin interface.
 
 use super::Edge;
-use crate::PATIENCE;
-use crate::client::{Client, Response, request};
+use crate::client::{self, Client, Response, request};
+use crate::{PATIENCE, eventually};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -32,6 +32,25 @@ impl Edge {
         let stream = UnixStream::connect(self.admin()).await;
         let mut client = Client::on(stream.expect("an admin interface"));
         client.exchange(request(method, target, &[])).await
+    }
+
+    /// The document at `/metrics` of an edge with a port for it ([`super::Builder::metrics`]).
+    pub async fn metrics_document(&self) -> String {
+        let answer = client::get(self.metrics(), "/metrics").await;
+        assert_eq!(answer.status, 200, "{answer}");
+        String::from_utf8_lossy(&answer.body).into_owned()
+    }
+
+    /// Waits until `/metrics` has this line: a series and its value.
+    ///
+    /// # Panics
+    /// When it has no such line within [`PATIENCE`].
+    pub async fn wait_for_metric(&self, line: &str) {
+        eventually(line, async || {
+            let document = self.metrics_document().await;
+            document.lines().any(|each| each == line)
+        })
+        .await;
     }
 
     /// All statistics whose name contains `part`.

@@ -38,6 +38,8 @@ pub struct Entry {
     /// The time of the last use, a read or a write, in seconds and nanoseconds since the epoch. A check does not
     /// count as a use.
     pub touched: (i64, u32),
+    /// The time of the last write, in seconds since the epoch.
+    pub written: i64,
     /// The number in the file's name.
     pub number: u64,
     /// The file's length.
@@ -81,8 +83,8 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Removes the `entries` that have not been used since they were listed. Calls `pause` every few hundred files,
-    /// and stops when `pause` returns `false`.
+    /// Removes the `entries` that have not been used since they were listed, and passes the number of each to
+    /// `removed`. Calls `pause` every few hundred files, and stops when `pause` returns `false`.
     ///
     /// # Errors
     /// An entry is there and cannot be removed.
@@ -90,6 +92,7 @@ impl Entries {
         &self,
         entries: &[Entry],
         pause: &mut dyn FnMut() -> bool,
+        removed: &mut dyn FnMut(u64),
     ) -> io::Result<()> {
         for (done, entry) in entries.iter().enumerate() {
             if done % PACE == PACE - 1 && !pause() {
@@ -98,8 +101,9 @@ impl Entries {
             if self.look_at(entry.number) != Some(*entry) {
                 continue;
             }
-            let removed = unlinkat(&self.folder, name(entry.number), AtFlags::empty());
-            found(removed.map_err(io::Error::from))?;
+            let unlinked = unlinkat(&self.folder, name(entry.number), AtFlags::empty());
+            found(unlinked.map_err(io::Error::from))?;
+            removed(entry.number);
         }
         Ok(())
     }
@@ -153,19 +157,6 @@ impl Entries {
         head.get(..length).and_then(UrlId::read_variant)
     }
 
-    /// The sites of the entries with these numbers. Calls `pause` every few hundred files, and stops when `pause`
-    /// returns `false`.
-    pub fn sites(&self, numbers: &[u64], pause: &mut dyn FnMut() -> bool) -> Vec<(u64, SiteId)> {
-        let mut sites = Vec::new();
-        for (seen, number) in numbers.iter().enumerate() {
-            if seen % PACE == PACE - 1 && !pause() {
-                break;
-            }
-            sites.push((*number, self.site(*number)));
-        }
-        sites
-    }
-
     /// The present state of an entry; `None`: the file does not exist, or the name belongs to something else than a
     /// file.
     pub fn look_at(&self, number: u64) -> Option<Entry> {
@@ -176,6 +167,7 @@ impl Entries {
         let time = |time: StatxTimestamp| (time.tv_sec, time.tv_nsec);
         (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| Entry {
             touched: time(file.stx_atime).max(time(file.stx_mtime)),
+            written: file.stx_mtime.tv_sec,
             number,
             bytes: file.stx_size,
         })
@@ -204,6 +196,7 @@ mod tests {
     fn entry(number: u64) -> Entry {
         Entry {
             touched: (0, 0),
+            written: 0,
             number,
             bytes: 0,
         }
@@ -219,7 +212,7 @@ mod tests {
     }
 
     fn remove(folder: &Path, oldest: &[Entry]) -> io::Result<()> {
-        Entries::open(folder)?.remove_unused(oldest, &mut || true)
+        Entries::open(folder)?.remove_unused(oldest, &mut || true, &mut |_| {})
     }
 
     #[test]
@@ -302,7 +295,9 @@ mod tests {
         let entries = Entries::open(dir.path()).unwrap();
         assert_eq!(entries.list(&mut || false).unwrap(), []);
         let all = list(dir.path());
-        entries.remove_unused(&all, &mut || false).unwrap();
+        entries
+            .remove_unused(&all, &mut || false, &mut |_| {})
+            .unwrap();
         assert_eq!(list(dir.path()).len(), 1_000 - (PACE - 1));
     }
 }

@@ -98,6 +98,7 @@ impl Cached {
         let entries = entries.map(|((site, second, bytes), number)| {
             let touched = (*second, 0);
             let entry = Entry {
+                written: 0,
                 touched,
                 number,
                 bytes: *bytes,

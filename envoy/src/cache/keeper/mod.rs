@@ -10,6 +10,7 @@ mod sites;
 mod tests;
 mod variants;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
 use super::early_deaths::{EARLY, EarlyDeaths};
-use super::entries::{Change, Entries, Entry, FolderWatch, SiteId, Usage};
+use super::entries::{Change, Entries, FolderWatch, SiteId, Usage};
 use super::eviction;
 use super::folder::CacheFolder;
 use super::free_space::Shortage;
 use super::recovery::{Check, Fingerprint, Fingerprints, Manifest, UncheckedFiles};
+use super::report::{CacheReport, EvictionReason, ReportDesk, SiteFiles};
 use super::shares::{MostVariants, Shares};
 use crate::log::say;
 use crate::settings::Cache;
@@ -34,6 +36,17 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The longest pause between two batches of files. A longer batch has already let other threads work.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
+/// The state that the keeper shares with other threads of the entry point.
+#[derive(Clone, Debug)]
+pub struct SharedState {
+    /// The weights of the sites.
+    pub shares: Shares,
+    /// The bound on the variants of a URL.
+    pub most_variants: MostVariants,
+    /// The place at which scrapes ask for reports.
+    pub reports: ReportDesk,
+}
+
 /// The keeper of a cache.
 pub struct Keeper {
     live: Arc<Entries>,
@@ -43,9 +56,10 @@ pub struct Keeper {
     /// The usage of the files in use.
     usage: Usage,
     sites: FileSites,
-    shares: Shares,
     variants: Variants,
-    most_variants: MostVariants,
+    shared: SharedState,
+    /// The numbers of removed files.
+    evictions: HashMap<(SiteId, EvictionReason), u64>,
     unchecked: UncheckedFiles,
     /// `None`: the cache ends with the edge.
     manifest: Option<Manifest>,
@@ -57,7 +71,7 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts to keep the cache in `folder` within the bounds of `settings`, and to evict for `shortage`, until the
-    /// thread is dropped. Sites share the cache by `shares`, and each URL keeps at most `most_variants`. Must start
+    /// thread is dropped. Sites share the cache by the weights in `shared`, which also bounds the variants. Must start
     /// before Envoy, which would otherwise store files unseen, and must end after it. Waits until all files of
     /// earlier runs have been checked, but no longer than `patience`.
     ///
@@ -67,7 +81,7 @@ impl Keeper {
         settings: &Cache,
         folder: &CacheFolder,
         shortage: Shortage,
-        (shares, most_variants): (Shares, MostVariants),
+        shared: SharedState,
         patience: Duration,
     ) -> io::Result<JoiningThread> {
         let bound = Usage {
@@ -75,8 +89,7 @@ impl Keeper {
             files: settings.max_entries,
         };
         let manifest = (!folder.ends_with_edge).then(|| folder.root.clone());
-        let mut keeper = Self::new(&folder.entries, manifest, bound, shortage, shares)?;
-        keeper.most_variants = most_variants;
+        let keeper = Self::new(&folder.entries, manifest, bound, shortage, shared)?;
         let (unchecked, deaths) = (folder.unchecked.clone(), folder.early_deaths());
         let (checks, checked) = mpsc::channel();
         let thread = JoiningThread::start("keeper", move |stop| {
@@ -96,7 +109,7 @@ impl Keeper {
         manifest: Option<PathBuf>,
         bound: Usage,
         shortage: Shortage,
-        shares: Shares,
+        shared: SharedState,
     ) -> io::Result<Self> {
         Ok(Self {
             live: Arc::new(Entries::open(folder)?),
@@ -104,9 +117,9 @@ impl Keeper {
             files: Fingerprints::new(),
             usage: Usage::default(),
             sites: FileSites::default(),
-            shares,
             variants: Variants::default(),
-            most_variants: MostVariants::new(usize::MAX),
+            shared,
+            evictions: HashMap::new(),
             unchecked: UncheckedFiles::default(),
             manifest: manifest.map(Manifest::new),
             bound,
@@ -201,6 +214,32 @@ impl Keeper {
             }
         }
         self.record(&stored);
+        let reports = self.shared.reports.clone();
+        reports.answer(|| self.report());
+    }
+
+    /// The state of the cache for the metrics.
+    fn report(&self) -> CacheReport {
+        let mut sums = self.sites.sum(&self.files);
+        let names = self.shared.shares.names();
+        let sites = names.iter().map(|(name, site)| {
+            let files = sums.remove(site).unwrap_or_default();
+            (name.clone(), files)
+        });
+        let mut sites: Vec<_> = sites.collect();
+        let of_removed_sites = sums.into_values().reduce(SiteFiles::and);
+        sites.extend(of_removed_sites.map(|files| (String::new(), files)));
+        CacheReport {
+            sites,
+            unchecked: self.unchecked.usage,
+            evictions: self.evictions.clone(),
+        }
+    }
+
+    fn count_eviction(&mut self, number: u64, reason: EvictionReason) {
+        if let Some(site) = self.sites.site(number) {
+            *self.evictions.entry((site, reason)).or_default() += 1;
+        }
     }
 
     /// Adds a file that has been stored, with its fingerprint if there is a manifest. The file replaces one of the
@@ -221,9 +260,7 @@ impl Keeper {
         self.forget(number);
         self.files.insert(number, file);
         self.usage = self.usage.with(file.bytes);
-        if self.shares.weights().is_some() {
-            self.sites.learn(&self.live, number);
-        }
+        self.sites.learn(&self.live, number);
         self.keep_variant(number);
     }
 
@@ -240,11 +277,12 @@ impl Keeper {
         let Some(url) = self.live.url_of_variant(number) else {
             return;
         };
-        let most = self.most_variants.get();
+        let most = self.shared.most_variants.get();
         if let Some(oldest) = self.variants.add(number, url, most) {
             // The watch reports the removal. If Envoy has meanwhile stored the variant again, the new one is lost
             // too and is fetched again.
             self.live.remove(oldest);
+            self.count_eviction(oldest, EvictionReason::Variants);
             self.variants.forget(oldest);
         }
     }
@@ -287,7 +325,11 @@ impl Keeper {
         self.unchecked
             .shrink(|left| live.and(left).is_within(target));
         if !live.is_within(target) {
-            let evicted = self.evict(stop, target);
+            let reason = match self.shortage.bytes() {
+                0 => EvictionReason::Limit,
+                _ => EvictionReason::Disk,
+            };
+            let evicted = self.evict(stop, target, reason);
             self.complain(evicted, "eviction is left to Envoy");
         }
         // A measurement from before the eviction must not be acted on again.
@@ -295,33 +337,32 @@ impl Keeper {
     }
 
     /// Removes the oldest files in use of the sites that are above their shares, until the others are within `target`.
-    fn evict(&mut self, stop: &StopToken, target: Usage) -> io::Result<()> {
+    fn evict(&mut self, stop: &StopToken, target: Usage, reason: EvictionReason) -> io::Result<()> {
         let live = Arc::clone(&self.live);
-        let weights = self.shares.weights();
+        let weights = self.shared.shares.weights();
         let listed = live.list(&mut self.pace(stop))?;
         let entries = match weights {
-            Some(_) => self.with_sites(stop, listed),
+            Some(_) => self.sites.of(listed),
             None => listed
                 .into_iter()
                 .map(|entry| (SiteId::default(), entry))
                 .collect(),
         };
         let gone = eviction::surplus(entries, &weights.unwrap_or_default(), target);
-        live.remove_unused(&gone, &mut self.pace(stop))?;
+        let sites: HashMap<_, _> = gone
+            .iter()
+            .map(|entry| entry.number)
+            .filter_map(|number| Some((number, self.sites.site(number)?)))
+            .collect();
+        let mut removed = Vec::new();
+        let result = live.remove_unused(&gone, &mut self.pace(stop), &mut |number| {
+            removed.push(number)
+        });
+        for site in removed.iter().filter_map(|number| sites.get(number)) {
+            *self.evictions.entry((*site, reason)).or_default() += 1;
+        }
         self.follow();
-        Ok(())
-    }
-
-    /// The entries with their sites.
-    fn with_sites(&mut self, stop: &StopToken, entries: Vec<Entry>) -> Vec<(SiteId, Entry)> {
-        let live = Arc::clone(&self.live);
-        let unknown = self.sites.unknown(&entries);
-        let read = live.sites(&unknown, &mut self.pace(stop));
-        self.sites.add(read);
-        let entries = self.sites.of(entries);
-        // Some of the entries may have been removed meanwhile.
-        self.sites.retain(&self.files);
-        entries
+        result
     }
 
     /// A pause between two batches of files. The eviction sleeps for half of the time, unless the cache grows

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sites of the files in use.
+//! The sites of the files in use, and the ages of the files.
 
 use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
 
 use crate::cache::entries::{Entries, Entry, SiteId};
 use crate::cache::recovery::Fingerprints;
+use crate::cache::report::SiteFiles;
 
-/// The known sites of the files in use. While the edge has only one site, none is read.
+/// The sites of the files in use, and the times at which they were written.
 #[derive(Debug, Default)]
-pub struct FileSites(HashMap<u64, SiteId>);
+pub struct FileSites(HashMap<u64, (SiteId, SystemTime)>);
 
 impl FileSites {
-    /// Reads the site of a file, if it is not known. A file that has just been written or checked is in memory.
+    /// Reads the site and the time of a file that has just been written or checked, so that it is in memory.
     pub fn learn(&mut self, folder: &Entries, number: u64) {
-        let site = self.0.entry(number);
-        site.or_insert_with(|| folder.site(number));
-    }
-
-    /// Number of files with a known site.
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.0.len()
+        let written = folder.look_at(number).map_or(0, |entry| entry.written);
+        let written = Duration::from_secs(written.try_into().unwrap_or(0));
+        let facts = (folder.site(number), SystemTime::UNIX_EPOCH + written);
+        self.0.insert(number, facts);
     }
 
     /// Forgets a file that is gone.
@@ -33,22 +31,28 @@ impl FileSites {
         self.0.retain(|number, _| files.contains_key(number));
     }
 
-    /// The numbers of the entries whose sites are not known. There are many after the edge has got its second site.
-    pub fn unknown(&self, entries: &[Entry]) -> Vec<u64> {
-        let numbers = entries.iter().map(|entry| entry.number);
-        let unknown = numbers.filter(|number| !self.0.contains_key(number));
-        unknown.collect()
-    }
-
-    /// Adds sites that have been read.
-    pub fn add(&mut self, sites: Vec<(u64, SiteId)>) {
-        self.0.extend(sites);
+    /// The site of a file.
+    pub fn site(&self, number: u64) -> Option<SiteId> {
+        self.0.get(&number).map(|(site, _)| *site)
     }
 
     /// The `entries` with a known site, each with its site.
     pub fn of(&self, entries: Vec<Entry>) -> Vec<(SiteId, Entry)> {
         let entries = entries.into_iter();
-        let known = entries.filter_map(|entry| Some((*self.0.get(&entry.number)?, entry)));
+        let known = entries.filter_map(|entry| Some((self.site(entry.number)?, entry)));
         known.collect()
+    }
+
+    /// The usage and the age of each site's files.
+    pub fn sum(&self, files: &Fingerprints) -> HashMap<SiteId, SiteFiles> {
+        let mut sites: HashMap<SiteId, SiteFiles> = HashMap::new();
+        for (number, (site, written)) in &self.0 {
+            if let Some(file) = files.get(number) {
+                let sum = sites.entry(*site).or_default();
+                sum.usage = sum.usage.with(file.bytes);
+                sum.oldest = Some(sum.oldest.map_or(*written, |oldest| oldest.min(*written)));
+            }
+        }
+        sites
     }
 }

@@ -75,8 +75,12 @@ impl KeptCache {
         let (ended, end) = mpsc::channel();
         let folder = self.dir.path().join("entries");
         let root = self.dir.path().to_owned();
-        let mut keeper =
-            Keeper::new(&folder, Some(root), ROOM, shortage, self.shares.clone()).unwrap();
+        let shared = SharedState {
+            shares: self.shares.clone(),
+            most_variants: MostVariants::new(usize::MAX),
+            reports: ReportDesk::default(),
+        };
+        let mut keeper = Keeper::new(&folder, Some(root), ROOM, shortage, shared).unwrap();
         let thread = JoiningThread::start("test", move |stop| {
             play(&self, &mut keeper, &stop);
             ended.send(()).unwrap();
@@ -157,7 +161,7 @@ fn room_is_made_for_a_batch_when_the_bound_is_near() {
 #[test]
 fn a_url_keeps_as_many_variants_as_it_may_and_those_that_were_stored_last() {
     KeptCache::new().play(Shortage::default(), |cache, thread, _| {
-        thread.most_variants = MostVariants::new(10);
+        thread.shared.most_variants = MostVariants::new(10);
         let zeros = "\0".repeat(16);
         for number in 0..30 {
             let path = format!("/p#00;vary-x={number:02}");
@@ -210,7 +214,7 @@ fn a_scan_of_one_site_evicts_none_of_the_older_files_of_another() {
 }
 
 #[test]
-fn the_sites_of_files_are_read_when_a_second_site_is_added() {
+fn the_sites_of_files_are_known_when_a_second_site_is_added() {
     let cache = KeptCache::new().with_sites(&["a"]);
     let shares = cache.shares.clone();
     cache.play(Shortage::default(), move |cache, thread, stop| {
@@ -218,16 +222,46 @@ fn the_sites_of_files_are_read_when_a_second_site_is_added() {
             cache.store_of(if number < 200 { "a" } else { "b" }, number);
         }
         thread.follow();
-        assert_eq!(thread.sites.len(), 0, "nothing is read for one site");
         shares.publish([("a", 1), ("b", 1)]);
         for number in 800..1_000 {
             cache.store_of("b", number);
             thread.follow();
         }
-        assert_eq!(thread.sites.len(), 200);
         thread.make_room(stop);
-        assert_eq!((thread.files.len(), thread.sites.len()), (924, 924));
+        assert_eq!(thread.files.len(), 924);
         assert!((0..200).all(|number| thread.files.contains_key(&number)));
+    });
+}
+
+#[test]
+fn a_report_has_the_files_of_each_site_and_the_evictions() {
+    let cache = KeptCache::new().with_sites(&["a", "b"]);
+    let shares = cache.shares.clone();
+    cache.play(Shortage::default(), move |cache, thread, stop| {
+        for number in 0..1_000 {
+            cache.store_of(if number < 100 { "a" } else { "b" }, number);
+        }
+        thread.follow();
+        thread.make_room(stop);
+        let report = thread.report();
+        let [(a, of_a), (b, of_b)] = report.sites.as_slice() else {
+            panic!("{report:?}");
+        };
+        assert_eq!((a.as_str(), of_a.usage.files), ("a", 100));
+        assert_eq!((b.as_str(), of_b.usage.files), ("b", 824));
+        assert_eq!(of_a.usage.and(of_b.usage), thread.usage);
+        let age = of_a.oldest.unwrap().elapsed().unwrap();
+        assert!(age < Duration::from_secs(3_600), "{age:?}");
+        let evictions = |site| report.evictions_of(site).collect::<Vec<_>>();
+        assert_eq!(evictions("a"), [("limit", 0), ("disk", 0), ("variants", 0)]);
+        assert_eq!(
+            evictions("b"),
+            [("limit", 76), ("disk", 0), ("variants", 0)]
+        );
+        shares.publish([("a", 1)]);
+        let report = thread.report();
+        let names: Vec<_> = report.sites.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", ""], "files of a removed site");
     });
 }
 

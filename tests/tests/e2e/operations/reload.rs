@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-const REFUSED: &str = "overload.envoy.resource_monitors.injected_resource.pressure";
+/// The series that shows whether the last reload was accepted, in front of its value.
+const ACCEPTED: &str = "sluice_config_last_reload_successful";
 
 /// A file of sites.
 struct SitesFile {
@@ -170,8 +171,8 @@ async fn what_is_wrong_changes_nothing_and_shows_until_it_is_right() {
     origin.on("/*", Reply::ok(100));
     let good = sites(&["a", "b"].map(|name| site(name, &origin, 60)));
     let file = SitesFile::new(&good);
-    let mut edge = file.edge().start().await;
-    assert_eq!(edge.counter(REFUSED).await, 0);
+    let mut edge = file.edge().metrics().start().await;
+    edge.wait_for_metric(&format!("{ACCEPTED} 1")).await;
     let before = configuration(&edge);
     for (bad, field) in [
         (good.replace("default: 60s", "default: soon"), "ttl"),
@@ -190,13 +191,13 @@ async fn what_is_wrong_changes_nothing_and_shows_until_it_is_right() {
             "{field}: {}",
             edge.log()
         );
-        edge.wait_for_value(REFUSED, 100).await;
+        edge.wait_for_metric(&format!("{ACCEPTED} 0")).await;
         assert_eq!(get(&edge, "b.test", "/").await.0, 200);
         assert_eq!(configuration(&edge), before);
     }
     file.put(&good);
     reload(&mut edge).await;
-    edge.wait_for_value(REFUSED, 0).await;
+    edge.wait_for_metric(&format!("{ACCEPTED} 1")).await;
 }
 
 #[tokio::test]
@@ -206,6 +207,7 @@ async fn what_envoy_refuses_is_put_back() {
     let file = SitesFile::new(&sites(&[site("a", &origin, 60)]));
     let edge = file
         .edge()
+        .metrics()
         .allow_log("rejected")
         .allow_log("Unable to")
         // Envoy does not read the native module again.
@@ -224,7 +226,7 @@ async fn what_envoy_refuses_is_put_back() {
     file.put(&sites(&["a", "b"].map(|name| site(name, &origin, 61))));
     edge.signal(libc::SIGHUP);
     edge.wait_for_log("reload refused").await;
-    edge.wait_for_value(REFUSED, 100).await;
+    edge.wait_for_metric(&format!("{ACCEPTED} 0")).await;
     assert_eq!(configuration(&edge), before);
     assert_eq!(get(&edge, "a.test", "/").await.0, 200);
     assert_eq!(get(&edge, "b.test", "/").await.0, 421);

@@ -4,7 +4,7 @@
 
 use super::world::World;
 use serde_json::Value;
-use sluice_tests::client::{get, request};
+use sluice_tests::client::request;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::tls::{connect_trusting_for, exchange};
 use sluice_tests::eventually;
@@ -134,26 +134,28 @@ async fn a_token_purges_its_own_site_and_no_other() {
     assert_eq!(changed, [0, world.buckets.len() + 6]);
 }
 
+/// Upper bound on the number of series of an edge with twenty sites.
+const MOST_SERIES: usize = 3_000;
+
 #[tokio::test]
 async fn the_counters_and_the_access_log_name_the_site() {
     let world = World::twenty().await;
     let edge = world.start().await;
     assert_own_objects(&world, &edge).await;
     eventually("the counters of all sites", async || {
-        let text = get(edge.metrics(), "/stats/prometheus").await;
-        let text = String::from_utf8_lossy(&text.body).into_owned();
-        let fetches = text
-            .lines()
-            .filter(|line| line.contains("sluice_origin_fetches"));
-        let fetches: Vec<_> = fetches.collect();
+        let document = edge.metrics_document().await;
         places(&world).iter().all(|(name, ..)| {
-            let label = format!("site=\"{name}\"");
-            fetches
+            ["sluice_origin_requests_total", "sluice_cache_objects"]
+                .map(|metric| format!("{metric}{{site=\"{name}\"}} 1"))
                 .iter()
-                .any(|line| line.contains(&label) && line.ends_with(" 1"))
+                .all(|series| document.lines().any(|line| line == series))
         })
     })
     .await;
+    let document = edge.metrics_document().await;
+    let series = document.lines().filter(|line| !line.starts_with('#'));
+    let series = series.count();
+    assert!(series <= MOST_SERIES, "{series}");
     let lines = || {
         let log = edge.log();
         let lines = log.lines().filter(|line| line.starts_with('{'));

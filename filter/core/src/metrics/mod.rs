@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every metric of the filter, defined once: name, kind and help.
+//!
+//! Envoy's statistics have no labels, so each value of a label is a separate metric here. `family` has the names and
+//! the labels for Prometheus.
+
+mod family;
+
+pub use family::{Family, FamilyMember};
 
 use crate::freshness::UncacheableReason;
 use crate::freshness::reason::with_reasons;
@@ -37,6 +44,14 @@ macro_rules! metrics {
                 match self {
                     $(Metric::$variant => $name,)*
                     $(Metric::$counter => $counted,)*
+                }
+            }
+
+            /// The name of the counter in Prometheus, if the counter is the only member of its family.
+            const fn total(self) -> &'static str {
+                match self {
+                    $(Metric::$variant => concat!($name, "_total"),)*
+                    $(Metric::$counter => concat!($counted, "_total"),)*
                 }
             }
 

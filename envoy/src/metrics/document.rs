@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The document at `/metrics`: the metrics of the entry point, of the filter and of Envoy.
+
+use std::io;
+
+use sluice_core::metrics::Family;
+
+use super::cache_usage;
+use super::edge_status::{self, EdgeStatus};
+use super::exposition::Exposition;
+use super::translation::translate;
+use crate::cache::{ReportDesk, Usage};
+use crate::net::admin::Admin;
+
+/// The sources of the document.
+pub struct MetricsDocument {
+    /// The client of Envoy's admin interface.
+    pub admin: Admin,
+    /// The build and the configuration.
+    pub status: EdgeStatus,
+    /// The place at which the keeper of the cache is asked for its usage.
+    pub reports: ReportDesk,
+    /// The bound of the cache.
+    pub bound: Usage,
+}
+
+impl MetricsDocument {
+    /// Makes the document.
+    ///
+    /// # Errors
+    /// Envoy does not answer.
+    pub fn render(&self) -> io::Result<String> {
+        let text = self.admin.prometheus()?;
+        let mut exposition = Exposition::default();
+        self.status.expose(&mut exposition);
+        cache_usage::expose(&self.reports.ask(), self.bound, &mut exposition);
+        let of_envoy = translate(&text, &mut exposition);
+        Ok(format!("{exposition}{of_envoy}"))
+    }
+
+    /// Envoy's text.
+    ///
+    /// # Errors
+    /// Envoy does not answer.
+    pub fn raw(&self) -> io::Result<String> {
+        self.admin.prometheus()
+    }
+}
+
+/// The families of the entry point.
+pub fn own_families() -> impl Iterator<Item = Family> {
+    edge_status::FAMILIES
+        .into_iter()
+        .chain(cache_usage::FAMILIES)
+}

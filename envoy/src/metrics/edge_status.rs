@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The build, the configuration and the last reload of the edge.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use sluice_core::metrics::{Family, MetricKind};
+
+use super::exposition::{Exposition, Labels};
+
+const BUILD_INFO: Family = Family {
+    name: "sluice_build_info",
+    kind: MetricKind::Gauge,
+    help: "Always 1; the labels are the version of the edge and the runtime of its filter.",
+};
+const CONFIG_INFO: Family = Family {
+    name: "sluice_config_info",
+    kind: MetricKind::Gauge,
+    help: "Always 1; the label is a hash of the policies and the sites. Edges with the same ones have the same hash.",
+};
+const RELOAD_SUCCESSFUL: Family = Family {
+    name: "sluice_config_last_reload_successful",
+    kind: MetricKind::Gauge,
+    help: "1 if the last reload was accepted, or if there was none; 0 if it was refused and nothing has changed.",
+};
+const RELOAD_TIME: Family = Family {
+    name: "sluice_config_last_reload_success_timestamp_seconds",
+    kind: MetricKind::Gauge,
+    help: "The time of the last start or accepted reload, in seconds since the epoch.",
+};
+
+/// The families of this module.
+pub const FAMILIES: [Family; 4] = [BUILD_INFO, CONFIG_INFO, RELOAD_SUCCESSFUL, RELOAD_TIME];
+
+/// The state of the edge's configuration. Clones share the state.
+#[derive(Clone, Debug)]
+pub struct EdgeStatus(Arc<Mutex<State>>);
+
+#[derive(Clone, Debug)]
+struct State {
+    runtime: &'static str,
+    configuration: u64,
+    last_succeeded: bool,
+    loaded: SystemTime,
+}
+
+impl EdgeStatus {
+    /// An edge that starts now with a configuration of this hash.
+    pub fn new(runtime: &'static str, configuration: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            runtime,
+            configuration,
+            last_succeeded: true,
+            loaded: SystemTime::now(),
+        })))
+    }
+
+    /// Notes a reload. `accepted` is the hash of the new configuration; `None`: the reload was refused.
+    pub fn note_reload(&self, accepted: Option<u64>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.last_succeeded = accepted.is_some();
+        if let Some(configuration) = accepted {
+            state.configuration = configuration;
+            state.loaded = SystemTime::now();
+        }
+    }
+
+    /// Adds the metrics.
+    pub(super) fn expose(&self, exposition: &mut Exposition) {
+        let state = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let version = format!("runtime=\"{}\"", state.runtime);
+        let build = Labels {
+            written: &version,
+            label: Some(("version", env!("CARGO_PKG_VERSION"))),
+        };
+        exposition.add(BUILD_INFO, "", build, 1);
+        let hash = format!("{:016x}", state.configuration);
+        exposition.add(CONFIG_INFO, "", Labels::one("hash", &hash), 1);
+        let succeeded = u8::from(state.last_succeeded);
+        exposition.add(RELOAD_SUCCESSFUL, "", Labels::default(), succeeded);
+        let since_epoch = state.loaded.duration_since(SystemTime::UNIX_EPOCH);
+        let seconds = since_epoch.as_ref().map_or(0, Duration::as_secs);
+        exposition.add(RELOAD_TIME, "", Labels::default(), seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exposed(status: &EdgeStatus) -> String {
+        let mut exposition = Exposition::default();
+        status.expose(&mut exposition);
+        exposition.to_string()
+    }
+
+    #[test]
+    fn a_refused_reload_leaves_the_hash_and_the_time() {
+        let status = EdgeStatus::new("wasm", 0xab);
+        let start = exposed(&status);
+        assert!(
+            start.contains("sluice_config_info{hash=\"00000000000000ab\"} 1\n"),
+            "{start}"
+        );
+        assert!(
+            start.contains("sluice_config_last_reload_successful 1\n"),
+            "{start}"
+        );
+        status.note_reload(None);
+        let refused = start.replace("reload_successful 1\n", "reload_successful 0\n");
+        assert_eq!(exposed(&status), refused);
+        status.note_reload(Some(0xcd));
+        assert!(exposed(&status).contains("hash=\"00000000000000cd\""));
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The metrics of the edge for Prometheus, on `METRICS_PORT`.
+//!
+//! - `listener`: the HTTP server, which no worker of Envoy takes part in
+//! - `document`: the document at `/metrics`
+//! - `translation`: Envoy's names of the filter's metrics, and the families of Prometheus
+//! - `exposition`: the text format of Prometheus
+//! - `edge_status`: the build, the configuration and the last reload
+//! - `cache_usage`: the cache, by site
+
+mod cache_usage;
+mod document;
+mod edge_status;
+mod exposition;
+mod listener;
+mod translation;
+
+pub use document::{MetricsDocument, own_families};
+pub use edge_status::EdgeStatus;
+pub use listener::serve;
