@@ -43,8 +43,12 @@ pub struct Arguments {
 pub enum Action {
     /// Print the Envoy configuration that the settings give
     Render,
-    /// Print the settings, as Markdown tables
-    Settings,
+    /// Print all settings with their defaults and meanings
+    Settings {
+        /// The form of the list
+        #[arg(long, value_enum, default_value_t = ListFormat::Markdown)]
+        format: ListFormat,
+    },
     /// Check settings, sites, policies and certificates, and report problems
     Check(Check),
     /// Ask a running edge with the same settings whether it is ready
@@ -64,6 +68,17 @@ pub enum Action {
         /// The shell
         shell: CompletedShell,
     },
+}
+
+/// The form of the list of settings.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ListFormat {
+    /// Two Markdown tables
+    Markdown,
+    /// A commented file for --env-file of container engines and EnvironmentFile= of systemd
+    Env,
+    /// An array of objects with name, type, default and meaning
+    Json,
 }
 
 /// Options of `sluice check`.
@@ -151,6 +166,7 @@ mod tests {
             &["sluice", "--restart"],
             &["sluice", "render"],
             &["sluice", "settings"],
+            &["sluice", "settings", "--format", "env"],
             &["sluice", "check"],
             &["sluice", "healthcheck"],
             &["sluice", "check", "--online"],

@@ -16,7 +16,7 @@ use sluice::render::Run;
 use sluice::settings::{Settings, docs};
 use sluice::{cache, check, log, render, run, sites};
 
-use arguments::{Action, Arguments, Document};
+use arguments::{Action, Arguments, Document, ListFormat};
 
 /// The JSON Schema of the policy.
 const POLICY_SCHEMA: &str = include_str!("../../filter/core/policy.schema.json");
@@ -47,7 +47,11 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             };
             Ok(print(&render::render_whole(&settings, &sites, run)?))
         }
-        Some(Action::Settings) => Ok(print(&docs::tables())),
+        Some(Action::Settings { format }) => Ok(match format {
+            ListFormat::Markdown => print(&docs::tables()),
+            ListFormat::Env => print(&docs::env_file()),
+            ListFormat::Json => print(&format!("{:#}\n", docs::json())),
+        }),
         Some(Action::Check(arguments)) => {
             let findings = check::check(arguments.online);
             for finding in &findings {
