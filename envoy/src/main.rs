@@ -3,12 +3,14 @@
 
 mod arguments;
 mod module;
+mod version;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 use clap_complete::{Shell, generate};
+use serde::Serialize;
 use sluice::cache::EarlierRuns;
 use sluice::check::Finding;
 use sluice::demo::Demo;
@@ -16,7 +18,8 @@ use sluice::render::Run;
 use sluice::settings::{Settings, docs};
 use sluice::{cache, check, log, render, run, sites};
 
-use arguments::{Action, Arguments, Document, ListFormat};
+use arguments::{Action, Arguments, Check, Document, ListFormat};
+use version::ProgramVersion;
 
 /// The JSON Schema of the policy.
 const POLICY_SCHEMA: &str = include_str!("../../filter/core/policy.schema.json");
@@ -50,16 +53,9 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Action::Settings { format }) => Ok(match format {
             ListFormat::Markdown => print(&docs::tables()),
             ListFormat::Env => print(&docs::env_file()),
-            ListFormat::Json => print(&format!("{:#}\n", docs::json())),
+            ListFormat::Json => return print_json(&docs::json()),
         }),
-        Some(Action::Check(arguments)) => {
-            let findings = check::check(arguments.online);
-            for finding in &findings {
-                log::say(&finding.to_string());
-            }
-            let failed = findings.iter().any(Finding::is_problem);
-            Ok(ExitCode::from(u8::from(failed)))
-        }
+        Some(Action::Check(arguments)) => report(arguments),
         Some(Action::Healthcheck) => {
             let ready = run::health_check(&Settings::from_env()?);
             Ok(ExitCode::from(u8::from(!ready())))
@@ -72,14 +68,37 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             Document::Sites => print(&format!("{:#}\n", sites::schema())),
             Document::Policy => print(POLICY_SCHEMA),
         }),
+        Some(Action::Version { json: false }) => Ok(print(&format!(
+            "sluice {}\n",
+            ProgramVersion::of_this_build()
+        ))),
+        Some(Action::Version { json: true }) => print_json(&ProgramVersion::of_this_build()),
         Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
     }
+}
+
+/// Checks the settings, and reports the findings on standard error or, as JSON, on standard output.
+fn report(arguments: &Check) -> anyhow::Result<ExitCode> {
+    let findings = check::check(arguments.online);
+    if arguments.json {
+        print_json(&findings)?;
+    } else {
+        for finding in &findings {
+            log::say(&finding.to_string());
+        }
+    }
+    let failed = findings.iter().any(Finding::is_problem);
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     generate(shell, &mut Arguments::command(), "sluice", &mut script);
     String::from_utf8_lossy(&script).into_owned()
+}
+
+fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
+    Ok(print(&(serde_json::to_string_pretty(value)? + "\n")))
 }
 
 fn print(text: &str) -> ExitCode {
