@@ -4,17 +4,13 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 use clap_complete::Shell;
 
+use crate::manual::Supplement;
 use crate::version::ProgramVersion;
-
-const EXIT_STATUS: &str = "\
-Exit status:
-  0    done; for the edge: it was told to stop
-  1    something is wrong, and the messages say what
-  2    wrong arguments
-  128  and the number of a signal: Envoy was ended by that signal, and the edge with it";
 
 static VERSION: LazyLock<String> = LazyLock::new(|| ProgramVersion::of_this_build().to_string());
 
@@ -22,10 +18,9 @@ static VERSION: LazyLock<String> = LazyLock::new(|| ProgramVersion::of_this_buil
 #[derive(Debug, Parser)]
 #[command(
     name = "sluice",
-    about = "A caching edge for S3 buckets and HTTP origins. Settings come from the environment.",
+    about = "A caching edge for S3 buckets and HTTP origins. `sluice settings` lists its environment variables.",
     long_about = None,
     version = VERSION.as_str(),
-    after_help = EXIT_STATUS,
     args_conflicts_with_subcommands = true
 )]
 pub struct Arguments {
@@ -67,6 +62,11 @@ pub enum Action {
         /// Print a JSON object
         #[arg(long)]
         json: bool,
+    },
+    /// Print the manual page of sluice, or write the pages of all commands to a folder
+    Man {
+        /// The folder, such as /usr/local/share/man/man1
+        folder: Option<PathBuf>,
     },
     /// Print a script that completes these arguments in a shell
     Completions {
@@ -127,14 +127,32 @@ impl From<CompletedShell> for Shell {
     }
 }
 
+/// The command line, with the examples and the exit status of each command in its help.
+pub fn command() -> Command {
+    let add = |command: Command, name: &str| match Supplement::of(name) {
+        Some(supplement) => command.after_help(supplement.help()),
+        None => command,
+    };
+    let command = add(Arguments::command(), "");
+    command.mut_subcommands(|subcommand| {
+        let name = subcommand.get_name().to_owned();
+        add(subcommand, &name)
+    })
+}
+
+/// The arguments of this process. Ends the process if they are wrong or ask for help.
+pub fn read() -> Arguments {
+    let read = Arguments::from_arg_matches(&command().get_matches());
+    read.unwrap_or_else(|error| error.exit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_arguments_are_well_defined() {
-        Arguments::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
@@ -152,6 +170,8 @@ mod tests {
             &["sluice", "module", "plugin.wasm"],
             &["sluice", "schema", "sites"],
             &["sluice", "completions", "fish"],
+            &["sluice", "man"],
+            &["sluice", "man", "pages"],
         ] {
             assert!(
                 Arguments::try_parse_from(arguments).is_ok(),

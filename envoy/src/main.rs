@@ -2,13 +2,13 @@
 //! `sluice`: the edge's entry point.
 
 mod arguments;
+mod manual;
 mod module;
 mod version;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
 use clap_complete::{Shell, generate};
 use serde::Serialize;
 use sluice::cache::EarlierRuns;
@@ -25,7 +25,7 @@ use version::ProgramVersion;
 const POLICY_SCHEMA: &str = include_str!("../../filter/core/policy.schema.json");
 
 fn main() -> ExitCode {
-    act(&Arguments::parse()).unwrap_or_else(|error| {
+    act(&arguments::read()).unwrap_or_else(|error| {
         for line in format!("{error:#}").lines() {
             log::say(line);
         }
@@ -73,6 +73,18 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             ProgramVersion::of_this_build()
         ))),
         Some(Action::Version { json: true }) => print_json(&ProgramVersion::of_this_build()),
+        Some(Action::Man { folder: None }) => {
+            let pages = manual::pages(arguments::command())?;
+            Ok(pages
+                .first()
+                .map_or(ExitCode::FAILURE, |page| write(&page.text)))
+        }
+        Some(Action::Man {
+            folder: Some(folder),
+        }) => {
+            manual::write_pages(arguments::command(), folder)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
     }
 }
@@ -93,7 +105,7 @@ fn report(arguments: &Check) -> anyhow::Result<ExitCode> {
 
 fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
-    generate(shell, &mut Arguments::command(), "sluice", &mut script);
+    generate(shell, &mut arguments::command(), "sluice", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
@@ -102,7 +114,11 @@ fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
 }
 
 fn print(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
+    write(text.as_bytes())
+}
+
+fn write(text: &[u8]) -> ExitCode {
+    match io::stdout().write_all(text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

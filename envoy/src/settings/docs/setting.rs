@@ -39,6 +39,16 @@ impl DocumentedSetting {
         (!value.contains('`')).then_some(value)
     }
 
+    /// The meaning, as plain text.
+    pub fn meaning(&self) -> String {
+        plain(self.meaning)
+    }
+
+    /// The accepted form and the default, as two sentences of plain text.
+    pub fn form_and_default(&self) -> String {
+        format!("Type: {}. Default: {}.", self.form, plain(self.default))
+    }
+
     /// The setting as JSON: `default` is a value or null, and `computed_default` describes a default without a
     /// value.
     pub fn to_json(self) -> Value {
@@ -48,7 +58,7 @@ impl DocumentedSetting {
             "type": self.form,
             "default": value,
             "computed_default": value.is_none().then(|| plain(self.default)),
-            "meaning": plain(self.meaning),
+            "meaning": self.meaning(),
         })
     }
 
@@ -56,8 +66,7 @@ impl DocumentedSetting {
     /// assignment that is commented out.
     pub fn to_env(self) -> String {
         let value = self.default_value();
-        let form = format!("Type: {}. Default: {}.", self.form, plain(self.default));
-        let text = comment(&(plain(self.meaning) + ".")) + &comment(&form);
+        let text = comment(&(self.meaning() + ".")) + &comment(&self.form_and_default());
         format!("{text}#{}={}\n", self.name, value.unwrap_or_default())
     }
 }
