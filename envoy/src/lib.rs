@@ -21,7 +21,7 @@
 //! | the verification of messages of Amazon SNS | `sns/` |
 //! | the demo site and its MinIO | `demo/` |
 //! | calls to Envoy's admin interface, sockets for calls of the filter | `net/` |
-//! | child processes, threads, limits of the machine | `system/` |
+//! | child processes, threads, limits of the machine, notifications to systemd | `system/` |
 //! | messages to the user | `log.rs` |
 //!
 //! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `render`, `cache` and `demo`,
