@@ -46,7 +46,8 @@ manual "$kit/share"
 if [ -n "$repository" ]; then
     find "$kit" -name settings.env -exec sed -i -e "s|^MODULE=.*|MODULE=oci://$repository/filter:$version|" \
         -e "s|^IMAGE=.*|IMAGE=$image|" {} +
-    sed -i "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" "$kit/envoy/compose/compose.yaml"
+    sed -i -e "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" -e "s|PULL_POLICY:-never|PULL_POLICY:-missing|" \
+        -e '/# No registry has this image/,/#   make image/d' "$kit/envoy/compose/compose.yaml"
 fi
 archive "$work" "sluice-$version" | gzip --no-name >"$folder/sluice-$version.tar.gz"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Notifications to the service manager that has started this process, such as systemd: `sd_notify(3)`. Without the
-//! variable `NOTIFY_SOCKET` there is no such manager, and nothing is sent.
+//! variable `NOTIFY_SOCKET` nothing is sent.
 
 use std::ffi::OsStr;
 use std::io;

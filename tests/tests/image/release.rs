@@ -129,6 +129,7 @@ fn a_release_for_a_repository_names_the_images_in_it() {
         }
         if file.ends_with("/compose.yaml") {
             assert!(text.contains(&format!("${{IMAGE:-{image}}}")), "{text}");
+            assert!(text.contains("${PULL_POLICY:-missing}"), "{text}");
             services += 1;
         }
     }
