@@ -47,12 +47,12 @@ pub enum Action {
     Check(Check),
     /// Ask a running edge with the same settings whether it is ready
     Healthcheck,
-    /// Copy the filter's module to a file, for use in other proxies
+    /// Copy the filter's Wasm module to a file, for use in other proxies
     Module {
         /// The file; an existing file is replaced
         file: PathBuf,
     },
-    /// Print a JSON Schema
+    /// Print the JSON Schema of a file of sites or of a policy
     Schema {
         /// The document
         document: Document,

@@ -7,6 +7,7 @@ mod module;
 mod version;
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap_complete::{Shell, generate};
@@ -37,24 +38,12 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.action {
         None if arguments.restart => Ok(run::keep_running()?.into()),
         None => Ok(run::run(&Settings::from_env()?)?.into()),
-        Some(Action::Render) => {
-            let settings = Settings::from_env()?;
-            let example = Demo::example_origin();
-            let sites = render::sites(&settings, Some(&example))?;
-            let cache_dir = settings.cache.dir.join(cache::ENTRIES);
-            let earlier_runs = EarlierRuns::default();
-            let run = Run {
-                cache_dir: &cache_dir,
-                earlier_runs: &earlier_runs,
-                sns: None,
-            };
-            Ok(print(&render::render_whole(&settings, &sites, run)?))
-        }
-        Some(Action::Settings { format }) => Ok(match format {
-            ListFormat::Markdown => print(&docs::tables()),
-            ListFormat::Env => print(&docs::env_file()),
-            ListFormat::Json => return print_json(&docs::json()),
-        }),
+        Some(Action::Render) => Ok(print(&render()?)),
+        Some(Action::Settings { format }) => match format {
+            ListFormat::Markdown => Ok(print(&docs::tables())),
+            ListFormat::Env => Ok(print(&docs::env_file())),
+            ListFormat::Json => print_json(&docs::json()),
+        },
         Some(Action::Check(arguments)) => report(arguments),
         Some(Action::Healthcheck) => {
             let ready = run::health_check(&Settings::from_env()?);
@@ -68,39 +57,61 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             Document::Sites => print(&format!("{:#}\n", sites::schema())),
             Document::Policy => print(POLICY_SCHEMA),
         }),
-        Some(Action::Version { json: false }) => Ok(print(&format!(
-            "sluice {}\n",
-            ProgramVersion::of_this_build()
-        ))),
-        Some(Action::Version { json: true }) => print_json(&ProgramVersion::of_this_build()),
-        Some(Action::Man { folder: None }) => {
-            let pages = manual::pages(arguments::command())?;
-            Ok(pages
-                .first()
-                .map_or(ExitCode::FAILURE, |page| write(&page.text)))
+        Some(Action::Version { json }) => {
+            let version = ProgramVersion::of_this_build();
+            match json {
+                true => print_json(&version),
+                false => Ok(print(&format!("sluice {version}\n"))),
+            }
         }
-        Some(Action::Man {
-            folder: Some(folder),
-        }) => {
-            manual::write_pages(arguments::command(), folder)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Some(Action::Man { folder }) => write_manual(folder.as_deref()),
         Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
     }
+}
+
+/// The Envoy configuration for the settings, as one document.
+fn render() -> anyhow::Result<String> {
+    let settings = Settings::from_env()?;
+    let example = Demo::example_origin();
+    let sites = render::sites(&settings, Some(&example))?;
+    let cache_dir = settings.cache.dir.join(cache::ENTRIES);
+    let earlier_runs = EarlierRuns::default();
+    let run = Run {
+        cache_dir: &cache_dir,
+        earlier_runs: &earlier_runs,
+        sns: None,
+    };
+    render::render_whole(&settings, &sites, run)
 }
 
 /// Checks the settings, and reports the findings on standard error or, as JSON, on standard output.
 fn report(arguments: &Check) -> anyhow::Result<ExitCode> {
     let findings = check::check(arguments.online);
-    if arguments.json {
-        print_json(&findings)?;
+    let reported = if arguments.json {
+        print_json(&findings)?
     } else {
         for finding in &findings {
             log::say(&finding.to_string());
         }
-    }
+        ExitCode::SUCCESS
+    };
     let failed = findings.iter().any(Finding::is_problem);
-    Ok(ExitCode::from(u8::from(failed)))
+    Ok(if failed { ExitCode::FAILURE } else { reported })
+}
+
+/// Prints the page of `sluice`, or writes all pages to `folder`.
+fn write_manual(folder: Option<&Path>) -> anyhow::Result<ExitCode> {
+    match folder {
+        Some(folder) => {
+            manual::write_pages(arguments::command(), folder)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => {
+            let pages = manual::pages(arguments::command())?;
+            let first = pages.first().map(|page| page.text.as_slice());
+            Ok(write(first.unwrap_or_default()))
+        }
+    }
 }
 
 fn completions(shell: Shell) -> String {
