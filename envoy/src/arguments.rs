@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use clap::{
     Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
-use clap_complete::Shell;
 
+use crate::completions::CompletedShell;
 use crate::manual::Supplement;
 use crate::version::ProgramVersion;
 
@@ -104,27 +104,6 @@ pub enum Document {
     Sites,
     /// The file that POLICY names
     Policy,
-}
-
-/// A shell with completions.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum CompletedShell {
-    /// Bash
-    Bash,
-    /// Zsh
-    Zsh,
-    /// Fish
-    Fish,
-}
-
-impl From<CompletedShell> for Shell {
-    fn from(shell: CompletedShell) -> Self {
-        match shell {
-            CompletedShell::Bash => Self::Bash,
-            CompletedShell::Zsh => Self::Zsh,
-            CompletedShell::Fish => Self::Fish,
-        }
-    }
 }
 
 /// The command line, with the examples and the exit status of each command in its help.

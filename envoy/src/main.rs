@@ -2,6 +2,7 @@
 //! `sluice`: the edge's entry point.
 
 mod arguments;
+mod completions;
 mod manual;
 mod module;
 mod version;
@@ -10,7 +11,6 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap_complete::{Shell, generate};
 use serde::Serialize;
 use sluice::cache::EarlierRuns;
 use sluice::check::Finding;
@@ -65,7 +65,7 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             }
         }
         Some(Action::Man { folder }) => write_manual(folder.as_deref()),
-        Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
+        Some(Action::Completions { shell }) => Ok(print(&shell.script(arguments::command()))),
     }
 }
 
@@ -112,12 +112,6 @@ fn write_manual(folder: Option<&Path>) -> anyhow::Result<ExitCode> {
             Ok(write(first.unwrap_or_default()))
         }
     }
-}
-
-fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    generate(shell, &mut arguments::command(), "sluice", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
 }
 
 fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
