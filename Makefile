@@ -89,7 +89,7 @@ tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" SLUICE_TRAP_NATIVE
 # Makes the images in the folder $(1).
 make_image = PYTHONPATH=$(image_tools) envoy/image/build.sh $(crane) $(parts) .sluice/tools/debian $(1)
 make_release = { $(call make_image,$(1)/images) amd64 arm64 && \
-	.ci/release.sh $(1) $(wasm) .sluice/book "$${REPOSITORY:-}"; }
+	.ci/release.sh $(1) "$(builds)/release/sluice" $(wasm) .sluice/book "$${REPOSITORY:-}"; }
 # The commit that `sluice --version` prints.
 commit = $$(git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
 
@@ -160,7 +160,7 @@ test-image: release minio ## Test the release: make it twice, push and pull its 
 	@rm -r $(release).again
 	@qemu=$$(.ci/debian.sh qemu-user && command -v qemu-$(machine_$(other))) || [ -z "$${CI:-}" ]; \
 	exec env $(tested) SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(release)/images" \
-		SLUICE_RELEASE="$(here)/$(release)" $${qemu:+SLUICE_QEMU="$$qemu"} \
+		SLUICE_RELEASE="$(here)/$(release)" SLUICE_BIN="$(builds)/release/sluice" $${qemu:+SLUICE_QEMU="$$qemu"} \
 		tests/run.sh -p sluice-tests --test image
 
 .PHONY: edge

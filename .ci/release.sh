@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# release.sh FOLDER MODULE BOOK [REPOSITORY]: completes the release in FOLDER, where build.sh has made
-# FOLDER/images. Adds the filter's module and the book of the documents, and prints the commands that publish the
-# release. With REPOSITORY all files name the images in that repository. The same commit always gives the same
+# release.sh FOLDER PROGRAM MODULE BOOK [REPOSITORY]: completes the release in FOLDER, where build.sh has made
+# FOLDER/images. Adds the filter's module, the book of the documents, and the manual pages and completions that PROGRAM
+# prints. Prints the commands that publish the release. With REPOSITORY all files name the images in that repository. The same commit always gives the same
 # SHA256SUMS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
 export LC_ALL=C
-folder=$1 module=$2 book=$3 repository=${4:-}
+folder=$1 program=$2 module=$3 book=$4 repository=${5:-}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 made=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 
@@ -23,6 +23,15 @@ digest() { # LAYOUT
     tr -d ' \n' <"$folder/images/$1/index.json" | sed 's/.*"digest":"\([^"]*\)".*/\1/'
 }
 
+manual() { # SHARE: the manual pages and the completions, at the places that they have below /usr/share
+    "$program" man "$1/man/man1"
+    gzip --no-name --best "$1"/man/man1/*
+    mkdir -p "$1"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
+    "$program" completions bash >"$1/bash-completion/completions/sluice"
+    "$program" completions zsh >"$1/zsh/vendor-completions/_sluice"
+    "$program" completions fish >"$1/fish/vendor_completions.d/sluice.fish"
+}
+
 find "$folder" -mindepth 1 -maxdepth 1 ! -name images -exec rm -r {} +
 install --mode=644 "$module" "$folder/sluice.wasm"
 archive "$folder/images/edge" oci-layout index.json blobs >"$folder/sluice-$version-image.tar"
@@ -33,10 +42,12 @@ image=${repository:-REPOSITORY}/edge:$version@$(digest edge)
 kit=$work/sluice-$version
 mkdir "$kit"
 cp -R --parents CHANGELOG.md LICENSE mesh envoy/{compose,demo,observability,policies,systemd} "$kit"
+manual "$kit/share"
 if [ -n "$repository" ]; then
     find "$kit" -name settings.env -exec sed -i -e "s|^MODULE=.*|MODULE=oci://$repository/filter:$version|" \
         -e "s|^IMAGE=.*|IMAGE=$image|" {} +
-    sed -i "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" "$kit/envoy/compose/compose.yaml"
+    sed -i -e "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" -e "s|PULL_POLICY:-never|PULL_POLICY:-missing|" \
+        -e '/# No registry has this image/,/#   make image/d' "$kit/envoy/compose/compose.yaml"
 fi
 archive "$work" "sluice-$version" | gzip --no-name >"$folder/sluice-$version.tar.gz"
 

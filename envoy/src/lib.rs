@@ -22,11 +22,11 @@
 //! | the demo site and its MinIO | `demo/` |
 //! | calls to Envoy's admin interface, sockets for calls of the filter | `net/` |
 //! | the metrics: their names and the server for scrapes | `metrics/` |
-//! | child processes, threads, limits of the machine | `system/` |
+//! | child processes, threads, limits of the machine, notifications to systemd | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `render`, `metrics`, `cache` and `demo`,
-//! `settings`, `sites`, `sns`, `net`, `origin`, `system` and `log`.
+//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `render`, `metrics`, `cache` and
+//! `demo`, `settings`, `sites`, `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
 pub mod check;

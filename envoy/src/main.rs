@@ -2,13 +2,16 @@
 //! `sluice`: the edge's entry point.
 
 mod arguments;
+mod completions;
+mod manual;
 mod module;
+mod version;
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
-use clap_complete::{Shell, generate};
+use serde::Serialize;
 use sluice::cache::EarlierRuns;
 use sluice::check::Finding;
 use sluice::demo::Demo;
@@ -16,13 +19,14 @@ use sluice::render::Run;
 use sluice::settings::{Settings, docs};
 use sluice::{cache, check, log, render, run, sites};
 
-use arguments::{Action, Arguments, Document};
+use arguments::{Action, Arguments, Check, Document, ListFormat};
+use version::ProgramVersion;
 
 /// The JSON Schema of the policy.
 const POLICY_SCHEMA: &str = include_str!("../../filter/core/policy.schema.json");
 
 fn main() -> ExitCode {
-    act(&Arguments::parse()).unwrap_or_else(|error| {
+    act(&arguments::read()).unwrap_or_else(|error| {
         for line in format!("{error:#}").lines() {
             log::say(line);
         }
@@ -34,28 +38,13 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.action {
         None if arguments.restart => Ok(run::keep_running()?.into()),
         None => Ok(run::run(&Settings::from_env()?)?.into()),
-        Some(Action::Render) => {
-            let settings = Settings::from_env()?;
-            let example = Demo::example_origin();
-            let sites = render::sites(&settings, Some(&example))?;
-            let cache_dir = settings.cache.dir.join(cache::ENTRIES);
-            let earlier_runs = EarlierRuns::default();
-            let run = Run {
-                cache_dir: &cache_dir,
-                earlier_runs: &earlier_runs,
-                sns: None,
-            };
-            Ok(print(&render::render_whole(&settings, &sites, run)?))
-        }
-        Some(Action::Settings) => Ok(print(&docs::tables())),
-        Some(Action::Check(arguments)) => {
-            let findings = check::check(arguments.online);
-            for finding in &findings {
-                log::say(&finding.to_string());
-            }
-            let failed = findings.iter().any(Finding::is_problem);
-            Ok(ExitCode::from(u8::from(failed)))
-        }
+        Some(Action::Render) => Ok(print(&render()?)),
+        Some(Action::Settings { format }) => match format {
+            ListFormat::Markdown => Ok(print(&docs::tables())),
+            ListFormat::Env => Ok(print(&docs::env_file())),
+            ListFormat::Json => print_json(&docs::json()),
+        },
+        Some(Action::Check(arguments)) => report(arguments),
         Some(Action::Healthcheck) => {
             let ready = run::health_check(&Settings::from_env()?);
             Ok(ExitCode::from(u8::from(!ready())))
@@ -68,18 +57,73 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             Document::Sites => print(&format!("{:#}\n", sites::schema())),
             Document::Policy => print(POLICY_SCHEMA),
         }),
-        Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
+        Some(Action::Version { json }) => {
+            let version = ProgramVersion::of_this_build();
+            match json {
+                true => print_json(&version),
+                false => Ok(print(&format!("sluice {version}\n"))),
+            }
+        }
+        Some(Action::Man { folder }) => write_manual(folder.as_deref()),
+        Some(Action::Completions { shell }) => Ok(print(&shell.script(arguments::command()))),
     }
 }
 
-fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    generate(shell, &mut Arguments::command(), "sluice", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+/// The Envoy configuration for the settings, as one document.
+fn render() -> anyhow::Result<String> {
+    let settings = Settings::from_env()?;
+    let example = Demo::example_origin();
+    let sites = render::sites(&settings, Some(&example))?;
+    let cache_dir = settings.cache.dir.join(cache::ENTRIES);
+    let earlier_runs = EarlierRuns::default();
+    let run = Run {
+        cache_dir: &cache_dir,
+        earlier_runs: &earlier_runs,
+        sns: None,
+    };
+    render::render_whole(&settings, &sites, run)
+}
+
+/// Checks the settings, and reports the findings on standard error or, as JSON, on standard output.
+fn report(arguments: &Check) -> anyhow::Result<ExitCode> {
+    let findings = check::check(arguments.online);
+    let reported = if arguments.json {
+        print_json(&findings)?
+    } else {
+        for finding in &findings {
+            log::say(&finding.to_string());
+        }
+        ExitCode::SUCCESS
+    };
+    let failed = findings.iter().any(Finding::is_problem);
+    Ok(if failed { ExitCode::FAILURE } else { reported })
+}
+
+/// Prints the page of `sluice`, or writes all pages to `folder`.
+fn write_manual(folder: Option<&Path>) -> anyhow::Result<ExitCode> {
+    match folder {
+        Some(folder) => {
+            manual::write_pages(arguments::command(), folder)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => {
+            let pages = manual::pages(arguments::command())?;
+            let first = pages.first().map(|page| page.text.as_slice());
+            Ok(write(first.unwrap_or_default()))
+        }
+    }
+}
+
+fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
+    Ok(print(&(serde_json::to_string_pretty(value)? + "\n")))
 }
 
 fn print(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
+    write(text.as_bytes())
+}
+
+fn write(text: &[u8]) -> ExitCode {
+    match io::stdout().write_all(text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

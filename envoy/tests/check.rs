@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The exit status of `sluice check`, and its messages on standard error.
@@ -214,4 +215,67 @@ fn the_file_on_the_page_of_sites_is_good() {
         ("ASSETS_SECRET", "s"),
     ];
     assert_eq!(check(folder.path(), &[], &variables), (Some(0), vec![]));
+}
+
+/// The exit status of `sluice check --json`, and the findings on standard output.
+fn check_json(folder: &Path, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_sluice"))
+        .args(["check", "--json"])
+        .env_clear()
+        .envs(variables.iter().copied())
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let findings = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code(), findings)
+}
+
+#[test]
+fn a_finding_in_json_has_the_place_of_the_field() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("sites.yaml", "sites:\n- {name: A, origin: 's3://site'}\n");
+    let variables = [("SITES", "sites.yaml"), ("CACHE", "ram")];
+    let (code, findings) = check_json(folder.path(), &variables);
+    assert_eq!(code, Some(1));
+    let place = |finding: &Value| {
+        let keys = ["level", "field", "file", "line"];
+        json!(keys.map(|key| finding[key].clone()))
+    };
+    let list = findings.as_array().unwrap();
+    let places: Vec<_> = list.iter().map(place).collect();
+    let expected = [
+        json!(["error", "sites[0].name", "sites.yaml", 2]),
+        json!(["error", "CACHE", null, null]),
+    ];
+    assert_eq!(places, expected);
+    let message = "CACHE=\"ram\": expected disk or memory";
+    assert_eq!(findings[1]["message"], message);
+
+    write("policy.yaml", "store: {}\ncache:\n  tll: 1\n");
+    let variables = [("ORIGIN", "s3://site"), ("POLICY", "policy.yaml")];
+    let (code, findings) = check_json(folder.path(), &variables);
+    let expected = json!(["error", "cache.tll", "policy.yaml", 3]);
+    assert_eq!((code, place(&findings[0])), (Some(1), expected));
+    write("policy.yaml", "cache: [\n");
+    let (_, findings) = check_json(folder.path(), &variables);
+    assert_eq!(findings[0]["file"], "policy.yaml", "{findings}");
+    assert!(findings[0]["line"].is_u64(), "{findings}");
+}
+
+#[test]
+fn warnings_in_json_leave_the_status_at_zero_and_no_finding_is_an_empty_array() {
+    let folder = TempDir::new().unwrap();
+    write_certificate(folder.path(), "soon", &["a.test"], 10);
+    let variables = [
+        ("ORIGIN", "s3://site"),
+        ("TLS_CERT", "soon.pem"),
+        ("TLS_KEY", "soon.key"),
+    ];
+    let (code, findings) = check_json(folder.path(), &variables);
+    assert_eq!((code, &findings[0]["level"]), (Some(0), &json!("warning")));
+    assert!(findings[0]["file"].as_str().unwrap().ends_with("soon.pem"));
+    let (code, findings) = check_json(folder.path(), &variables[..1]);
+    assert_eq!((code, findings), (Some(0), json!([])));
 }

@@ -116,6 +116,18 @@ fn the_edge_is_this_version_and_its_health_is_watched_as_in_the_image() {
 }
 
 #[test]
+fn the_image_that_no_registry_has_is_not_pulled_and_the_file_says_how_to_build_it() {
+    let policy = edge()["pull_policy"].as_str().unwrap().to_owned();
+    assert_eq!(by_default(&policy), "never");
+    let text = fs::read_to_string(folder().join("compose.yaml")).unwrap();
+    let image = concat!("sluice:", env!("CARGO_PKG_VERSION"));
+    assert!(text.contains(&format!("No such image: {image}")), "{text}");
+    let quick_start = include_str!("../../docs/quick-start.md");
+    let build = "tar -C .sluice/image/edge -c . | docker load";
+    assert!(text.contains(build) && quick_start.contains(build));
+}
+
+#[test]
 fn no_other_machine_reaches_a_port_and_every_service_is_pinned_and_confined() {
     for (name, service) in services() {
         for port in strings(&service["ports"]) {

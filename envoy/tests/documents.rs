@@ -372,3 +372,19 @@ fn every_place_that_names_the_version_names_this_one() {
         assert!(place.ends_with(&format!(":{version}")), "{place}");
     }
 }
+
+#[test]
+fn the_changelog_has_a_link_for_each_version_and_no_line_twice() {
+    let changelog = read("CHANGELOG.md");
+    let headings = changelog
+        .lines()
+        .filter_map(|line| line.strip_prefix("## ["));
+    for version in headings.filter_map(|heading| heading.split_once(']')) {
+        let link = format!("[{0}]: ../../releases/tag/v{0}", version.0);
+        assert!(changelog.lines().any(|line| line == link), "{link}");
+    }
+    let mut seen = BTreeSet::new();
+    for line in changelog.lines().filter(|line| !line.is_empty()) {
+        assert!(seen.insert(line), "twice: {line}");
+    }
+}

@@ -13,6 +13,34 @@ use tempfile::TempDir;
 /// Bound on the exposure in `systemd-analyze security`, from 0 to 100: below 50 the command reports "OK".
 const EXPOSURE: &str = "20";
 
+/// The first version of systemd that knows the unit's `Type=`.
+const FIRST_WITH_TYPE: u32 = 253;
+
+/// The version of this machine's systemd. `None`: there is none.
+fn version_of_systemd() -> Option<u32> {
+    let output = Command::new("systemd-analyze").arg("--version").output();
+    let said = String::from_utf8(output.ok()?.stdout).ok()?;
+    said.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The unit, with a type that this machine's systemd knows.
+fn known_unit() -> String {
+    let unit = read("sluice.service");
+    match version_of_systemd() {
+        Some(..FIRST_WITH_TYPE) => unit.replace("Type=notify-reload", "Type=notify"),
+        _ => unit,
+    }
+}
+
+/// Asserts that systemd accepts a unit with this text.
+fn verify(text: &str) {
+    let installed = TempDir::new().unwrap();
+    let unit = installed.path().join("sluice.service");
+    // The verification needs the program to exist.
+    fs::write(&unit, text.replace("/opt/sluice/sluice", "/bin/true")).unwrap();
+    analyze(&["verify".as_ref(), "--man=no".as_ref(), unit.as_ref()]);
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd")
 }
@@ -43,23 +71,15 @@ fn analyze(arguments: &[&OsStr]) {
 
 #[test]
 fn systemd_takes_the_unit() {
-    let installed = TempDir::new().unwrap();
-    let unit = installed.path().join("sluice.service");
-    // The verification needs the program to exist.
-    fs::write(
-        &unit,
-        read("sluice.service").replace("/opt/sluice/sluice", "/bin/true"),
-    )
-    .unwrap();
-    analyze(&["verify".as_ref(), "--man=no".as_ref(), unit.as_ref()]);
+    verify(&known_unit());
 }
 
 #[test]
 fn the_unit_confines_the_edge() {
-    let (unit, threshold) = (
-        folder().join("sluice.service"),
-        format!("--threshold={EXPOSURE}"),
-    );
+    let installed = TempDir::new().unwrap();
+    let unit = installed.path().join("sluice.service");
+    fs::write(&unit, known_unit()).unwrap();
+    let threshold = format!("--threshold={EXPOSURE}");
     let arguments = [
         "security",
         "--no-pager",
@@ -69,6 +89,31 @@ fn the_unit_confines_the_edge() {
     let mut arguments: Vec<_> = arguments.iter().map(OsStr::new).collect();
     arguments.push(unit.as_ref());
     analyze(&arguments);
+}
+
+#[test]
+fn the_state_and_the_cache_are_in_folders_that_the_unit_makes() {
+    let unit = read("sluice.service");
+    for line in [
+        "StateDirectory=sluice",
+        "CacheDirectory=sluice",
+        "StateDirectoryMode=0700",
+        "CacheDirectoryMode=0700",
+    ] {
+        assert!(unit.lines().any(|found| found == line), "{line}");
+    }
+    let folders = "SLUICE_STATE=/var/lib/sluice CACHE_DIR=/var/cache/sluice";
+    assert!(unit.contains(folders), "{unit}");
+}
+
+#[test]
+fn the_page_of_operations_has_the_lines_for_an_older_systemd() {
+    let page = include_str!("../../docs/operations.md");
+    let (_, drop_in) = page.split_once("```ini\n# systemd 252\n").unwrap();
+    let (drop_in, _) = drop_in.split_once("```").unwrap();
+    let unit = read("sluice.service").replace("Type=notify-reload", "");
+    // A drop-in is read after the unit.
+    verify(&format!("{unit}{drop_in}"));
 }
 
 #[test]

@@ -54,8 +54,8 @@ impl BucketAnswer {
             "the clock of this machine is {seconds} s {side} that of the bucket: set the clock; run NTP"
         );
         match difference {
-            difference if difference > TOLERATED => Some(Finding::Problem(text)),
-            difference if difference > NOTABLE => Some(Finding::Warning(text)),
+            difference if difference > TOLERATED => Some(Finding::problem(text)),
+            difference if difference > NOTABLE => Some(Finding::warning(text)),
             _ => None,
         }
     }
@@ -83,7 +83,7 @@ impl BucketAnswer {
                 .to_owned(),
             (None, _) => return None,
         };
-        Some(Finding::Problem(message))
+        Some(Finding::problem(message))
     }
 }
 
@@ -97,6 +97,7 @@ fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Level;
 
     const NOW: u64 = 1_000_000_000;
 
@@ -152,7 +153,7 @@ mod tests {
         ] {
             let findings = answer(status, body).findings();
             assert!(
-                matches!(&findings[..], [Finding::Problem(text)] if text.contains(expected)),
+                matches!(&findings[..], [Finding { level: Level::Error, message, .. }] if message.contains(expected)),
                 "{body}: {findings:?}"
             );
         }

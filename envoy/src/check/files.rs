@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use super::Finding;
+use sluice_core::policy::PolicyError;
+
+use super::{Finding, Place};
 use crate::cache::{self, EarlierRuns};
 use crate::demo::Demo;
 use crate::render::{self, Run};
 use crate::settings::Settings;
-use crate::sites::{Certificate, Site};
+use crate::sites::{Certificate, CertificateProblem, Site, YamlFault, read_yaml};
 
 /// The time before the end of a certificate from which on the check warns.
 const RENEWAL: Duration = Duration::from_secs(30 * DAY);
@@ -19,7 +21,7 @@ const DAY: u64 = 24 * 60 * 60;
 pub fn check(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Err(error) = render(settings) {
-        findings.push(Finding::Problem(format!("{error:#}")));
+        findings.push(Finding::problem(format!("{error:#}")).at(place_in_policy(settings, &error)));
     }
     let now = SystemTime::now();
     let sites = render::sites(settings, None).ok();
@@ -46,32 +48,70 @@ fn render(settings: &Settings) -> anyhow::Result<String> {
     render::render_whole(settings, &sites, run)
 }
 
-fn check_certificate(certificate: &Certificate, site: &Site, now: SystemTime) -> Vec<Finding> {
-    match certificate.inspect(now) {
-        Ok(certified) => {
-            let left = certified.not_after.duration_since(now).unwrap_or_default();
-            let days = left.as_secs() / DAY;
-            let chain = certificate.chain.display();
-            let of = match site.name.as_str() {
-                "" => String::new(),
-                name => format!(" of the site {name}"),
-            };
-            let text = |when| format!("{chain}: the certificate{of} {when}: renew it");
-            let finding = if certified.not_after < now {
-                Some(Finding::Problem(text("has expired".to_owned())))
-            } else if left < RENEWAL {
-                Some(Finding::Warning(text(format!("expires in {days} days"))))
-            } else {
-                None
-            };
-            finding.into_iter().collect()
-        }
-        Err(problems) => {
-            let name = |of_key: bool| if of_key { "TLS_KEY" } else { "TLS_CERT" };
-            let problems = problems.into_iter();
-            let text =
-                problems.map(|problem| format!("{}={}", name(problem.of_key), problem.message));
-            text.map(Finding::Problem).collect()
-        }
+/// The place of an error in the file that `POLICY` names.
+fn place_in_policy(settings: &Settings, error: &anyhow::Error) -> Place {
+    let Some(policy) = &settings.policy else {
+        return Place::default();
+    };
+    let field = error.downcast_ref::<PolicyError>().map(PolicyError::path);
+    let line = match error.downcast_ref::<YamlFault>() {
+        Some(fault) => fault.line,
+        None => read_yaml(&policy.text)
+            .ok()
+            .and_then(|(_, lines)| lines.line(field?)),
+    };
+    let file = policy.file().map(|file| file.display().to_string());
+    Place {
+        field: field.map(str::to_owned),
+        line: line.filter(|_| file.is_some()),
+        file,
     }
+}
+
+fn check_certificate(certificate: &Certificate, site: &Site, now: SystemTime) -> Vec<Finding> {
+    let problems = match certificate.inspect(now) {
+        Ok(certified) => {
+            let finding = check_validity(certificate, site, certified.not_after, now);
+            return finding.into_iter().collect();
+        }
+        Err(problems) => problems.into_iter(),
+    };
+    let finding = |problem: CertificateProblem| {
+        let (name, file) = if problem.of_key {
+            ("TLS_KEY", &certificate.key)
+        } else {
+            ("TLS_CERT", &certificate.chain)
+        };
+        let place = Place {
+            file: Some(file.display().to_string()),
+            ..Place::of_setting(name)
+        };
+        Finding::problem(format!("{name}={}", problem.message)).at(place)
+    };
+    problems.map(finding).collect()
+}
+
+/// Reports a certificate that has expired, or expires soon.
+fn check_validity(
+    certificate: &Certificate,
+    site: &Site,
+    not_after: SystemTime,
+    now: SystemTime,
+) -> Option<Finding> {
+    let left = not_after.duration_since(now).unwrap_or_default();
+    let chain = certificate.chain.display();
+    let of = match site.name.as_str() {
+        "" => String::new(),
+        name => format!(" of the site {name}"),
+    };
+    let text = |when| format!("{chain}: the certificate{of} {when}: renew it");
+    let finding = if not_after < now {
+        Finding::problem(text("has expired".to_owned()))
+    } else if left < RENEWAL {
+        let days = left.as_secs() / DAY;
+        Finding::warning(text(format!("expires in {days} days")))
+    } else {
+        return None;
+    };
+    Some(finding.at(Place::of_file(&certificate.chain)))
 }

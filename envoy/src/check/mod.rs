@@ -7,37 +7,12 @@
 mod bucket;
 mod bucket_answer;
 mod files;
+mod finding;
 mod keys;
 mod online;
 
-use std::fmt;
-
-use crate::settings::Settings;
-
-/// A result of a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// A problem that must be fixed.
-    Problem(String),
-    /// A problem to come, or a check that was not possible.
-    Warning(String),
-}
-
-impl Finding {
-    /// Whether this is a problem that must be fixed.
-    pub const fn is_problem(&self) -> bool {
-        matches!(self, Self::Problem(_))
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Problem(text) => out.write_str(text),
-            Self::Warning(text) => write!(out, "warning: {text}"),
-        }
-    }
-}
+use crate::settings::{SettingProblems, Settings};
+pub use finding::{Finding, Level, Place};
 
 /// Checks the settings in the environment. Also checks the buckets, if `online` is set and no other problem was
 /// found.
@@ -45,13 +20,14 @@ pub fn check(online: bool) -> Vec<Finding> {
     let settings = match Settings::from_env() {
         Ok(settings) => settings,
         Err(error) => {
-            let problems = format!("{error:#}");
-            let problems = problems.lines().map(str::to_owned);
-            return problems.map(Finding::Problem).collect();
+            return match error.downcast_ref() {
+                Some(SettingProblems(problems)) => problems.iter().map(Finding::from).collect(),
+                None => vec![Finding::problem(format!("{error:#}"))],
+            };
         }
     };
     let notices = settings.notices.iter().cloned();
-    let mut findings: Vec<_> = notices.map(Finding::Warning).collect();
+    let mut findings: Vec<_> = notices.map(Finding::warning).collect();
     findings.extend(files::check(&settings));
     if online && !findings.iter().any(Finding::is_problem) {
         findings.extend(online::check(&settings));

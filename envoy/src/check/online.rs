@@ -67,12 +67,12 @@ fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
                 Ok(answer) => answer.findings(),
                 Err(error) => {
                     let remedy = "correct S3_ENDPOINT, or look at the network";
-                    vec![Finding::Problem(format!("{error:#}: {remedy}"))]
+                    vec![Finding::problem(format!("{error:#}: {remedy}"))]
                 }
             }
         }
         Ok(None) => check_by_edge(settings, site),
-        Err(error) => vec![Finding::Problem(format!("{error:#}"))],
+        Err(error) => vec![Finding::problem(format!("{error:#}"))],
     }
 }
 
@@ -88,10 +88,10 @@ fn check_by_edge(settings: &Settings, site: &Site) -> Vec<Finding> {
     if !run::health_check(settings)() {
         let text = "the bucket has not been asked: only Envoy gets credentials of the standard chain (web identity, \
                     container and instance roles): start the edge, and check again";
-        return vec![Finding::Warning(text.to_owned())];
+        return vec![Finding::warning(text)];
     }
     let problem = run::check_bucket(settings, site).err();
-    let problem = problem.map(|error| Finding::Problem(format!("{error:#}")));
+    let problem = problem.map(|error| Finding::problem(format!("{error:#}")));
     problem.into_iter().collect()
 }
 
@@ -107,8 +107,8 @@ fn of_site(site: &Site, finding: Finding) -> Finding {
         }
         format!("site {}: {text}", site.name)
     };
-    match finding {
-        Finding::Problem(text) => Finding::Problem(tell(text)),
-        Finding::Warning(text) => Finding::Warning(tell(text)),
+    Finding {
+        message: tell(finding.message),
+        ..finding
     }
 }

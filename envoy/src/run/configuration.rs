@@ -16,6 +16,10 @@ use crate::origin::Origin;
 use crate::reload::{FileWatch, reload};
 use crate::render::{Rendered, Resource, Run, sites};
 use crate::settings::Settings;
+use crate::system::service_manager;
+
+/// The beginning of the lines about a refused reload.
+const REFUSED: &str = "reload refused, nothing has changed";
 
 /// The configuration of the serving edge.
 pub struct Configuration<'a> {
@@ -41,31 +45,29 @@ pub struct Configuration<'a> {
 
 impl Configuration<'_> {
     /// Reads the files that the settings name again, and changes the edge's configuration accordingly. If a file
-    /// has a problem, nothing changes, and the log and a metric report it.
+    /// has a problem, nothing changes, and the log, a metric and the service manager's status report it.
     pub fn reload(&mut self) {
         let by_watch = self.watch_has_told.swap(false, Ordering::Relaxed);
-        let refused = match &self.try_reload() {
-            Ok(changed) if changed.is_empty() => {
-                if !by_watch {
-                    say("reloaded: nothing has changed");
-                }
-                false
-            }
+        service_manager::report_reloading();
+        let reloaded = self.try_reload();
+        let status = match &reloaded {
             Ok(changed) => {
-                let mut parts: Vec<_> = changed.iter().map(Resource::part).collect();
-                parts.dedup();
-                say(&format!("reloaded: {}", parts.join(", ")));
-                false
+                let status = reloaded_status(changed);
+                if !(by_watch && changed.is_empty()) {
+                    say(&status);
+                }
+                status
             }
             Err(error) => {
                 for line in format!("{error:#}").lines() {
-                    say(&format!("reload refused, nothing has changed: {line}"));
+                    say(&format!("{REFUSED}: {line}"));
                 }
-                true
+                format!("{REFUSED}: {error:#}")
             }
         };
-        self.status
-            .note_reload((!refused).then_some(self.rendered.policy_hash));
+        let accepted = reloaded.is_ok().then_some(self.rendered.policy_hash);
+        self.status.note_reload(accepted);
+        service_manager::report_ready(&status);
     }
 
     fn try_reload(&mut self) -> anyhow::Result<Vec<Resource>> {
@@ -101,4 +103,14 @@ impl Configuration<'_> {
             Err(error) => say(&format!("WATCH=1: the files cannot be watched: {error}")),
         }
     }
+}
+
+/// A line about a reload that has changed these resources.
+fn reloaded_status(changed: &[Resource]) -> String {
+    if changed.is_empty() {
+        return "reloaded: nothing has changed".to_owned();
+    }
+    let mut parts: Vec<_> = changed.iter().map(Resource::part).collect();
+    parts.dedup();
+    format!("reloaded: {}", parts.join(", "))
 }

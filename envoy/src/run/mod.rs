@@ -45,6 +45,7 @@ use crate::sns::{Sns, Verifier};
 use crate::system::child::Child;
 use crate::system::machine::Machine;
 use crate::system::private::{self, at};
+use crate::system::service_manager::{self, SOCKET_VARIABLE};
 use configuration::Configuration;
 use running::RunningEdge;
 
@@ -235,9 +236,9 @@ fn start_envoy(
     let mut command = Command::new(envoy);
     command.arg("--config-path").arg(config);
     command.args(["--concurrency", &settings.concurrency.to_string()]);
-    // NB: these are secrets that Envoy does not need.
-    let secrets = sites.secret_variables().chain(["PURGE_TOKEN"]);
-    for variable in secrets {
+    // NB: these are secrets that Envoy does not need, and the entry point's own channel to the service manager.
+    let own = sites.secret_variables();
+    for variable in own.chain(["PURGE_TOKEN", SOCKET_VARIABLE]) {
         command.env_remove(variable);
     }
     command.env(SECRET_VARIABLE, secret.digits());
@@ -275,7 +276,9 @@ fn announce(settings: &Settings, sites: &Sites) {
         [site] => site.origin.to_string(),
         sites => format!("{} sites", sites.len()),
     };
-    say(&format!("http://{edge}/ is ready, in front of {what}"));
+    let ready = format!("http://{edge}/ is ready, in front of {what}");
+    say(&ready);
+    service_manager::report_ready(&ready);
     if let (Some(Origin::Http(_)), None) = (&settings.origin, &settings.policy) {
         say(ORIGIN_DECIDES);
     }

@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use super::running::{POLL, tells_to_stop};
 use crate::log::say;
 use crate::system::child::{Child, exit_code};
+use crate::system::service_manager;
 
 /// Runs this program without arguments, and again each time that it has ended with a fault. Returns its last exit
 /// code.
@@ -38,9 +39,9 @@ pub fn keep_running() -> anyhow::Result<u8> {
         is_first = false;
         let pause = backoff.after(start.elapsed());
         let seconds = pause.as_secs_f32();
-        say(&format!(
-            "the edge has ended ({status}); it is started again in {seconds} s"
-        ));
+        let told = format!("the edge has ended ({status}); it is started again in {seconds} s");
+        say(&told);
+        service_manager::report_status(&told);
         if is_told_within(pause, &mut signals) {
             return Ok(0);
         }

@@ -19,6 +19,7 @@ use crate::log::say;
 use crate::net::admin::Admin;
 use crate::settings::Settings;
 use crate::system::child::{Child, exit_code};
+use crate::system::service_manager;
 
 /// Bound on the time in which Envoy must become ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -147,6 +148,7 @@ impl RunningEdge<'_> {
     /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
     /// edge is told to stop once more. Returns the exit code.
     fn stop_in_order(&mut self) -> u8 {
+        service_manager::report_stopping("draining: requests under way may finish");
         let admin = Admin::new(self.settings.admin_socket());
         admin.fail_health_checks();
         let start = Instant::now();

@@ -10,15 +10,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::Context as _;
-
+use super::problem::{SettingProblem, SettingProblems};
 use super::{docs, service_link};
 
 /// Looks variables up and keeps the problems found.
 pub struct Environment<'a> {
     lookup: &'a dyn Fn(&str) -> Option<OsString>,
-    /// A line for each problem, in the order of the settings.
-    problems: Vec<String>,
+    /// The problems, in the order of the settings.
+    problems: Vec<SettingProblem>,
     /// A line for each notice, which the user should know but which does not stop the edge.
     notices: Vec<String>,
 }
@@ -160,15 +159,16 @@ impl<'a> Environment<'a> {
 
     /// Adds a problem: the accepted values, if `value` is set and not a secret, or else the action to take.
     pub fn refuse(&mut self, name: &'static str, value: Option<String>, accepted: impl Display) {
-        self.problems.push(match value {
-            Some(value) => format!("{name}={value:?}: expected {accepted}"),
-            None => format!("{name}: {accepted}"),
+        self.problems.push(SettingProblem::Setting {
+            name,
+            value,
+            accepted: accepted.to_string(),
         });
     }
 
-    /// Notes a problem in a file that a setting names.
-    pub fn report(&mut self, problem: impl Display) {
-        self.problems.push(problem.to_string());
+    /// Adds a problem that is not the value of one setting.
+    pub fn report(&mut self, problem: SettingProblem) {
+        self.problems.push(problem);
     }
 
     /// Adds a notice, once. A notice does not stop the edge.
@@ -186,9 +186,9 @@ impl<'a> Environment<'a> {
     /// The value that was read.
     ///
     /// # Errors
-    /// Any setting had a problem.
+    /// [`SettingProblems`]: any setting had a problem.
     pub fn finish<T>(self, value: Option<T>) -> anyhow::Result<T> {
         let value = value.filter(|_| self.problems.is_empty());
-        value.with_context(|| self.problems.join("\n"))
+        value.ok_or_else(|| SettingProblems(self.problems).into())
     }
 }

@@ -5,6 +5,7 @@
 use super::Runtime;
 use super::cache::{Cache, HotTier};
 use super::environment::Environment;
+use super::problem::SettingProblem;
 use crate::system::Machine;
 use sluice_core::size::{MIB, Size};
 
@@ -185,10 +186,10 @@ impl Need {
         } else {
             let least = self.memory().next_multiple_of(MIB);
             let least = Size(least + cache.memory_bytes());
-            env.report(format!(
+            env.report(SettingProblem::Machine(format!(
                 "the memory is {}: expected at least {least}; raise the limit of the container or the unit",
                 shown(machine.memory_bytes)
-            ));
+            )));
         }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The value of `POLICY`: a policy that comes with the edge, or a file.
 
+use std::path::Path;
+
 use super::environment::Environment;
 use crate::sites::ready_made;
 
@@ -22,5 +24,11 @@ impl PolicyChoice {
             None => env.file_text("POLICY")?,
         };
         Some(Self { name, text })
+    }
+
+    /// The file of the policy. `None`: the policy comes with the edge.
+    pub fn file(&self) -> Option<&Path> {
+        let is_file = ready_made(&self.name).is_none();
+        is_file.then_some(Path::new(&self.name))
     }
 }

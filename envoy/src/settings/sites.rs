@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use super::environment::Environment;
 use super::listeners::Clients;
+use super::problem::SettingProblem;
 use crate::origin::is_region;
 use crate::sites::{Sites, Surroundings};
 
@@ -40,7 +41,8 @@ pub fn read(env: &mut Environment<'_>, clients: Option<&Clients>) -> Option<Site
     match Sites::read(&file, surroundings) {
         Ok(sites) => Some(sites),
         Err(problems) => {
-            problems.iter().for_each(|problem| env.report(problem));
+            let problems = problems.into_iter().map(SettingProblem::File);
+            problems.for_each(|problem| env.report(problem));
             None
         }
     }

@@ -27,7 +27,7 @@ pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
 pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
-pub use file::{Problem, read as read_yaml};
+pub use file::{Problem, YamlFault, read as read_yaml};
 pub use profile::ProfileKeys;
 pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
 pub use secret_text::{ACCEPTED_SECRET, is_secret};

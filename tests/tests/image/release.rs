@@ -2,7 +2,7 @@
 //! The files of a release.
 
 use serde_json::Value;
-use sluice_tests::machine::tool::{folder, module, repository};
+use sluice_tests::machine::tool::{entry_point, folder, module, repository};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,7 +81,15 @@ fn the_module_is_the_one_that_was_built() {
 fn the_manifests_and_the_documents_are_there() {
     let kit = unpacked(&release().join(format!("sluice-{VERSION}.tar.gz")));
     let kit = files(kit.path());
-    for file in ["CHANGELOG.md", "mesh/overlays/s3/kustomization.yaml"] {
+    for file in [
+        "CHANGELOG.md",
+        "mesh/overlays/s3/kustomization.yaml",
+        "share/man/man1/sluice.1.gz",
+        "share/man/man1/sluice-check.1.gz",
+        "share/bash-completion/completions/sluice",
+        "share/zsh/vendor-completions/_sluice",
+        "share/fish/vendor_completions.d/sluice.fish",
+    ] {
         let file = format!("sluice-{VERSION}/{file}");
         assert!(kit.contains(&file), "{file}: {kit:?}");
     }
@@ -100,6 +108,7 @@ fn a_release_for_a_repository_names_the_images_in_it() {
         .arg(there.path()));
     let printed = run(Command::new(repository().join(".ci/release.sh"))
         .arg(there.path())
+        .arg(entry_point())
         .arg(module())
         .arg(".sluice/book")
         .arg("registry.example.com/sluice"));
@@ -120,6 +129,7 @@ fn a_release_for_a_repository_names_the_images_in_it() {
         }
         if file.ends_with("/compose.yaml") {
             assert!(text.contains(&format!("${{IMAGE:-{image}}}")), "{text}");
+            assert!(text.contains("${PULL_POLICY:-missing}"), "{text}");
             services += 1;
         }
     }

@@ -9,4 +9,4 @@ mod yaml;
 pub use document::Document;
 pub use form::{Field, Form, Text};
 pub use problem::{Problem, one_of, shown};
-pub use yaml::{join, read};
+pub use yaml::{YamlFault, join, read};

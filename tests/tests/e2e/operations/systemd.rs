@@ -33,7 +33,8 @@ impl Unit {
             fs::create_dir_all(&folder).unwrap();
             folder
         };
-        let (opt, etc, _var) = (folder("opt"), folder("etc"), folder("var"));
+        let (opt, etc) = (folder("opt"), folder("etc"));
+        let _made_by_systemd = (folder("state"), folder("cache"));
         // The program is not a link, because the edge looks for the modules in the folder of its program.
         fs::copy(entry_point(), opt.join("sluice")).unwrap();
         fs::copy(module(), opt.join("sluice.wasm")).unwrap();
@@ -46,7 +47,8 @@ impl Unit {
         for (place, folder) in [
             ("/opt/sluice", "opt"),
             ("/etc/sluice", "etc"),
-            ("/var/lib/sluice", "var"),
+            ("/var/lib/sluice", "state"),
+            ("/var/cache/sluice", "cache"),
         ] {
             text = text.replace(place, root.path().join(folder).to_str().unwrap());
         }
@@ -89,13 +91,16 @@ impl Unit {
         command
     }
 
-    /// Does the work of `systemctl reload`: runs the commands in order until one fails. Returns whether all have
-    /// succeeded.
-    fn reload(&self, main: u32) -> bool {
-        self.values("ExecReload").all(|line| {
-            let line = line.replace("$MAINPID", &main.to_string());
-            self.command(&line).status().unwrap().success()
-        })
+    /// Does the work of `systemctl reload`: runs the commands in order until one fails, and then sends SIGHUP, as
+    /// the type says. Returns whether all commands have succeeded.
+    fn reload(&self, edge: &Process) -> bool {
+        assert_eq!(self.value("Type"), "notify-reload");
+        let mut lines = self.values("ExecReload");
+        let succeeded = lines.all(|line| self.command(line).status().unwrap().success());
+        if succeeded {
+            edge.signal(libc::SIGHUP);
+        }
+        succeeded
     }
 
     fn etc(&self, name: &str) -> PathBuf {
@@ -135,10 +140,10 @@ async fn the_edge_serves_reloads_and_stops_as_its_unit_says() {
     let _ = get(loopback(port), "/a").await.stamp("/a");
 
     fs::write(unit.etc("policy.yaml"), LASTING.replace("1h", "2h")).unwrap();
-    assert!(unit.reload(edge.pid()));
+    assert!(unit.reload(&edge));
     eventually("a reload", async || edge.log().contains("reloaded:")).await;
     fs::write(unit.etc("policy.yaml"), "{origin: {kind: nothing}}").unwrap();
-    assert!(!unit.reload(edge.pid()));
+    assert!(!unit.reload(&edge));
     eventually("a hit", async || get(loopback(port), "/a").await.is_hit()).await;
 
     assert_eq!(unit.value("KillMode"), "mixed", "SIGTERM to the edge alone");
@@ -146,5 +151,5 @@ async fn the_edge_serves_reloads_and_stops_as_its_unit_says() {
     let status = edge.stop(Duration::from_secs(patience));
     let code = status.expect("an end in time").code();
     assert_eq!(code, Some(0), "{}", edge.log());
-    assert!(unit.root.path().join("var/cache/entries").is_dir());
+    assert!(unit.root.path().join("cache/entries").is_dir());
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sections of a command's help and manual page that its arguments do not give: examples, exit status, files.
+
+/// A term and its explanation.
+pub type Term = (&'static str, &'static str);
+
+/// The sections of one command.
+#[derive(Clone, Copy, Debug)]
+pub struct Supplement {
+    /// The name of the subcommand; empty for `sluice` alone.
+    pub command: &'static str,
+    /// The explanations and the command lines.
+    pub examples: &'static [Term],
+    /// The values of the exit status, and their meanings.
+    pub exit_status: &'static [Term],
+    /// The files that the command reads or writes.
+    pub files: &'static [Term],
+}
+
+impl Supplement {
+    /// The sections of a subcommand; `sluice` alone has an empty name.
+    pub fn of(command: &str) -> Option<&'static Self> {
+        ALL.iter().find(|known| known.command == command)
+    }
+
+    /// The end of the text of `--help`.
+    pub fn help(&self) -> String {
+        let mut text = String::from("Examples:\n");
+        for (meaning, line) in self.examples {
+            text += &format!("  # {meaning}\n  {line}\n");
+        }
+        text += "\nExit status:\n";
+        for (status, meaning) in self.exit_status {
+            text += &format!("  {status:<4} {meaning}\n");
+        }
+        text
+    }
+}
+
+const WRONG_ARGUMENTS: Term = ("2", "The arguments are wrong");
+/// The exit status of a command that only prints.
+const PRINTED: &[Term] = &[
+    ("0", "Done"),
+    ("1", "Standard output cannot be written"),
+    WRONG_ARGUMENTS,
+];
+const SITES: Term = (
+    "SITES, POLICY",
+    "The files of sites and policies that these settings name, and the policies that sites name",
+);
+const CERTIFICATES: Term = (
+    "TLS_CERT, TLS_KEY",
+    "The certificates and keys that these settings and the sites name",
+);
+const STATE: Term = (
+    "SLUICE_STATE",
+    "The folder of the state, .sluice/state by default, with Envoy's configuration and the socket of its admin interface",
+);
+
+/// The sections of every command.
+pub const ALL: &[Supplement] = &[
+    Supplement {
+        command: "",
+        examples: &[
+            (
+                "Serve a bucket of AWS on 127.0.0.1:8080",
+                "ORIGIN=s3://my-bucket AWS_REGION=eu-central-1 sluice",
+            ),
+            (
+                "Serve an application, and start again after a fault",
+                "ORIGIN=http://127.0.0.1:3000 sluice --restart",
+            ),
+        ],
+        exit_status: &[
+            ("0", "The edge was told to stop"),
+            (
+                "1",
+                "The start was refused, or a part of the edge has failed; the messages have the reason",
+            ),
+            WRONG_ARGUMENTS,
+            (
+                "128+",
+                "128 plus the number of the signal that has ended Envoy, and the edge with it",
+            ),
+        ],
+        files: &[
+            STATE,
+            (
+                "CACHE_DIR",
+                "The folder of the cache, by default the folder cache in the folder of the state",
+            ),
+            SITES,
+            CERTIFICATES,
+            (
+                "/etc/sluice/sluice.env",
+                "The settings of sluice.service, the unit for systemd",
+            ),
+        ],
+    },
+    Supplement {
+        command: "render",
+        examples: &[(
+            "Show Envoy's configuration for an application",
+            "ORIGIN=http://127.0.0.1:3000 sluice render",
+        )],
+        exit_status: &[
+            ("0", "Done"),
+            (
+                "1",
+                "The settings or the files have a problem; the messages have the reason",
+            ),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[SITES, CERTIFICATES],
+    },
+    Supplement {
+        command: "settings",
+        examples: &[
+            (
+                "Make a file of settings for sluice.service",
+                "sluice settings --format env > sluice.env",
+            ),
+            (
+                "List the names of all settings",
+                "sluice settings --format json | jq --raw-output '.[].name'",
+            ),
+        ],
+        exit_status: PRINTED,
+        files: &[],
+    },
+    Supplement {
+        command: "check",
+        examples: &[
+            (
+                "Check a file of sites in CI",
+                "SITES=sites.yaml sluice check",
+            ),
+            (
+                "Also ask the bucket whether the credentials are right",
+                "ORIGIN=s3://my-bucket sluice check --online",
+            ),
+            (
+                "Print the places of the problems",
+                "SITES=sites.yaml sluice check --json | jq --raw-output '.[] | \"\\(.file):\\(.line)\"'",
+            ),
+        ],
+        exit_status: &[
+            ("0", "No problem was found; there may be warnings"),
+            ("1", "A problem was found"),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[SITES, CERTIFICATES],
+    },
+    Supplement {
+        command: "healthcheck",
+        examples: &[(
+            "Ask the edge on port 9000",
+            "EDGE_PORT=9000 sluice healthcheck && echo ready",
+        )],
+        exit_status: &[
+            ("0", "The edge is ready"),
+            (
+                "1",
+                "The edge does not answer, is not ready, or drains, or a setting is wrong",
+            ),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[SITES, CERTIFICATES],
+    },
+    Supplement {
+        command: "module",
+        examples: &[(
+            "Copy the module to the folder of another proxy",
+            "sluice module /srv/proxy/sluice.wasm",
+        )],
+        exit_status: &[
+            ("0", "Done"),
+            (
+                "1",
+                "The module cannot be read, or the file cannot be written",
+            ),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[(
+            "SLUICE_WASM",
+            "The module, by default sluice.wasm in the folder of the program",
+        )],
+    },
+    Supplement {
+        command: "schema",
+        examples: &[
+            (
+                "Write the schema of a file of sites for an editor",
+                "sluice schema sites > sites.schema.json",
+            ),
+            ("Print the schema of a policy", "sluice schema policy"),
+        ],
+        exit_status: PRINTED,
+        files: &[],
+    },
+    Supplement {
+        command: "version",
+        examples: &[
+            ("Print the version", "sluice version"),
+            (
+                "Print the version of Envoy that this build needs",
+                "sluice version --json | jq --raw-output .envoy",
+            ),
+        ],
+        exit_status: PRINTED,
+        files: &[],
+    },
+    Supplement {
+        command: "man",
+        examples: &[
+            ("Read the page of the edge", "sluice man | man -l -"),
+            (
+                "Install all pages for this machine",
+                "sluice man /usr/local/share/man/man1",
+            ),
+        ],
+        exit_status: &[
+            ("0", "Done"),
+            ("1", "A page cannot be written"),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[],
+    },
+    Supplement {
+        command: "completions",
+        examples: &[
+            (
+                "Complete the arguments in this Bash",
+                "source <(sluice completions bash)",
+            ),
+            (
+                "Install the script for Fish",
+                "sluice completions fish > ~/.config/fish/completions/sluice.fish",
+            ),
+        ],
+        exit_status: PRINTED,
+        files: &[],
+    },
+];
