@@ -98,6 +98,11 @@ fn envoy_takes_every_kind_of_configuration() {
         .collect();
     kinds.push([origins[0], keys.as_slice()].concat());
     kinds.push(vec![("ORIGIN", "http://example.com")]);
+    kinds.push(vec![
+        ("ORIGIN", "http://example.com"),
+        ("ACCESS_LOG", "combined"),
+        ("ACCESS_LOG_HITS", "0.01"),
+    ]);
     for variables in kinds {
         let mut settings = settings(
             &[

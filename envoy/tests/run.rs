@@ -600,6 +600,40 @@ fn one_line_per_request_goes_to_standard_output() {
     get(edge.port, "/some/path?q=1");
     eventually("the line", || {
         edge.log()
-            .contains(" 127.0.0.1 HTTP/1.1 GET /some/path?q=1 200 7B ")
+            .contains(" 127.0.0.1 edge.test - HTTP/1.1 GET /some/path?q=1 200 7B ")
     });
+}
+
+#[test]
+fn a_client_forges_no_field_of_a_line_in_the_combined_format() {
+    let edge = edge(&Origin::start()).set("ACCESS_LOG", "combined").start();
+    let headers = "user-agent: x\" \\ \"y\r\nreferer: http://other/\"\r\n";
+    let _ = exchange(edge.port, "GET /a?\"q", headers);
+    eventually("the line", || edge.log().contains("GET /a"));
+    let log = edge.log();
+    let line = log.lines().find(|line| line.contains("GET /a")).unwrap();
+    let parts: Vec<_> = line.split('"').collect();
+    let [client, request, status, referer, _, agent, _, _, seconds] = parts[..] else {
+        panic!("{line}");
+    };
+    assert!(client.starts_with("127.0.0.1 - - ["), "{line}");
+    assert!(client.ends_with(" +0000] "), "{line}");
+    assert_eq!(request, r"GET /a?\x22q HTTP/1.1");
+    assert_eq!(status, " 200 7 ");
+    assert_eq!(referer, r"http://other/\x22");
+    assert_eq!(agent, r"x\x22 \x5C \x22y");
+    assert!(seconds.trim().parse::<f64>().unwrap() > 0.0, "{line}");
+}
+
+#[test]
+fn an_own_format_of_the_access_log_is_checked_before_anything_starts() {
+    let own = |format| edge(&Origin::start()).set("ACCESS_LOG_FORMAT", format);
+    let (code, log) = own("%REQ(:PATH)% %STATUS%").refused();
+    assert_eq!(code, Some(1), "{log}");
+    let told = "ACCESS_LOG_FORMAT=\"%REQ(:PATH)% %STATUS%\": expected Envoy's command operators: ";
+    assert!(log.contains(told), "{log}");
+    assert!(log.contains("STATUS\n"), "{log}");
+    let edge = own("own %REQ(:PATH)% 100%%").start();
+    get(edge.port, "/a");
+    eventually("the line", || edge.log().contains("own /a 100%\n"));
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
+use super::access_log::{self, ACCOUNT};
 use super::certificates::NamedCertificate;
 use super::compression::UsualCompression;
 use super::filter::FilterConfiguration;
@@ -24,7 +25,8 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 19] = templates![
+const TEMPLATES: [(&str, &str); 20] = templates![
+    "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
     "clients.yaml.j2",
@@ -46,18 +48,6 @@ const TEMPLATES: [(&str, &str); 19] = templates![
     "workers.yaml.j2",
 ];
 
-/// The fields that the filter reports for each request, if they apply.
-const ACCOUNT: &[&str] = &[
-    "site",
-    "result",
-    "key",
-    "role",
-    "wait_ms",
-    "origin_ms",
-    "attempts",
-    "bucket_error",
-    "uncacheable",
-];
 /// The host for a request of HTTP/1.0 without a host, if the edge has named sites. No site has this host.
 const NO_HOST: &str = "host.invalid";
 
@@ -106,6 +96,9 @@ impl Templates {
         let purge = takes_purges.then_some(settings.purge.address);
         let of_certificates = certificates.iter();
         let of_certificates = of_certificates.map(|each| of_certificate(each, folder));
+        let named_sites = sites.sites.iter().any(|site| !site.name.is_empty());
+        let account = ACCOUNT.iter().filter(|_| settings.filter);
+        let account = account.map(|(name, _)| *name).collect::<Vec<_>>();
         let values = context! {
             edge => edge(settings, sites),
             bounds => header_bounds(settings.clients.header_kib),
@@ -115,7 +108,7 @@ impl Templates {
                 max_entries => settings.cache.max_entries,
                 threads => settings.concurrency.clamp(2, 16),
             },
-            named_sites => sites.sites.iter().any(|site| !site.name.is_empty()),
+            named_sites => named_sites,
             usual_compressions => usual.shared(settings),
             certificates => of_certificates.collect::<Vec<_>>(),
             files => folder.map(|folder| context! {
@@ -136,8 +129,13 @@ impl Templates {
             purge => purge.map(listener),
             metrics => settings.metrics.map(listener),
             tracing => settings.tracing.as_ref().map(tracing),
-            access_log => settings.access_log,
-            account => if settings.filter { ACCOUNT } else { &[] },
+            access_log => access_log::values(
+                &settings.access_log,
+                named_sites,
+                settings.tracing.is_some(),
+                settings.filter,
+            ),
+            account => account,
             few_stats => settings.few_stats,
             journal => run.earlier_runs.socket,
             sns => run.sns,
@@ -200,7 +198,11 @@ fn of_certificate(certificate: &NamedCertificate, folder: Option<&Path>) -> Valu
     }
 }
 
-fn environment() -> anyhow::Result<Environment<'static>> {
+/// The templates by their names.
+///
+/// # Errors
+/// A template is not valid.
+pub fn environment() -> anyhow::Result<Environment<'static>> {
     let mut environment = Environment::new();
     // NB: every value is written as JSON, which is YAML, so that a value cannot escape from its place in a
     // template.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One run of the edge: checks, starts, watches and stops all its parts.
 
+mod access_log_format;
 mod bucket_check;
 mod configuration;
 mod health;
@@ -22,6 +23,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use sluice_core::key::secret::SECRET_VARIABLE;
 
+pub use access_log_format::check_access_log_format;
 pub use bucket_check::check_bucket;
 pub use health::health_check;
 pub use restart::keep_running;
@@ -68,6 +70,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     private::make_folder(state).map_err(at(state))?;
     check_ports(settings)?;
     check_modules(settings)?;
+    check_access_log_format(settings)?;
     let mut cache = CacheFolder::open(&settings.cache)?;
     if let Some(notice) = &cache.notice {
         say(notice);

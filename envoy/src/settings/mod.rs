@@ -32,7 +32,7 @@ use environment::Environment;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 use memory::Memory;
-pub use observability::{AccessLog, Tracing};
+pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE, Tracing};
 pub use policy::PolicyChoice;
 pub use purge::PurgeListener;
 pub use reserve::Reserve;
@@ -85,7 +85,7 @@ pub struct Settings {
     /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
     /// filter's statistics are always exported.
     pub few_stats: bool,
-    /// The format of the access log.
+    /// The access log.
     pub access_log: AccessLog,
     /// The collector of traces, if requests are traced.
     pub tracing: Option<Tracing>,
