@@ -16,6 +16,7 @@ pub const ACCOUNT: &[(&str, bool)] = &[
     ("origin_ms", true),
     ("attempts", true),
     ("bucket_error", false),
+    ("bucket_request_id", false),
     ("uncacheable", false),
 ];
 
@@ -48,11 +49,15 @@ const PATH_EXPRESSION: &str = "('x-envoy-original-path' in request.headers ? \
 const IS_NO_HIT: &str =
     "!('wasm.sluice.result' in filter_state && filter_state['wasm.sluice.result'] == b'hit')";
 
+/// The host of the client's request of an edge with named sites, in Common Expression Language.
+const CLIENT_HOST: &str = "'wasm.sluice.host' in filter_state ? \
+    string(filter_state['wasm.sluice.host']) : request.host";
+
 /// The values for the template of the access log.
 pub fn values(log: &AccessLog, named_sites: bool, tracing: bool, filter: bool) -> Value {
-    // The host for the store differs from the client's host.
+    // The host for the store differs from the client's host, which the filter reports if a site has it.
     let (host, site) = match named_sites {
-        true => (plain("host"), plain("site")),
+        true => (format!("%CEL({CLIENT_HOST})%"), plain("site")),
         false => ("%REQ(:AUTHORITY)%".to_owned(), "-".to_owned()),
     };
     let (format, text, fields) = match &log.format {
