@@ -14,6 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::Value;
 use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
@@ -70,8 +71,8 @@ fn a_port_in_use_is_named_before_anything_starts() {
         let (code, says) = edge(&Origin::start()).set(name, &port).refused();
         assert_eq!(code, Some(1));
         assert!(
-            says.starts_with(&format!(
-                "sluice: {name}={port}: expected a port that is free"
+            says.contains(&format!(
+                " error sluice: {name}={port}: expected a port that is free"
             )),
             "{says}"
         );
@@ -602,6 +603,34 @@ fn one_line_per_request_goes_to_standard_output() {
         edge.log()
             .contains(" 127.0.0.1 edge.test - HTTP/1.1 GET /some/path?q=1 200 7B ")
     });
+}
+
+#[test]
+fn the_lines_of_the_edge_and_of_envoy_have_one_form() {
+    let refused = |format| {
+        let variables = Variables::new(&Origin::start().url(), DEAD).set("LOG_FORMAT", format);
+        variables.refused().1
+    };
+    let log = refused("json");
+    let objects = log.lines().filter(|line| line.starts_with('{'));
+    let objects = objects.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let objects: Vec<_> = objects.collect();
+    let log = refused("text");
+    for component in ["sluice", "wasm"] {
+        let of = |object: &&Value| object["component"] == component;
+        let object = objects.iter().find(of).unwrap();
+        for field in ["time", "level", "message"] {
+            assert!(object[field].is_string(), "{object}");
+        }
+        let is_time = |text: &str| text.parse::<jiff::Timestamp>().is_ok();
+        let part = format!("{component}:");
+        let mut lines = log.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let has_form = |line: Vec<&str>| match line[..] {
+            [time, "error" | "critical" | "warning", name, _, ..] => is_time(time) && name == part,
+            _ => false,
+        };
+        assert!(lines.any(has_form), "{component}: {log}");
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub fn values(log: &AccessLog, named_sites: bool, tracing: bool, filter: bool) -
     context! { format, text, fields, hits => log.hits, is_no_hit => IS_NO_HIT }
 }
 
-/// The log's part of Envoy's configuration as a bootstrap of its own, with which Envoy can check it.
+/// The log's part of Envoy's configuration as a separate bootstrap, with which Envoy can check the log.
 ///
 /// # Errors
 /// The template uses a value that does not exist.

@@ -136,6 +136,7 @@ impl Templates {
                 settings.filter,
             ),
             account => account,
+            log_format => settings.log_format.name(),
             few_stats => settings.few_stats,
             journal => run.earlier_runs.socket,
             sns => run.sns,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::cache::{MostVariants, Shares};
-use crate::log::say;
+use crate::log::{say, warn};
 use crate::net::admin::Admin;
 use crate::origin::Origin;
 use crate::reload::{FileWatch, reload};
@@ -41,22 +41,25 @@ impl Configuration<'_> {
     /// has a problem, nothing changes, and the log and a metric report it.
     pub fn reload(&mut self) {
         let by_watch = self.watch_has_told.swap(false, Ordering::Relaxed);
+        let cause = if by_watch { "WATCH" } else { "SIGHUP" };
         let refused = match &self.try_reload() {
             Ok(changed) if changed.is_empty() => {
                 if !by_watch {
-                    say("reloaded: nothing has changed");
+                    say("reloaded: nothing has changed (SIGHUP)");
                 }
                 false
             }
             Ok(changed) => {
                 let mut parts: Vec<_> = changed.iter().map(Resource::part).collect();
                 parts.dedup();
-                say(&format!("reloaded: {}", parts.join(", ")));
+                say(&format!("reloaded: {} ({cause})", parts.join(", ")));
                 false
             }
             Err(error) => {
                 for line in format!("{error:#}").lines() {
-                    say(&format!("reload refused, nothing has changed: {line}"));
+                    warn(&format!(
+                        "reload refused, nothing has changed: {line} ({cause})"
+                    ));
                 }
                 true
             }
@@ -96,7 +99,7 @@ impl Configuration<'_> {
         };
         match FileWatch::start(files, tell) {
             Ok(watch) => self.watch = Some((watch, files.to_owned())),
-            Err(error) => say(&format!("WATCH=1: the files cannot be watched: {error}")),
+            Err(error) => warn(&format!("WATCH=1: the files cannot be watched: {error}")),
         }
     }
 }

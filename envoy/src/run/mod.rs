@@ -30,7 +30,7 @@ pub use restart::keep_running;
 
 use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, MostVariants, Shares, Shortage};
 use crate::demo::Demo;
-use crate::log::say;
+use crate::log::{say, warn};
 use crate::net::admin::Admin;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
@@ -62,7 +62,7 @@ const QUIETER: &str = "misc:error,cache_filter:error";
 /// The edge has not become ready.
 pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     for notice in &settings.notices {
-        say(notice);
+        warn(notice);
     }
     Machine::raise_open_files();
     let signals = signals()?;
@@ -217,6 +217,9 @@ fn start_envoy(
     // Several edges may run on one machine, and none may replace another.
     command.arg("--disable-hot-restart");
     command.args(["--log-level", "warning", "--component-log-level", QUIETER]);
+    command.args(["--log-format", settings.log_format.envoy_pattern()]);
+    // Envoy's times are local times, and those of this process are not.
+    command.env("TZ", "UTC");
     // The access log shows each request without delay.
     command.args(["--file-flush-interval-msec", "100"]);
     if let Some(demo) = demo {

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::running::{POLL, tells_to_stop};
-use crate::log::say;
+use crate::log::warn;
 use crate::system::child::{Child, exit_code};
 
 /// Runs this program without arguments, and again each time that it has ended with a fault. Returns its last exit
@@ -38,7 +38,7 @@ pub fn keep_running() -> anyhow::Result<u8> {
         is_first = false;
         let pause = backoff.after(start.elapsed());
         let seconds = pause.as_secs_f32();
-        say(&format!(
+        warn(&format!(
             "the edge has ended ({status}); it is started again in {seconds} s"
         ));
         if is_told_within(pause, &mut signals) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The access log and traces.
+//! The logs and traces.
 
 use super::environment::Environment;
+use crate::log::LogFormat;
 use crate::origin::Endpoint;
 
 /// The access log, which is written to standard output.
@@ -77,6 +78,11 @@ impl AccessLog {
 
 /// The setting with the user's own format.
 pub const FORMAT_VARIABLE: &str = "ACCESS_LOG_FORMAT";
+
+/// Reads `LOG_FORMAT`.
+pub fn read_log_format(env: &mut Environment<'_>) -> Option<LogFormat> {
+    env.choice("LOG_FORMAT", LogFormat::CHOICES)
+}
 
 /// Reads a share from 0 to 1.
 fn read_share(text: &str) -> Option<f64> {

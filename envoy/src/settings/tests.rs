@@ -212,6 +212,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ),
     ("OTEL_TRACES_SAMPLER_ARG", "1.5", "a ratio from 0 to 1"),
     ("OTEL_TRACES_SAMPLER_ARG", "NaN", "a ratio from 0 to 1"),
+    ("LOG_FORMAT", "xml", "text or json"),
     ("ACCESS_LOG_HITS", "1.5", "a share from 0 to 1"),
     (
         "ACCESS_LOG_FORMAT",
