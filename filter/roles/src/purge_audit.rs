@@ -9,7 +9,7 @@ use crate::worker::Worker;
 /// Maximum size of an order in the log, in bytes. An order may name thousands of URLs.
 const MOST_BYTES: usize = 1_000;
 
-/// Names the caller: the site whose token it has shown, or else `edge` or `sns`. Tokens are never logged.
+/// Names the caller: `site` and the name of the site whose token the caller has shown, or else `edge` or `sns`. Tokens are never logged.
 pub fn tell_caller(worker: &Worker, caller: &str) {
     tell(worker, "sluice.purge_caller", caller);
 }
@@ -42,8 +42,9 @@ fn tell(worker: &Worker, property: &str, value: &str) {
 /// Shortens a text to the bound.
 fn cut(mut text: String) -> String {
     if text.len() > MOST_BYTES {
-        let end = text.floor_char_boundary(MOST_BYTES);
-        text.truncate(end);
+        let mut ends = (0..=MOST_BYTES).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
         text.push('…');
     }
     text

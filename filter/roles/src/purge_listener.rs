@@ -111,11 +111,11 @@ impl PurgeCall {
         let (endpoint, site) = admit(&headers, &generation.sites)?;
         let site_of_token = site.and_then(|site| generation.sites.sites.get(site));
         let caller = match (&endpoint, site_of_token) {
-            (Endpoint::Sns, _) => "sns",
-            (_, Some(site)) => &site.policy.site.name,
-            (_, None) => "edge",
+            (Endpoint::Sns, _) => "sns".to_owned(),
+            (_, Some(site)) => format!("site {}", site.policy.site.name),
+            (_, None) => "edge".to_owned(),
         };
-        purge_audit::tell_caller(worker, caller);
+        purge_audit::tell_caller(worker, &caller);
         self.generation = Some(generation);
         let length = headers.get("content-length").and_then(FieldValue::number);
         endpoint.check_size(length.unwrap_or(0))?;
