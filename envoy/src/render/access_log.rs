@@ -3,7 +3,6 @@
 
 use minijinja::{Value, context};
 
-use super::template::environment;
 use crate::settings::{AccessLog, AccessLogFormat};
 
 /// The fields that the filter reports for each request, if they apply, and whether they are numbers.
@@ -68,17 +67,6 @@ pub fn values(log: &AccessLog, named_sites: bool, tracing: bool, filter: bool) -
         AccessLogFormat::Json => ("json", None, json(host, tracing, filter)),
     };
     context! { format, text, fields, hits => log.hits, is_no_hit => IS_NO_HIT }
-}
-
-/// The log's part of Envoy's configuration as a separate bootstrap, with which Envoy can check the log.
-///
-/// # Errors
-/// The template uses a value that does not exist.
-pub fn bootstrap(log: &AccessLog) -> anyhow::Result<String> {
-    let values = context! { access_log => values(log, false, false, true) };
-    let environment = environment()?;
-    let log = environment.get_template("access_log.yaml.j2")?;
-    Ok(format!("admin:\n{}", log.render(values)?))
 }
 
 /// The filter state of a field of the filter.

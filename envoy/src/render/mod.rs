@@ -30,10 +30,10 @@ mod template;
 use std::path::Path;
 use std::time::Duration;
 
-pub use access_log::bootstrap as access_log_bootstrap;
 pub use one_site::{one_site, sites};
 pub use rendered::Rendered;
 pub use resource::Resource;
+pub use template::access_log_bootstrap;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;

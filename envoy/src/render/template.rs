@@ -15,7 +15,7 @@ use super::header_bounds::header_bounds;
 use super::resource::Resource;
 use super::server::{Former, Server};
 use super::{Run, seconds};
-use crate::settings::{Runtime, Settings, Tracing};
+use crate::settings::{AccessLog, Runtime, Settings, Tracing};
 use crate::sites::Sites;
 
 /// Templates by name.
@@ -189,6 +189,17 @@ impl Templates {
     }
 }
 
+/// The access log's part of Envoy's configuration as a separate bootstrap, with which Envoy can check the log.
+///
+/// # Errors
+/// The template uses a value that does not exist.
+pub fn access_log_bootstrap(log: &AccessLog) -> anyhow::Result<String> {
+    let values = context! { access_log => access_log::values(log, false, false, true) };
+    let environment = environment()?;
+    let log = environment.get_template("access_log.yaml.j2")?;
+    Ok(format!("admin:\n{}", log.render(values)?))
+}
+
 fn of_certificate(certificate: &NamedCertificate, folder: Option<&Path>) -> Value {
     context! {
         name => certificate.resource(),
@@ -199,11 +210,7 @@ fn of_certificate(certificate: &NamedCertificate, folder: Option<&Path>) -> Valu
     }
 }
 
-/// The templates by their names.
-///
-/// # Errors
-/// A template is not valid.
-pub fn environment() -> anyhow::Result<Environment<'static>> {
+fn environment() -> anyhow::Result<Environment<'static>> {
     let mut environment = Environment::new();
     // NB: every value is written as JSON, which is YAML, so that a value cannot escape from its place in a
     // template.
