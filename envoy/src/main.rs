@@ -16,7 +16,7 @@ use sluice::cache::EarlierRuns;
 use sluice::check::Finding;
 use sluice::demo::Demo;
 use sluice::render::Run;
-use sluice::settings::{Settings, docs};
+use sluice::settings::{self, Settings, docs};
 use sluice::{cache, check, log, render, run, sites};
 
 use arguments::{Action, Arguments, Check, Document, ListFormat};
@@ -28,13 +28,16 @@ const POLICY_SCHEMA: &str = include_str!("../../filter/core/policy.schema.json")
 fn main() -> ExitCode {
     act(&arguments::read()).unwrap_or_else(|error| {
         for line in format!("{error:#}").lines() {
-            log::say(line);
+            log::fail(line);
         }
         ExitCode::FAILURE
     })
 }
 
 fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.action.is_none() {
+        log::begin(settings::log_format());
+    }
     match &arguments.action {
         None if arguments.restart => Ok(run::keep_running()?.into()),
         None => Ok(run::run(&Settings::from_env()?)?.into()),

@@ -87,6 +87,7 @@ fn envoy_takes_every_kind_of_configuration() {
             ("METRICS_PORT", "9902"),
             ("STATS", "all"),
             ("ACCESS_LOG", "json"),
+            ("LOG_FORMAT", "json"),
             ("PURGE_TOKEN", "0123456789abcdef"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://[::1]:4318/"),
             ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
@@ -98,6 +99,12 @@ fn envoy_takes_every_kind_of_configuration() {
         .collect();
     kinds.push([origins[0], keys.as_slice()].concat());
     kinds.push(vec![("ORIGIN", "http://example.com")]);
+    kinds.push(vec![
+        ("ORIGIN", "http://example.com"),
+        ("ACCESS_LOG", "combined"),
+        ("ACCESS_LOG_HITS", "0.01"),
+        ("PURGE_TOKEN", "0123456789abcdef"),
+    ]);
     for variables in kinds {
         let mut settings = settings(
             &[

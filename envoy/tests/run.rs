@@ -14,6 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::Value;
 use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
@@ -70,8 +71,8 @@ fn a_port_in_use_is_named_before_anything_starts() {
         let (code, says) = edge(&Origin::start()).set(name, &port).refused();
         assert_eq!(code, Some(1));
         assert!(
-            says.starts_with(&format!(
-                "sluice: {name}={port}: expected a port that is free"
+            says.contains(&format!(
+                " error sluice: {name}={port}: expected a port that is free"
             )),
             "{says}"
         );
@@ -600,6 +601,68 @@ fn one_line_per_request_goes_to_standard_output() {
     get(edge.port, "/some/path?q=1");
     eventually("the line", || {
         edge.log()
-            .contains(" 127.0.0.1 HTTP/1.1 GET /some/path?q=1 200 7B ")
+            .contains(" 127.0.0.1 edge.test - HTTP/1.1 GET /some/path?q=1 200 7B ")
     });
+}
+
+#[test]
+fn the_lines_of_the_edge_and_of_envoy_have_one_form() {
+    let refused = |format| {
+        let variables = Variables::new(&Origin::start().url(), DEAD).set("LOG_FORMAT", format);
+        variables.refused().1
+    };
+    let log = refused("json");
+    let objects = log.lines().filter(|line| line.starts_with('{'));
+    let objects = objects.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let objects: Vec<_> = objects.collect();
+    let log = refused("text");
+    for component in ["sluice", "wasm"] {
+        let of = |object: &&Value| object["component"] == component;
+        let object = objects.iter().find(of).unwrap();
+        for field in ["time", "level", "message"] {
+            assert!(object[field].is_string(), "{object}");
+        }
+        let is_time = |text: &str| text.parse::<jiff::Timestamp>().is_ok();
+        let part = format!("{component}:");
+        let mut lines = log.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let has_form = |line: Vec<&str>| match line[..] {
+            [time, "error" | "critical" | "warning", name, _, ..] => is_time(time) && name == part,
+            _ => false,
+        };
+        assert!(lines.any(has_form), "{component}: {log}");
+    }
+}
+
+#[test]
+fn a_client_forges_no_field_of_a_line_in_the_combined_format() {
+    let edge = edge(&Origin::start()).set("ACCESS_LOG", "combined").start();
+    let headers = "user-agent: x\" \\ \"y\r\nreferer: http://other/\"\r\n";
+    let _ = exchange(edge.port, "GET /a?\"q", headers);
+    eventually("the line", || edge.log().contains("GET /a"));
+    let log = edge.log();
+    let line = log.lines().find(|line| line.contains("GET /a")).unwrap();
+    let parts: Vec<_> = line.split('"').collect();
+    let [client, request, status, referer, _, agent, _, _, seconds] = parts[..] else {
+        panic!("{line}");
+    };
+    assert!(client.starts_with("127.0.0.1 - - ["), "{line}");
+    assert!(client.ends_with(" +0000] "), "{line}");
+    assert_eq!(request, r"GET /a?\x22q HTTP/1.1");
+    assert_eq!(status, " 200 7 ");
+    assert_eq!(referer, r"http://other/\x22");
+    assert_eq!(agent, r"x\x22 \x5C \x22y");
+    assert!(seconds.trim().parse::<f64>().unwrap() > 0.0, "{line}");
+}
+
+#[test]
+fn an_own_format_of_the_access_log_is_checked_before_anything_starts() {
+    let own = |format| edge(&Origin::start()).set("ACCESS_LOG_FORMAT", format);
+    let (code, log) = own("%REQ(:PATH)% %STATUS%").refused();
+    assert_eq!(code, Some(1), "{log}");
+    let told = "ACCESS_LOG_FORMAT=\"%REQ(:PATH)% %STATUS%\": expected Envoy's command operators: ";
+    assert!(log.contains(told), "{log}");
+    assert!(log.contains("STATUS\n"), "{log}");
+    let edge = own("own %REQ(:PATH)% 100%%").start();
+    get(edge.port, "/a");
+    eventually("the line", || edge.log().contains("own /a 100%\n"));
 }

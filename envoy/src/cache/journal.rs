@@ -16,7 +16,7 @@ use sluice_core::policy::purge::Record;
 use sluice_core::purge::Purges;
 use ureq::http::StatusCode;
 
-use crate::log::say;
+use crate::log::warn;
 use crate::net::local_socket::{self, Answer, LocalSocket};
 use crate::system::private;
 
@@ -144,7 +144,7 @@ fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
     match text.and_then(|text| journal.append(text)) {
         Ok(()) => (StatusCode::OK, String::new()),
         Err(error) => {
-            say(&format!("the journal of purges: {error:#}"));
+            warn(&format!("the journal of purges: {error:#}"));
             (StatusCode::INTERNAL_SERVER_ERROR, String::new())
         }
     }

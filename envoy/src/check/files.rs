@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Problems of the policy and the certificates. Settings and the file of sites are checked when they are read.
+//! Problems of the policy, the certificates and the format of the access log. Settings and the file of sites are checked when they are read.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -10,6 +10,7 @@ use super::{Finding, Place};
 use crate::cache::{self, EarlierRuns};
 use crate::demo::Demo;
 use crate::render::{self, Run};
+use crate::run::check_access_log_format;
 use crate::settings::Settings;
 use crate::sites::{Certificate, CertificateProblem, Site, YamlFault, read_yaml};
 
@@ -17,11 +18,14 @@ use crate::sites::{Certificate, CertificateProblem, Site, YamlFault, read_yaml};
 const RENEWAL: Duration = Duration::from_secs(30 * DAY);
 const DAY: u64 = 24 * 60 * 60;
 
-/// Checks the policies and the certificates.
+/// Checks the policies, the certificates and the format of the access log.
 pub fn check(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Err(error) = render(settings) {
         findings.push(Finding::problem(format!("{error:#}")).at(place_in_policy(settings, &error)));
+    }
+    if let Err(error) = check_access_log_format(settings) {
+        findings.push(Finding::problem(format!("{error:#}")));
     }
     let now = SystemTime::now();
     let sites = render::sites(settings, None).ok();

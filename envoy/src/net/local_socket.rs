@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ureq::http::StatusCode;
 
-use crate::log::say;
+use crate::log::warn;
 use crate::system::random;
 
 /// Bound on the body of a call, in bytes.
@@ -119,12 +119,12 @@ pub fn serve(
             let answer = Arc::clone(&answer);
             let converse = move || {
                 if let Err(error) = converse(&stream, &*answer) {
-                    say(&format!("a call to the {name} socket: {error}"));
+                    warn(&format!("a call to the {name} socket: {error}"));
                 }
             };
             // Without a thread no answer is sent, and Envoy sees a failed call.
             if let Err(error) = thread::Builder::new().spawn(converse) {
-                say(&format!("the {name} socket: {error}"));
+                warn(&format!("the {name} socket: {error}"));
             }
         }
     };

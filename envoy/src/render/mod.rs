@@ -9,10 +9,12 @@
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |
 //! | credentials in a file for Envoy | `credentials` |
 //! | the certificates of the listener for TLS | `certificates` |
+//! | the access log | `access_log` |
 //! | bounds on headers | `header_bounds` |
 //! | the templates, and their other values | `template` |
 //! | the files of a running edge | `resource`, `rendered` |
 
+mod access_log;
 mod certificates;
 mod compression;
 mod credentials;
@@ -31,6 +33,7 @@ use std::time::Duration;
 pub use one_site::{one_site, sites};
 pub use rendered::Rendered;
 pub use resource::Resource;
+pub use template::access_log_bootstrap;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sluice_core::policy::Policy;
 
 use crate::origin::Origin;
-use crate::settings::{AccessLog, Settings};
+use crate::settings::Settings;
 use crate::sites::Site;
 
 /// A site's policy as a document for the filter, and in parsed form.
@@ -58,7 +58,8 @@ pub fn edge_sections(written: &Value, settings: &Settings) -> anyhow::Result<Val
 
 /// The fields that the settings set in every policy.
 fn decided(settings: &Settings, origin: &Origin) -> Value {
-    let account = settings.access_log == AccessLog::Json || settings.tracing.is_some();
+    let is_logged = settings.access_log.needs_account(settings.sites.is_some());
+    let account = is_logged || settings.tracing.is_some();
     json!({"origin": origin.policy_section(), "response": {"account": account}})
 }
 
@@ -144,7 +145,15 @@ mod tests {
         for (variable, value, shown) in [
             ("ACCESS_LOG", "json", true),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318", true),
+            ("ACCESS_LOG_HITS", "0.5", true),
+            (
+                "ACCESS_LOG_FORMAT",
+                "%FILTER_STATE(wasm.sluice.result)%",
+                true,
+            ),
+            ("ACCESS_LOG_FORMAT", "%REQ(:PATH)%", false),
             ("ACCESS_LOG", "text", false),
+            ("ACCESS_LOG", "combined", false),
             ("ACCESS_LOG", "off", false),
         ] {
             let lookup = |name: &str| match name {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
+use super::access_log::{self, ACCOUNT};
 use super::certificates::NamedCertificate;
 use super::compression::UsualCompression;
 use super::filter::FilterConfiguration;
@@ -14,7 +15,7 @@ use super::header_bounds::header_bounds;
 use super::resource::Resource;
 use super::server::{Former, Server};
 use super::{Run, seconds};
-use crate::settings::{Runtime, Settings, Tracing};
+use crate::settings::{AccessLog, Runtime, Settings, Tracing};
 use crate::sites::Sites;
 
 /// Templates by name.
@@ -24,7 +25,8 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 19] = templates![
+const TEMPLATES: [(&str, &str); 20] = templates![
+    "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
     "clients.yaml.j2",
@@ -46,18 +48,6 @@ const TEMPLATES: [(&str, &str); 19] = templates![
     "workers.yaml.j2",
 ];
 
-/// The fields that the filter reports for each request, if they apply.
-const ACCOUNT: &[&str] = &[
-    "site",
-    "result",
-    "key",
-    "role",
-    "wait_ms",
-    "origin_ms",
-    "attempts",
-    "bucket_error",
-    "uncacheable",
-];
 /// The host for a request of HTTP/1.0 without a host, if the edge has named sites. No site has this host.
 const NO_HOST: &str = "host.invalid";
 
@@ -108,6 +98,9 @@ impl Templates {
         let purge = takes_purges.then_some(settings.purge.address);
         let of_certificates = certificates.iter();
         let of_certificates = of_certificates.map(|each| of_certificate(each, folder));
+        let named_sites = sites.sites.iter().any(|site| !site.name.is_empty());
+        let account = ACCOUNT.iter().filter(|_| settings.filter);
+        let account = account.map(|(name, _)| *name).collect::<Vec<_>>();
         let values = context! {
             edge => edge(settings, sites),
             bounds => header_bounds(settings.clients.header_kib),
@@ -117,7 +110,7 @@ impl Templates {
                 max_entries => settings.cache.max_entries,
                 threads => settings.concurrency.clamp(2, 16),
             },
-            named_sites => sites.sites.iter().any(|site| !site.name.is_empty()),
+            named_sites => named_sites,
             usual_compressions => usual.shared(settings),
             certificates => of_certificates.collect::<Vec<_>>(),
             files => folder.map(|folder| context! {
@@ -137,8 +130,14 @@ impl Templates {
             purge => purge.map(listener),
             reports_health => settings.metrics.is_some(),
             tracing => settings.tracing.as_ref().map(tracing),
-            access_log => settings.access_log,
-            account => if settings.filter { ACCOUNT } else { &[] },
+            access_log => access_log::values(
+                &settings.access_log,
+                named_sites,
+                settings.tracing.is_some(),
+                settings.filter,
+            ),
+            account => account,
+            log_format => settings.log_format.name(),
             few_stats => settings.few_stats,
             journal => run.earlier_runs.socket,
             sns => run.sns,
@@ -190,6 +189,17 @@ impl Templates {
         let rendered = template.render(values);
         rendered.map_err(|error| anyhow!("{name}: {error:#}"))
     }
+}
+
+/// The access log's part of Envoy's configuration as a separate bootstrap, with which Envoy can check the log.
+///
+/// # Errors
+/// The template uses a value that does not exist.
+pub fn access_log_bootstrap(log: &AccessLog) -> anyhow::Result<String> {
+    let values = context! { access_log => access_log::values(log, false, false, true) };
+    let environment = environment()?;
+    let log = environment.get_template("access_log.yaml.j2")?;
+    Ok(format!("admin:\n{}", log.render(values)?))
 }
 
 fn of_certificate(certificate: &NamedCertificate, folder: Option<&Path>) -> Value {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::health::local_address;
-use crate::log::say;
+use crate::log::warn;
 use crate::net::http;
 use crate::origin::Origin;
 use crate::render;
@@ -39,7 +39,7 @@ pub fn check_bucket_beside(settings: &Settings) {
                         "" => String::new(),
                         name => format!("site {name}: "),
                     };
-                    say(&format!("{of_site}{error:#}"));
+                    warn(&format!("{of_site}{error:#}"));
                 }
             }
         });

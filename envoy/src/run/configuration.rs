@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::cache::{MostVariants, Shares};
-use crate::log::say;
+use crate::log::{say, warn};
 use crate::metrics::EdgeStatus;
 use crate::net::admin::Admin;
 use crate::origin::Origin;
@@ -48,19 +48,20 @@ impl Configuration<'_> {
     /// has a problem, nothing changes, and the log, a metric and the service manager's status report it.
     pub fn reload(&mut self) {
         let by_watch = self.watch_has_told.swap(false, Ordering::Relaxed);
+        let cause = if by_watch { "WATCH" } else { "SIGHUP" };
         service_manager::report_reloading();
         let reloaded = self.try_reload();
         let status = match &reloaded {
             Ok(changed) => {
                 let status = reloaded_status(changed);
                 if !(by_watch && changed.is_empty()) {
-                    say(&status);
+                    say(&format!("{status} ({cause})"));
                 }
                 status
             }
             Err(error) => {
                 for line in format!("{error:#}").lines() {
-                    say(&format!("{REFUSED}: {line}"));
+                    warn(&format!("{REFUSED}: {line} ({cause})"));
                 }
                 format!("{REFUSED}: {error:#}")
             }
@@ -100,7 +101,7 @@ impl Configuration<'_> {
         };
         match FileWatch::start(files, tell) {
             Ok(watch) => self.watch = Some((watch, files.to_owned())),
-            Err(error) => say(&format!("WATCH=1: the files cannot be watched: {error}")),
+            Err(error) => warn(&format!("WATCH=1: the files cannot be watched: {error}")),
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One run of the edge: checks, starts, watches and stops all its parts.
 
+mod access_log_format;
 mod bucket_check;
 mod configuration;
 mod health;
@@ -22,6 +23,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use sluice_core::key::secret::SECRET_VARIABLE;
 
+pub use access_log_format::check_access_log_format;
 pub use bucket_check::check_bucket;
 pub use health::health_check;
 pub use restart::keep_running;
@@ -31,7 +33,7 @@ use crate::cache::{
     Shortage, Usage,
 };
 use crate::demo::Demo;
-use crate::log::say;
+use crate::log::{say, warn};
 use crate::metrics::{self, EdgeStatus, MetricsDocument};
 use crate::net::admin::Admin;
 use crate::net::ca_bundle;
@@ -65,7 +67,7 @@ const QUIETER: &str = "misc:error,cache_filter:error";
 /// The edge has not become ready.
 pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     for notice in &settings.notices {
-        say(notice);
+        warn(notice);
     }
     Machine::raise_open_files();
     let signals = signals()?;
@@ -73,6 +75,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     private::make_folder(state).map_err(at(state))?;
     check_ports(settings)?;
     check_modules(settings)?;
+    check_access_log_format(settings)?;
     let mut cache = CacheFolder::open(&settings.cache)?;
     if let Some(notice) = &cache.notice {
         say(notice);
@@ -248,6 +251,9 @@ fn start_envoy(
     // Several edges may run on one machine, and none may replace another.
     command.arg("--disable-hot-restart");
     command.args(["--log-level", "warning", "--component-log-level", QUIETER]);
+    command.args(["--log-format", settings.log_format.envoy_pattern()]);
+    // Envoy's times are local times, and those of this process are not.
+    command.env("TZ", "UTC");
     // The access log shows each request without delay.
     command.args(["--file-flush-interval-msec", "100"]);
     if let Some(demo) = demo {

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::running::{POLL, tells_to_stop};
-use crate::log::say;
+use crate::log::warn;
 use crate::system::child::{Child, exit_code};
 use crate::system::service_manager;
 
@@ -40,7 +40,7 @@ pub fn keep_running() -> anyhow::Result<u8> {
         let pause = backoff.after(start.elapsed());
         let seconds = pause.as_secs_f32();
         let told = format!("the edge has ended ({status}); it is started again in {seconds} s");
-        say(&told);
+        warn(&told);
         service_manager::report_status(&told);
         if is_told_within(pause, &mut signals) {
             return Ok(0);

@@ -15,7 +15,7 @@ use super::configuration::Configuration;
 use super::health_check;
 use crate::cache::EarlyDeaths;
 use crate::demo::Demo;
-use crate::log::say;
+use crate::log::{say, warn};
 use crate::net::admin::Admin;
 use crate::settings::Settings;
 use crate::system::child::{Child, exit_code};
@@ -58,7 +58,7 @@ impl RunningEdge<'_> {
                 let told =
                     format!("Envoy ended before it was ready ({status}); its reason is above");
                 ensure!(status.signal().is_some(), told);
-                say(&told);
+                warn(&told);
                 return Ok(Some(exit_code(status)));
             }
             if self.is_told_to_stop() {
@@ -102,7 +102,7 @@ impl RunningEdge<'_> {
     /// Envoy's exit code, if Envoy has ended.
     fn end(&mut self) -> Option<u8> {
         let status = self.envoy.exited()?;
-        say(&format!("Envoy ended: {status}"));
+        warn(&format!("Envoy ended: {status}"));
         self.deaths.note_end(status, self.started.elapsed());
         Some(exit_code(status))
     }
@@ -117,7 +117,7 @@ impl RunningEdge<'_> {
                 return code;
             }
             if let Some(status) = demo.as_mut().and_then(|demo| demo.minio.exited()) {
-                say(&format!("MinIO ended: {status}"));
+                warn(&format!("MinIO ended: {status}"));
                 let _ = self.envoy.stop();
                 return exit_code(status).max(1);
             }

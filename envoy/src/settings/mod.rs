@@ -33,7 +33,7 @@ use environment::Environment;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 use memory::Memory;
-pub use observability::{AccessLog, Tracing};
+pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE, Tracing};
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
 pub use purge::PurgeListener;
@@ -42,6 +42,7 @@ pub use runtime::Runtime;
 use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
 pub use sluice_core::size::Size;
 
+use crate::log::LogFormat;
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
 use crate::sites::{EXPECTED_KEEPALIVE, Sites, keepalive};
@@ -87,7 +88,9 @@ pub struct Settings {
     /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
     /// filter's statistics are always exported.
     pub few_stats: bool,
-    /// The format of the access log.
+    /// The form of the log on standard error.
+    pub log_format: LogFormat,
+    /// The access log.
     pub access_log: AccessLog,
     /// The collector of traces, if requests are traced.
     pub tracing: Option<Tracing>,
@@ -135,6 +138,13 @@ pub fn module() -> anyhow::Result<PathBuf> {
     let mut env = Environment::new(&lookup);
     let module = locations::read_wasm(&mut env);
     env.finish(module)
+}
+
+/// The form of the log, from the process's environment; text, if the setting is not valid. The errors of all settings
+/// are lines of this form.
+pub fn log_format() -> LogFormat {
+    let lookup = |name: &str| std::env::var_os(name);
+    observability::read_log_format(&mut Environment::new(&lookup)).unwrap_or(LogFormat::Text)
 }
 
 impl Settings {
@@ -192,6 +202,7 @@ impl Settings {
         let sns = purge::read_sns(env);
         let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
         let few_stats = env.choice("STATS", &[("few", true), ("all", false)]);
+        let log_format = observability::read_log_format(env);
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env);
         let of_site = sites.as_ref().is_some_and(Sites::take_purges);
@@ -233,6 +244,7 @@ impl Settings {
             sns,
             metrics,
             few_stats: few_stats?,
+            log_format: log_format?,
             access_log: access_log?,
             tracing,
             health_path: health_path?,

@@ -199,7 +199,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ("CACHE_RESERVE", "60%", "0, 1% to 50%, or a number of bytes"),
     ("METRICS_BIND", "localhost", "an IPv4 or IPv6 address"),
     ("STATS", "none", "few or all"),
-    ("ACCESS_LOG", "yes", "text, json or off"),
+    ("ACCESS_LOG", "yes", "text, combined, json or off"),
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "https://collector:4318",
@@ -212,6 +212,13 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ),
     ("OTEL_TRACES_SAMPLER_ARG", "1.5", "a ratio from 0 to 1"),
     ("OTEL_TRACES_SAMPLER_ARG", "NaN", "a ratio from 0 to 1"),
+    ("LOG_FORMAT", "xml", "text or json"),
+    ("ACCESS_LOG_HITS", "1.5", "a share from 0 to 1"),
+    (
+        "ACCESS_LOG_FORMAT",
+        "a\nb",
+        "a line without control characters",
+    ),
     ("OTEL_SERVICE_NAME", "a\u{7}", "visible characters"),
     ("HEALTH_PATH", "healthz", "a path"),
     ("HEALTH_PATH", "/", "a path"),
@@ -255,6 +262,16 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
             problem.starts_with(&start) && problem.contains(accepted),
             "{problem}"
         );
+    }
+}
+
+#[test]
+fn an_own_format_of_the_access_log_is_text() {
+    for format in ["combined", "json", "off"] {
+        let own = ("ACCESS_LOG_FORMAT", "%REQ(:PATH)%");
+        let problems = problems(&[("ACCESS_LOG", format), own]);
+        let expected = format!("ACCESS_LOG={format:?}: expected text, or no ACCESS_LOG_FORMAT");
+        assert_eq!(problems, [expected]);
     }
 }
 

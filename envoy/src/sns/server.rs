@@ -11,7 +11,7 @@ use ureq::http::StatusCode;
 
 use super::message::MessageKind;
 use super::verifier::Verifier;
-use crate::log::say;
+use crate::log::{say, warn};
 use crate::net::local_socket::{self, Answer, LocalSocket};
 
 /// At most one refusal is logged in this time, because any client can send messages.
@@ -62,7 +62,7 @@ impl RefusalLog {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|at| at.elapsed() >= LOG_PERIOD) {
             *last = Some(Instant::now());
-            say(&format!("SNS: a message was refused: {reason}"));
+            warn(&format!("SNS: a message was refused: {reason}"));
         }
     }
 }

@@ -27,7 +27,7 @@
 //!   `edge/response/own_response`
 //! - URLs that vary, and requests that get another variant than the stored one: `worker/own_requests/variants`
 //! - the facts that a worker knows of keys (hashes, purges, variants, the hot tier): `worker/keys`
-//! - purges: `purge_listener` (and `sns`) admits the call, `worker/purges/purge_calls` carries it out
+//! - purges: `purge_listener` (and `sns`) admits the call, `purge_audit` names it in the log, `worker/purges/purge_calls` carries it out
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
 //! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`;
@@ -39,6 +39,7 @@ mod conforming;
 mod edge;
 mod front;
 mod origin;
+mod purge_audit;
 mod purge_listener;
 mod reply;
 mod request;

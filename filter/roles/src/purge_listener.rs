@@ -11,6 +11,7 @@ use sluice_core::purge::{Caller, Notification, OrderError, PurgeOrder, PurgeSubj
 use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::StreamContext;
+use crate::purge_audit;
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
 use crate::worker::Worker;
@@ -108,6 +109,13 @@ impl PurgeCall {
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
         let generation = sites(&worker.policies)?;
         let (endpoint, site) = admit(&headers, &generation.sites)?;
+        let site_of_token = site.and_then(|site| generation.sites.sites.get(site));
+        let caller = match (&endpoint, site_of_token) {
+            (Endpoint::Sns, _) => "sns".to_owned(),
+            (_, Some(site)) => format!("site {}", site.policy.site.name),
+            (_, None) => "edge".to_owned(),
+        };
+        purge_audit::tell_caller(worker, &caller);
         self.generation = Some(generation);
         let length = headers.get("content-length").and_then(FieldValue::number);
         endpoint.check_size(length.unwrap_or(0))?;
@@ -130,8 +138,11 @@ impl PurgeCall {
             None => Caller::of_edge(&generation.sites, &identity.store_secret),
         };
         let order = match endpoint {
-            Endpoint::Orders => PurgeOrder::parse(caller, body),
-            Endpoint::Itself(url) => PurgeOrder::of_url(&caller, &url),
+            Endpoint::Orders => {
+                PurgeOrder::parse(caller, body).inspect(|_| purge_audit::tell_order(worker, body))
+            }
+            Endpoint::Itself(url) => PurgeOrder::of_url(&caller, &url)
+                .inspect(|_| purge_audit::tell_urls(worker, &[url])),
             Endpoint::Events => return self.purge_changed(worker, &caller, body),
             Endpoint::Sns => {
                 let unverified =
@@ -159,6 +170,7 @@ impl PurgeCall {
             let body = format!("{{\"ignored\":{}}}\n", ignored.len());
             return answer(worker, "sluice_events_ignored", &body);
         }
+        purge_audit::tell_urls(worker, &urls);
         let scopes = urls.iter().map(|url| caller.scope_of(url));
         let order = PurgeOrder {
             what: PurgeSubject::Scopes(scopes.collect()),

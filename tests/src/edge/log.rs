@@ -2,7 +2,7 @@
 //! The log of an edge.
 
 /// Texts of lines that no edge may log, whatever clients and origins do.
-const CRITICAL: [&str; 10] = [
+const CRITICAL: [&str; 11] = [
     "panicked at",
     "Caught Segmentation fault",
     "Caught Aborted",
@@ -10,6 +10,7 @@ const CRITICAL: [&str; 10] = [
     "ENVOY_NOTIFICATION",
     "assert failure",
     "[critical]",
+    "Z critical ",
     "Wasm VM failed",
     "wasm trap",
     "Uncaught RuntimeError",

@@ -44,8 +44,8 @@ const RANGE_AHEAD: &str = "65536";
 const DISK: u64 = 512 << 20;
 /// Texts of log lines without a fault that explains them, if the origin fails, and if it does not.
 const UNEXPLAINED: [&[&str]; 2] = [
-    &["[error]", "[critical]"],
-    &["[warning]", "[error]", "[critical]"],
+    &["Z error ", "Z critical "],
+    &["Z warning ", "Z error ", "Z critical "],
 ];
 
 /// Plan of a run.

@@ -25,7 +25,7 @@ use super::free_space::Shortage;
 use super::recovery::{Check, Fingerprint, Fingerprints, Manifest, UncheckedFiles};
 use super::report::{CacheReport, EvictionReason, ReportDesk, SiteFiles};
 use super::shares::{MostVariants, Shares};
-use crate::log::say;
+use crate::log::{say, warn};
 use crate::settings::Cache;
 use crate::system::joining_thread::{JoiningThread, StopToken};
 use sites::FileSites;
@@ -387,7 +387,7 @@ impl Keeper {
         {
             self.complained = true;
             let folder = self.live.path.display();
-            say(&format!("{folder}: {error}: {consequence}"));
+            warn(&format!("{folder}: {error}: {consequence}"));
         }
         result.ok()
     }

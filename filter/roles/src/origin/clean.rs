@@ -133,6 +133,21 @@ pub fn note_bucket_error(
     Ok((told, trouble.is_some_and(BucketTrouble::is_never_stored)))
 }
 
+/// Keeps the bucket's name for the request for the access log, with which the bucket's operator can find the request.
+/// Clients do not see the header.
+pub fn note_bucket_request_id(
+    policy: &NumberedPolicy,
+    account: Option<&Account>,
+    headers: &Headers,
+) {
+    let policy = &policy.policy;
+    let account = account.filter(|_| policy.response.account && policy.origin.is_bucket());
+    let id = headers.get("x-amz-request-id").map(FieldValue::text);
+    if let (Some(account), Some(Ok(id))) = (account, id) {
+        account.learns_bucket_request_id(id);
+    }
+}
+
 /// The line in the log about a site's bucket.
 fn warning(site: &str, message: &str) -> String {
     match site {

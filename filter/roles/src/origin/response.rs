@@ -17,7 +17,9 @@ use sluice_store::Revalidation;
 use sluice_store::hide_fields;
 use sluice_store::{OriginResponse, WRITTEN_FIELDS};
 
-use super::clean::{has_kept, note_bucket_error, remove_hidden, undo_connection};
+use super::clean::{
+    has_kept, note_bucket_error, note_bucket_request_id, remove_hidden, undo_connection,
+};
 use super::failure::{bound_lines, bound_statuses, note_failure, say};
 use super::fetch::Fetch;
 use super::judged::Judged;
@@ -59,6 +61,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     let mut status = headers.status().unwrap_or(502);
     let stream = worker.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
+    note_bucket_request_id(&fetch.policy, account, &headers);
     (status, fetch.response.refused) = note_bucket_error(
         &*worker.host,
         &worker.metrics,

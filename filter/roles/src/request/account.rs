@@ -29,6 +29,7 @@ pub struct Account {
     origin_millis: Cell<Option<u64>>,
     attempts: Cell<u32>,
     bucket_error: RefCell<Option<Box<str>>>,
+    bucket_request_id: RefCell<Option<Box<str>>>,
     uncacheable: Cell<Option<UncacheableReason>>,
     told: Cell<bool>,
 }
@@ -84,6 +85,11 @@ impl Account {
         *self.bucket_error.borrow_mut() = Some(code.into());
     }
 
+    /// Records the bucket's name for the last request to it.
+    pub fn learns_bucket_request_id(&self, id: &str) {
+        *self.bucket_request_id.borrow_mut() = Some(id.into());
+    }
+
     /// Records the reason for which the response is not stored.
     pub fn is_not_stored(&self, reason: UncacheableReason) {
         self.uncacheable.set(Some(reason));
@@ -121,6 +127,9 @@ impl Account {
         }
         if let Some(code) = &*self.bucket_error.borrow() {
             host.set_property("sluice.bucket_error", code)?;
+        }
+        if let Some(id) = &*self.bucket_request_id.borrow() {
+            host.set_property("sluice.bucket_request_id", id)?;
         }
         if let Some(reason) = self.uncacheable.get() {
             host.set_property("sluice.uncacheable", reason.name())?;

@@ -45,6 +45,18 @@ fn assert_page(envoy: &FakeEnvoy, client: Client, status: u16, about: &str) {
 }
 
 #[test]
+fn the_buckets_request_id_is_in_the_log_alone() {
+    let mut envoy = bucket();
+    let client = envoy.get(0, KEY);
+    let id = ("x-amz-request-id", "4442587FB7D0A2F9");
+    envoy.answer_with(FIRST, 404, &[code("NoSuchKey"), id], b"<Error/>");
+    let logged = envoy.property(client, "sluice.bucket_request_id");
+    assert_eq!(logged.as_deref(), Some(id.1));
+    let client = &envoy.clients[client.0];
+    assert_eq!((client.status(), client.header(id.0)), (404, None));
+}
+
+#[test]
 fn an_error_of_the_edges_settings_is_502_for_all_who_wait_and_is_never_stored() {
     let region = ("x-amz-bucket-region", "eu-west-1");
     let away = ("location", "https://site.s3.test/7");

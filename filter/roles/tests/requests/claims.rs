@@ -141,6 +141,10 @@ fn a_purge_is_seen_by_every_worker_before_its_receipt_goes_out() {
     assert_eq!(envoy.fetches.len(), 1, "the store has it for both");
     let purge = envoy.purge(0, r#"{"url": "http://edge.test/7"}"#);
     assert_eq!(envoy.stage(purge), Stage::Parked);
+    // The line in the log names the caller and the order, but no token.
+    let logged = ["sluice.purge_caller", "sluice.purge_order"];
+    let logged = logged.map(|name| envoy.property(purge, name).unwrap_or_default());
+    assert_eq!(logged, ["edge", r#"{"url":"http://edge.test/7"}"#]);
     envoy.deliver(1);
     assert_eq!(envoy.stage(purge), Stage::Parked);
     envoy.get(1, KEY);

@@ -31,10 +31,8 @@ async fn lines(edge: &Edge, path: &str, count: usize) -> Vec<Value> {
 }
 
 fn milliseconds(line: &Value, field: &str) -> u64 {
-    let text = line[field].as_str();
-    text.unwrap_or_else(|| panic!("no {field}: {line}"))
-        .parse()
-        .unwrap()
+    let number = line[field].as_u64();
+    number.unwrap_or_else(|| panic!("no number {field}: {line}"))
 }
 
 #[tokio::test]
@@ -69,7 +67,7 @@ async fn a_line_names_the_result_the_role_and_the_times() {
     let miss = misses[0];
     assert_eq!(
         (&miss["role"], &miss["attempts"]),
-        (&"leader".into(), &"1".into())
+        (&"leader".into(), &1.into())
     );
     assert!(milliseconds(miss, "origin_ms") >= 60, "{miss}");
     assert!(miss.get("wait_ms").is_none(), "{miss}");
@@ -158,9 +156,18 @@ async fn what_a_client_sends_stays_within_its_field() {
     origin.on("*", Reply::ok(100));
     let edge = edge(&origin).start().await;
     let odd = r#"/a?"},{"path":"/b","x":"\"#;
-    let _ = edge.get(odd).await;
+    let sent = [
+        ("user-agent", r#"a"b\"#),
+        ("referer", "http://other/"),
+        ("x-request-id", "client-1"),
+    ];
+    let _ = edge.send("GET", odd, &sent).await;
     let _ = edge.get("/end").await;
-    let _ = lines(&edge, odd, 1).await;
+    let line = lines(&edge, odd, 1).await.swap_remove(0);
+    for (name, value) in sent {
+        let field = name.trim_start_matches("x-").replace('-', "_");
+        assert_eq!(line[&field], value, "{line}");
+    }
     let _ = lines(&edge, "/end", 1).await;
     assert!(edge.log_lines("\"/b\"").is_empty());
 }
@@ -192,6 +199,24 @@ async fn the_logged_path_is_the_clients_and_not_the_keys() {
         let _ = lines(&edge, path, count).await;
     }
     assert!(edge.log_lines("/else").is_empty());
+}
+
+#[tokio::test]
+async fn a_share_of_hits_leaves_every_other_line() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(100).max_age(600));
+    let none = edge(&origin).env("ACCESS_LOG_HITS", "0").start().await;
+    let all = edge(&origin).start().await;
+    for edge in [&none, &all] {
+        let _ = client::until_hit(edge.address(), "/a").await;
+        let _ = edge.get("/end").await;
+        let _ = lines(edge, "/end", 1).await;
+    }
+    let hit = "\"result\":\"hit\"";
+    assert!(none.log_lines(hit).is_empty(), "{}", none.log());
+    assert!(!none.log_lines("\"path\":\"/a\"").is_empty());
+    // The control.
+    assert!(!all.log_lines(hit).is_empty(), "{}", all.log());
 }
 
 #[tokio::test]

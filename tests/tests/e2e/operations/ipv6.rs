@@ -76,7 +76,7 @@ async fn the_access_log_has_the_clients_own_address_of_either_family() {
     for family in FAMILIES {
         let address = SocketAddr::new(family, edge.address().port());
         assert_eq!(client::get(address, "/a").await.status, 200);
-        edge.wait_for_log(&format!(" {family} HTTP/1.1 GET /a 200"))
+        edge.wait_for_log(&format!(" {family} edge.test - HTTP/1.1 GET /a 200"))
             .await;
     }
 }

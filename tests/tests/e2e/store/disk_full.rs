@@ -120,7 +120,7 @@ async fn on_a_full_disk_all_responses_are_whole_and_storing_goes_on_with_the_spa
     for text in [FULL, STORES] {
         assert_eq!(edge.log_lines(text).len(), 1, "{text}");
     }
-    for level in ["[warning]", "[error]"] {
+    for level in ["Z warning ", "Z error "] {
         assert_eq!(edge.log_lines(level), [""; 0]);
     }
 }
