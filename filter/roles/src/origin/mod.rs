@@ -19,7 +19,6 @@ mod surrogate_keys;
 mod variance;
 
 use crate::worker::metrics::Metrics;
-use std::rc::Rc;
 
 use fetch::Fetch;
 use orphaned::OrphanedRequest;
@@ -31,6 +30,7 @@ use sluice_store::{LINK_HEADER, Link, Received, StoreRequest, Vouched};
 
 use crate::callbacks::StreamContext;
 use crate::reply::DueReply;
+use crate::reply::bodiless_reply::BodilessReply;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::{Worker, fills};
 use sluice_host::headers::Headers;
@@ -97,7 +97,7 @@ impl OriginStream {
         worker
             .metrics
             .warn(|| "sluice: a request without the edge role's link was stopped".into());
-        self.refuse(worker, DueReply::Unlinked)
+        self.refuse(worker, BodilessReply::unlinked())
     }
 
     /// Forwards the request of a client whose EDGE is in another VM.
@@ -156,15 +156,15 @@ impl OriginStream {
                 )
         }) {
             fills::keep_unwritten(worker, link.stream, kept, self.context);
-            return Ok(self.refuse(worker, DueReply::Keep(Rc::clone(kept))));
+            return Ok(self.refuse(worker, BodilessReply::keeping(kept)));
         }
         let revalidation = fetch.revalidation.as_ref();
         if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
             worker.requests.note_late(link.stream);
-            return Ok(self.refuse(worker, DueReply::Unwritten(Rc::clone(stored))));
+            return Ok(self.refuse(worker, BodilessReply::unwritten(stored)));
         }
         if fetch.asks_again(worker) {
-            return Ok(self.refuse(worker, DueReply::AskAgain));
+            return Ok(self.refuse(worker, BodilessReply::ask_again()));
         }
         fetch.prepare(worker, headers)?;
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
@@ -175,8 +175,8 @@ impl OriginStream {
         Ok(Action::Continue)
     }
 
-    fn refuse(&self, worker: &mut Worker, answer: DueReply) -> Action {
-        worker.answer_later(self.context, answer);
+    fn refuse(&self, worker: &mut Worker, answer: BodilessReply) -> Action {
+        worker.answer_later(self.context, DueReply::Bodiless(answer));
         Action::Pause
     }
 

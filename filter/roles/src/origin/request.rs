@@ -4,7 +4,6 @@
 use crate::worker::keys::Keys;
 use sluice_core::coalescing::Coalescer;
 use sluice_store::Room;
-use std::rc::Rc;
 
 use sluice_core::http::caching::cache_name::{CDN_LOOP, VIA};
 use sluice_core::http::conditional::demand::Demand;
@@ -19,7 +18,7 @@ use sluice_store::without_hash;
 use sluice_store::{BYPASS_SENTINEL, Link, StoreRequest};
 
 use super::variance;
-use crate::reply::DueReply;
+use crate::reply::bodiless_reply::BodilessReply;
 use crate::request::headers::select;
 use crate::worker::identity::Identity;
 use crate::worker::own_requests::background;
@@ -149,17 +148,17 @@ pub fn not_served(
     room: &Room,
     request: StoreRequest,
     headers: &Headers,
-) -> DueReply {
+) -> BodilessReply {
     let revalidation = Revalidation::of_request(host, headers);
     let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
     match (request, revalidation) {
         // The stored response itself shows whether the lookup wants it.
         (StoreRequest::Lookup, Some(stored)) if stored.must_be_validated() => {
-            DueReply::Unwritten(Rc::new(stored))
+            BodilessReply::unwritten(&stored)
         }
-        (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => DueReply::Expired,
-        (StoreRequest::Lookup, _) if room.is_lacking() => DueReply::NoRoom,
-        _ => DueReply::NotStored,
+        (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => BodilessReply::expired(),
+        (StoreRequest::Lookup, _) if room.is_lacking() => BodilessReply::no_room(),
+        _ => BodilessReply::not_stored(),
     }
 }
 

@@ -6,7 +6,8 @@ use sluice_core::http::conditional::conditions::Validators;
 use sluice_core::http::conditional::demand::{Delivery, Demand, WholeResponse};
 use sluice_core::http::conditional::range::{Slice, Slicer};
 
-use super::demand_reply::{BodilessReply, DemandReply};
+use super::bodiless_reply::BodilessReply;
+use super::demand_reply::DemandReply;
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use sluice_host::headers::{Headers, extend};

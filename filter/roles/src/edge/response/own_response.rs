@@ -13,6 +13,7 @@ use sluice_store::StoredFields;
 
 use super::{respond_cached, served_to};
 use crate::reply::DueReply;
+use crate::reply::bodiless_reply::BodilessReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
@@ -117,7 +118,10 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 /// Ends a request of the filter in the root context's next turn.
 fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
     stream.progress.answered.set(true);
-    worker.answer_later(stream.id.0, DueReply::Outcome { status });
+    worker.answer_later(
+        stream.id.0,
+        DueReply::Bodiless(BodilessReply::outcome(status)),
+    );
     Action::Pause
 }
 

@@ -8,6 +8,7 @@ use sluice_core::workers::message::FlightOutcome;
 use sluice_host::Host;
 use sluice_store::StoreRequest;
 
+use crate::reply::bodiless_reply::BodilessReply;
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
@@ -93,7 +94,7 @@ pub fn refuse_variant(
     }
     if stream.for_others {
         stream.progress.answered.set(true);
-        worker.answer_later(stream.id.0, DueReply::Outcome { status: 204 });
+        worker.answer_later(stream.id.0, DueReply::Bodiless(BodilessReply::outcome(204)));
         return Ok(Action::Pause);
     }
     let called = fetch_variant(worker, stream, wanted);

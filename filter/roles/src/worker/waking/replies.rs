@@ -8,7 +8,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, StreamId};
 
 use crate::reply::DueReply;
-use crate::reply::demand_reply::BodilessReply;
+use crate::reply::bodiless_reply::BodilessReply;
 use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 use crate::worker::Worker;

@@ -14,6 +14,7 @@ use sluice_core::workers::StreamId;
 use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, StoreRequest};
 
 use crate::reply::DueReply;
+use crate::reply::bodiless_reply::BodilessReply;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
 use crate::request::{EdgeRequest, PriorCall};
@@ -103,7 +104,7 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
 /// Ends a background fill that no request needs any more.
 fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
     fill.progress.answered.set(true);
-    worker.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
+    worker.answer_later(fill.id.0, DueReply::Bodiless(BodilessReply::outcome(204)));
 }
 
 /// Makes a new record of the request, under the key of its variant.
