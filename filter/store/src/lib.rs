@@ -35,8 +35,8 @@ pub use link::{
     StoreRequest, Vouched,
 };
 pub use lookup::{
-    LOOKUP_EXPIRED, LOOKUP_NO_ROOM, LookupResult, allows_authenticated, has_come_since,
-    has_succeeded, has_told,
+    LOOKUP_EXPIRED, LOOKUP_NO_ROOM, allows_authenticated, has_come_since, has_succeeded, has_told,
+    looked_up,
 };
 pub use room::Room;
 pub use served::{Arrival, NO_ROOM, Served};

@@ -180,7 +180,7 @@ fn a_store_that_does_not_take_a_response_has_another_request_lead_and_then_none(
             coalescer.fill_ended(leader, turn);
         });
         let ((), effects) = turn(&data, 4, |turn| {
-            coalescer.stored(KEY, StoreNews::NotTaken, turn);
+            coalescer.stored(KEY, StoreNews::Missing, turn);
         });
         let resumed = effects.iter().find_map(|effect| match effect {
             Effect::Resume {

@@ -13,7 +13,7 @@ use sluice_core::policy::Policy;
 use sluice_core::workers::KeyHash;
 use sluice_store::Entry;
 use sluice_store::StoredFields;
-use sluice_store::{LookupResult, has_come_since, has_succeeded};
+use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
 use crate::worker::Worker;
@@ -144,9 +144,9 @@ fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
     fit(policy, key, vary.as_ref().map(JoinedValue::value)) != VaryDecision::Keyed
 }
 
-/// The result of a lookup for a flight of `key`. A flight that began before a soft purge has the hash from before it,
+/// The store's report to a lookup for a flight of `key`. A flight that began before a soft purge has the hash from before it,
 /// and its followers accept a response from before it.
-fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> LookupResult {
+fn news_of(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> StoreNews {
     let cache_key = call.target.cache_key();
     let current = key == worker.keys.key_hash(cache_key);
     let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
@@ -158,27 +158,24 @@ fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Lookup
         })
     };
     let now = worker.host.monotonic_millis();
-    let looked_up = LookupResult::read(&*worker.host, now, outdated, awaited);
-    if matches!(
-        looked_up,
-        LookupResult::Answered(StoreNews::Readable { .. } | StoreNews::Validated)
-    ) {
+    let news = looked_up(&*worker.host, now, outdated, awaited);
+    if matches!(news, StoreNews::Readable { .. } | StoreNews::Validated) {
         worker.keys.confirm_current(key, &call.target);
     }
-    looked_up
+    news
 }
 
 /// Ends a call: completes its work, or handles its failure.
 pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
     match call.kind {
         CallKind::Confirmation(key) => {
-            let looked_up = if answered {
-                looked_up(worker, key, call)
+            let news = if answered {
+                news_of(worker, key, call)
             } else {
-                LookupResult::Missing
+                StoreNews::Missing
             };
             let now = worker.host.monotonic_millis();
-            worker.confirmations.take_lookup(key, looked_up, now);
+            worker.confirmations.take_lookup(key, news, now);
             worker.hear_store();
         }
         CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),

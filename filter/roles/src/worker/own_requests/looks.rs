@@ -6,26 +6,12 @@
 use sluice_core::coalescing::{NextStep, StoreNews};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
-use sluice_store::{LOOKUP_EXPIRED, LookupResult, allows_authenticated, has_told};
+use sluice_store::{LOOKUP_EXPIRED, allows_authenticated, has_told, looked_up};
 
 use crate::request::{EdgeRequest, PriorCall};
 use crate::worker::own_requests::calls::CallKind;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use sluice_host::Host;
-
-/// The result of a lookup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
-    /// A response that the store serves without asking the origin.
-    Served {
-        /// Whether requests with `Authorization` may share it.
-        allows_authenticated: bool,
-    },
-    /// A response that must be revalidated.
-    Expired,
-    /// No usable response.
-    Nothing,
-}
 
 /// Changes a HEAD's target to the headers alone if this worker knows of stored headers but of no stored object.
 pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
@@ -42,10 +28,10 @@ pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
 
 /// Handles the store's answer to a lookup, if there is one, and resumes the requests that wait for it.
 pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answered: bool) {
-    let seen = if answered {
-        seen(&*worker.host, target)
+    let news = if answered {
+        news_of(&*worker.host)
     } else {
-        Seen::Nothing
+        StoreNews::Missing
     };
     for id in worker.calls.take_waiting(CallKind::Look(key)) {
         let Some(stream) = worker.requests.get(id) else {
@@ -54,27 +40,29 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
         let purged = worker
             .keys
             .must_revalidate(stream.target.cache_key(), stream.key.key);
-        let next_step = match seen {
-            Seen::Served {
-                allows_authenticated: true,
-            } if stream.authenticated && !purged => {
+        let next_step = match news {
+            StoreNews::Readable { .. }
+                if stream.authenticated
+                    && !purged
+                    && allows_authenticated(&*worker.host, target) =>
+            {
                 worker
                     .keys
                     .note_authorized_sharing(key, Some(AuthorizedSharing::All));
                 NextStep::Fresh
             }
             _ if stream.authenticated => unshared(&stream),
-            Seen::Served { .. } if !stream.head && !purged => NextStep::Fresh,
+            StoreNews::Readable { .. } if !stream.head && !purged => NextStep::Fresh,
             _ if stream.sizes_next() => NextStep::Alone,
             // A request that may lead validates a response that was purged softly.
-            Seen::Expired if !stream.head && !purged => NextStep::Fresh,
+            StoreNews::Validated if !stream.head && !purged => NextStep::Fresh,
             _ if !stream.head => NextStep::Unfilled,
-            Seen::Nothing => NextStep::Varies,
-            Seen::Served { .. } if !purged => {
+            StoreNews::Outdated | StoreNews::Missing | StoreNews::Lost => NextStep::Varies,
+            StoreNews::Readable { .. } if !purged => {
                 stream.progress.prior_call.set(PriorCall::Done);
                 NextStep::Alone
             }
-            Seen::Served { .. } | Seen::Expired => NextStep::Alone,
+            StoreNews::Readable { .. } | StoreNews::Validated => NextStep::Alone,
         };
         worker.wakeups.resume(id, next_step);
     }
@@ -89,13 +77,12 @@ pub fn unshared(stream: &EdgeRequest) -> NextStep {
     }
 }
 
-fn seen(host: &dyn Host, target: &CanonicalTarget) -> Seen {
-    match LookupResult::read(host, 0, |_| false, |_, _| true) {
-        LookupResult::Answered(StoreNews::Readable { .. }) => Seen::Served {
-            allows_authenticated: allows_authenticated(host, target),
-        },
-        LookupResult::Answered(StoreNews::Validated) => Seen::Expired,
-        _ if has_told(host, LOOKUP_EXPIRED) => Seen::Expired,
-        _ => Seen::Nothing,
+/// The store's report to a lookup. A response that must be revalidated now counts as one that each use validates.
+fn news_of(host: &dyn Host) -> StoreNews {
+    match looked_up(host, 0, |_| false, |_, _| true) {
+        StoreNews::Missing | StoreNews::Lost if has_told(host, LOOKUP_EXPIRED) => {
+            StoreNews::Validated
+        }
+        news => news,
     }
 }
