@@ -27,21 +27,8 @@ use sluice_store::{Link, StoreRequest};
 use stand_in::StandIn;
 
 use crate::request::headers::Header;
+use crate::worker::own_requests::calls::CallKind;
 use sluice_host::headers::Headers;
-
-/// The progress of the background calls for a request that may not lead or wait at once: a range, a HEAD, or a
-/// conditional request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PriorCall {
-    /// None yet.
-    None,
-    /// The origin was asked for the size.
-    Sized,
-    /// The store was asked whether it has the object.
-    Looked,
-    /// No further call is possible. The last one was usually a background fill.
-    Done,
-}
 
 /// The report of ORIGIN about a request from the store, if EDGE cannot see the reason in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,8 +100,9 @@ pub struct Progress {
     pub store_request: Cell<StoreRequest>,
     /// Its next step, unless its directives send it to the store or the origin without coalescing.
     pub next_step: Cell<Option<NextStep>>,
-    /// Which background calls it has had.
-    pub prior_call: Cell<PriorCall>,
+    /// The last background call that prepared it, if it may not lead or wait at once: a range, a HEAD, or a
+    /// conditional request. A fill is the last possible call. A lookup in place of a fill counts as a fill.
+    pub prior_call: Cell<Option<CallKind>>,
     /// Its client's headers, for background calls on its behalf.
     pub headers: RefCell<Vec<Header>>,
     /// The variant that the store has served to it, if its own key does not identify the variant.
@@ -142,7 +130,7 @@ impl Progress {
             account,
             store_request: Cell::new(StoreRequest::Alone),
             next_step: Cell::new(None),
-            prior_call: Cell::new(PriorCall::None),
+            prior_call: Cell::new(None),
             headers: RefCell::default(),
             variant: RefCell::default(),
             ahead_of: RefCell::default(),
@@ -237,9 +225,14 @@ impl EdgeRequest {
         self.head || self.is_for_part()
     }
 
+    /// Whether the lookup was the last call for it.
+    pub fn has_been_looked_up(&self) -> bool {
+        matches!(self.progress.prior_call.get(), Some(CallKind::Look(_)))
+    }
+
     /// Whether to ask the origin for the object's size, because the lookup is done.
     pub fn sizes_next(&self) -> bool {
-        self.is_for_part() && self.progress.prior_call.get() == PriorCall::Looked
+        self.is_for_part() && self.has_been_looked_up()
     }
 
     /// Whether its complete answer may be a 304 or a 412.

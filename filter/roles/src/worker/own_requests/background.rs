@@ -12,10 +12,10 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::{KeyHash, Millis};
 
 use crate::reply::DueReply;
+use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
-use crate::request::{EdgeRequest, PriorCall};
 use crate::worker::Worker;
 use crate::worker::own_requests::{ahead, unread};
 use crate::worker::own_requests::{
@@ -86,13 +86,13 @@ pub fn renew_claims(worker: &mut Worker) {
 /// Returns its next step if it does not wait for a call.
 fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let key = stream.key.key;
-    let (prior_call, call) = match stream.progress.prior_call.get() {
-        PriorCall::None if stream.looks_first() => (PriorCall::Looked, CallKind::Look(key)),
-        _ if stream.sizes_next() => (PriorCall::Sized, CallKind::Size(key)),
-        PriorCall::Done => return prepare_again(worker, stream),
-        _ => (PriorCall::Done, CallKind::Fill(key)),
+    let call = match stream.progress.prior_call.get() {
+        None if stream.looks_first() => CallKind::Look(key),
+        Some(CallKind::Fill(_)) => return prepare_again(worker, stream),
+        _ if stream.sizes_next() => CallKind::Size(key),
+        _ => CallKind::Fill(key),
     };
-    stream.progress.prior_call.set(prior_call);
+    stream.progress.prior_call.set(Some(call));
     wait_for(worker, stream, call)
 }
 
@@ -113,8 +113,9 @@ fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> 
 
 /// Makes a request wait for a lookup. Without a stored response it can only be sent to the origin alone.
 fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    stream.progress.prior_call.set(PriorCall::Done);
-    wait_for(worker, stream, CallKind::Look(stream.key.key))
+    let key = stream.key.key;
+    stream.progress.prior_call.set(Some(CallKind::Fill(key)));
+    wait_for(worker, stream, CallKind::Look(key))
 }
 
 /// Makes a request with credentials wait for a lookup of a response that it may share. Returns its next step if it
@@ -189,7 +190,7 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
     // A background fill would be sent with these headers.
     if stream.may_lead {
         prepare(worker, stream)
-    } else if stream.may_be_bodiless() && stream.progress.prior_call.get() != PriorCall::Done {
+    } else if stream.may_be_bodiless() && stream.progress.prior_call.get().is_none() {
         look(worker, stream)
     } else {
         Some(without_call(stream))

@@ -8,7 +8,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
 use sluice_store::{LOOKUP_EXPIRED, allows_authenticated, has_told, looked_up};
 
-use crate::request::{EdgeRequest, PriorCall};
+use crate::request::EdgeRequest;
 use crate::worker::own_requests::calls::CallKind;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use sluice_host::Host;
@@ -59,7 +59,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
             _ if !stream.head => NextStep::Unfilled,
             StoreNews::Outdated | StoreNews::Missing | StoreNews::Lost => NextStep::Varies,
             StoreNews::Readable { .. } if !purged => {
-                stream.progress.prior_call.set(PriorCall::Done);
+                stream.progress.prior_call.set(Some(CallKind::Fill(key)));
                 NextStep::Alone
             }
             StoreNews::Readable { .. } | StoreNews::Validated => NextStep::Alone,

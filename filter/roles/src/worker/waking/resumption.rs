@@ -15,9 +15,9 @@ use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, StoreRequest};
 
 use crate::reply::DueReply;
 use crate::reply::bodiless_reply::BodilessReply;
+use crate::request::EdgeRequest;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
-use crate::request::{EdgeRequest, PriorCall};
 use crate::worker::Worker;
 use crate::worker::own_requests::background;
 use crate::worker::waking::wakeups::BATCH;
@@ -127,7 +127,7 @@ fn retarget(
     if stream.authenticated && worker.keys.varies_with_credentials(&target) {
         return Ok(Err(HeaderTooLong));
     }
-    if stream.head && stream.progress.prior_call.get() == PriorCall::Looked {
+    if stream.head && stream.has_been_looked_up() {
         target = target.for_headers();
     }
     let path = worker.identity.store_path(&target);
