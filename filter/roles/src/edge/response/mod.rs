@@ -39,10 +39,9 @@ use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::own_requests::{background, unread};
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use client_headers::{add_client_headers, add_headers};
-use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant};
+use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
-use variants::Recognized;
 
 /// How long a purged response is served after a failure of the origin, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
@@ -91,12 +90,8 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
             false => respond_without_entry(worker, stream),
         };
     };
-    match variants::recognize(worker, stream, &entry) {
-        Recognized::Wanted => {}
-        Recognized::Other(wanted) => return refuse_variant(worker, stream, wanted),
-        Recognized::Foreign => {
-            return refuse_mismatch(worker, stream, "the response of another key");
-        }
+    if let Some(action) = variants::refuse_unwanted(worker, stream, &entry)? {
+        return Ok(action);
     }
     if !fields.describe_the_body(&entry) {
         worker.discard(stream);
