@@ -74,20 +74,18 @@ impl From<HostError> for Refusal {
 /// The state of a request in EDGE.
 #[derive(Debug)]
 enum State {
-    /// Its headers have not arrived.
-    New,
+    /// EDGE changes nothing: the headers have not arrived, or the filter has sent the request, as a lookup or a similar
+    /// request, or back to EDGE.
+    Unchanged,
     /// The first part of its body has not arrived. A bucket's request with a body is refused.
     Awaiting(CanonicalTarget),
     /// EDGE has answered it.
-    Answered,
-    /// EDGE has answered it with an object that has no media type. Envoy adds one, which must be removed.
-    AnsweredUntyped,
-    /// A lookup or a similar request of the filter, or one that was sent back to EDGE. It continues unchanged.
-    Background,
-    /// A request of the filter that refreshes a response that is served stale.
-    Refreshing(Rc<EdgeRequest>),
-    /// A request of the filter that leads for others.
-    Filling(Rc<EdgeRequest>),
+    Answered {
+        /// Whether the answer has a media type. Envoy adds one to an answer that has none, which must be removed.
+        typed: bool,
+    },
+    /// A request of the filter that leads for others, or that refreshes a response that is served stale.
+    Own(Rc<EdgeRequest>),
     /// Its method or headers make it bypass the store.
     Passed(PassReason, CanonicalTarget),
     /// Sent to the store, or around it because its key is uncacheable.
@@ -133,7 +131,7 @@ impl Edge {
             policy,
             identity,
             is_secure: false,
-            state: State::New,
+            state: State::Unchanged,
             cors: None,
             invalidation: None,
             awaits_body: false,
@@ -156,7 +154,7 @@ impl Edge {
 
     /// Loads the record of the request, which the worker may have replaced while the request waited.
     fn pick_up_record(&mut self, requests: &OpenRequests) {
-        if let State::Cached(stream) | State::Filling(stream) = &mut self.state
+        if let State::Cached(stream) | State::Own(stream) = &mut self.state
             && let Some(known) = requests.get(stream.id)
         {
             *stream = known;
@@ -209,10 +207,10 @@ impl Edge {
     /// Turns the response into the one that its client, or the worker that requested it, should get.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
         match &self.state {
-            State::New | State::Awaiting(_) | State::Answered | State::Background => {
+            State::Unchanged | State::Awaiting(_) | State::Answered { typed: true } => {
                 Ok(Action::Continue)
             }
-            State::AnsweredUntyped => worker
+            State::Answered { typed: false } => worker
                 .host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
@@ -223,13 +221,11 @@ impl Edge {
             State::Passed(reason, target) => self
                 .invalidate(worker)
                 .and_then(|()| respond_passed(worker, *reason, &self.policy.policy, target)),
-            State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
-                if stream.progress.answered.get() =>
-            {
+            State::Cached(stream) | State::Own(stream) if stream.progress.answered.get() => {
                 Ok(Action::Continue)
             }
-            State::Filling(stream) => respond_filled(worker, stream),
-            State::Refreshing(stream) => respond_refreshed(worker, stream),
+            State::Own(stream) if stream.for_others => respond_filled(worker, stream),
+            State::Own(stream) => respond_refreshed(worker, stream),
             State::Cached(stream) => {
                 let action = respond_cached(worker, stream)?;
                 let bound = |status| website::bound_document(&*worker.host, stream, status);
@@ -239,7 +235,7 @@ impl Edge {
     }
 
     fn refuse(&mut self, host: &dyn Host, refusal: &Refusal) {
-        self.state = State::Answered;
+        self.state = State::Answered { typed: true };
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
                 if self.policy.policy.response.account {
@@ -296,7 +292,7 @@ impl StreamContext for Edge {
     ) -> Action {
         match self.state {
             _ if self.awaits_body => self.take_body(host, worker, size > 0, ends),
-            State::Answered | State::AnsweredUntyped => Action::Pause,
+            State::Answered { .. } => Action::Pause,
             _ => Action::Continue,
         }
     }
@@ -328,9 +324,7 @@ impl StreamContext for Edge {
         size: usize,
         ends: bool,
     ) -> Action {
-        let (State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)) =
-            &self.state
-        else {
+        let (State::Cached(stream) | State::Own(stream)) = &self.state else {
             return Action::Continue;
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
@@ -380,8 +374,7 @@ impl StreamContext for Edge {
         {
             worker.bodies.end(self.id);
         }
-        if let State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream) =
-            &self.state
+        if let State::Cached(stream) | State::Own(stream) = &self.state
             && let Some(worker) = worker
         {
             worker.close(stream.id);

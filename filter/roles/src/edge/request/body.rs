@@ -82,7 +82,7 @@ impl Edge {
     /// length is known. The guard accepts the request under its canonical path.
     fn send_back(&mut self, host: &dyn Host) -> Result<(), HostError> {
         let headers = host.headers(Map::Request)?;
-        let state = std::mem::replace(&mut self.state, State::Background);
+        let state = std::mem::replace(&mut self.state, State::Unchanged);
         if let State::Awaiting(target) = &state {
             keep_path(host, &headers, headers.target().path, target.path())?;
             host.set_header(Map::Request, ":path", target.path())?;

@@ -164,7 +164,7 @@ impl Edge {
         let location = reads.then(|| root_location(policy, &facts.target));
         match (location.flatten(), worker) {
             (Some(location), Some(worker)) => {
-                self.state = State::Answered;
+                self.state = State::Answered { typed: true };
                 website::answer_redirect(
                     &*worker.host,
                     &worker.metrics,
@@ -282,7 +282,7 @@ impl Edge {
         match website::destination(&worker.keys, &self.policy.policy, &visitor, target) {
             Destination::Requested => sought.visit = Some(visitor),
             Destination::Redirect(location) => {
-                self.state = State::Answered;
+                self.state = State::Answered { typed: true };
                 website::answer_redirect(
                     &*worker.host,
                     &worker.metrics,
@@ -334,11 +334,8 @@ impl Edge {
         let Some(answered) = hot::answer(worker, &wanted, demand, head, &self.policy)? else {
             return Ok(false);
         };
-        self.state = if answered.typed {
-            State::Answered
-        } else {
-            State::AnsweredUntyped
-        };
+        let typed = answered.typed;
+        self.state = State::Answered { typed };
         Ok(true)
     }
 
@@ -437,7 +434,7 @@ impl Edge {
     }
 
     fn answer_preflight(&mut self, host: &dyn Host) -> Result<(), HostError> {
-        self.state = State::Answered;
+        self.state = State::Answered { typed: true };
         // The answer to a preflight is complete without further CORS headers.
         let cors = self.cors.take();
         match (cors, self.cors_policy()) {

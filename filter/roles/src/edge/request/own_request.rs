@@ -40,7 +40,7 @@ impl Edge {
             StoreRequest::Fill => self.receive_fill(worker, link, headers),
             StoreRequest::Substitute => self.receive_for_substitute(worker, link, headers),
             request => {
-                self.state = State::Background;
+                self.state = State::Unchanged;
                 if request == StoreRequest::Size {
                     avoid_the_store(&*worker.host, false)?;
                 } else {
@@ -91,7 +91,7 @@ impl Edge {
                 Action::Pause
             }
         };
-        self.state = State::Filling(stream);
+        self.state = State::Own(stream);
         Ok(action)
     }
 
@@ -103,7 +103,7 @@ impl Edge {
         let stream = Rc::new(stream);
         worker.requests.open(&stream);
         resumption::send(worker, &stream, link.request)?;
-        self.state = State::Refreshing(stream);
+        self.state = State::Own(stream);
         Ok(Action::Continue)
     }
 
