@@ -9,6 +9,7 @@ use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::CacheControl;
 use sluice_core::http::conditional::conditions::NOT_MODIFIED;
+use sluice_core::http::conditional::range::Part;
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;
@@ -22,7 +23,7 @@ use sluice_store::{Link, StoreRequest};
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, stored_key, written};
 use super::selection::{Selection, is_wanted};
-use crate::request::body::{Body, Passing};
+use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
 use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::{Worker, fills, fills::Fallback};
@@ -365,7 +366,7 @@ impl Fetch {
     pub fn is_overtaken(&self, keys: &Keys, requests: &OpenRequests) -> bool {
         let is_unseen = || {
             let stream = requests.get(self.link.stream);
-            stream.is_some_and(|stream| matches!(stream.body.passing.get(), Passing::Nothing))
+            stream.is_some_and(|stream| stream.body.passing.get().part == Part::Nothing)
         };
         self.response.stores && is_unseen() && keys.was_purged_since(&self.cache_key, self.began)
     }

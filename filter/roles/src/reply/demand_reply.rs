@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies without a body to a client's demand: 304, 412, 416.
 
-use sluice_core::http::conditional::range::unsatisfied_range;
+use sluice_core::http::conditional::range::{Part, unsatisfied_range};
 
 use super::bodiless_reply::BodilessReply;
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Action, Host, Map};
 
@@ -100,7 +99,7 @@ impl DemandReply {
         stream: &EdgeRequest,
         headers: &Headers,
     ) -> host::Result<Action> {
-        stream.body.passing.set(Passing::Nothing);
+        stream.body.pass_only(Part::Nothing);
         for (name, _) in headers.iter() {
             if !name.starts_with(':') && !self.keeps(headers, name) {
                 host.remove_header(Map::Response, name)?;

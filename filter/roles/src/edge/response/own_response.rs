@@ -8,6 +8,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::http::conditional::demand::Demand;
+use sluice_core::http::conditional::range::Part;
 use sluice_store::Served;
 use sluice_store::StoredFields;
 
@@ -16,7 +17,6 @@ use crate::reply::DueReply;
 use crate::reply::bodiless_reply::BodilessReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
 use crate::worker::Worker;
 use sluice_host::{self as host, Action, Host, Map};
 
@@ -129,6 +129,6 @@ fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
 fn drain(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
     host.set_header(Map::Response, ":status", "200")?;
     host.remove_header(Map::Response, "content-length")?;
-    stream.body.passing.set(Passing::Nothing);
+    stream.body.pass_only(Part::Nothing);
     Ok(Action::Continue)
 }

@@ -8,12 +8,12 @@ use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
 use sluice_core::coalescing::{CLAIM_MILLIS, NextStep};
+use sluice_core::http::conditional::range::Part;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{KeyHash, Millis};
 
 use crate::reply::DueReply;
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
@@ -241,7 +241,7 @@ fn call_for(
 /// It starts none after `Fresh`, because the request headers were not kept then; the next request fetches the object
 /// again.
 pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
-    let less = !matches!(stream.body.passing.get(), Passing::Whole);
+    let less = stream.body.passing.get().part != Part::Whole;
     let known = !stream.progress.headers.borrow().is_empty();
     let filled = stream.progress.fragile.get() && stream.may_finish_early() && less && known;
     let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {

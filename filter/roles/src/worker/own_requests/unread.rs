@@ -4,11 +4,11 @@
 use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::http::conditional::demand::Demand;
+use sluice_core::http::conditional::range::Part;
 use sluice_core::policy::Policy;
 use sluice_host::Host;
 
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
 use crate::worker::Worker;
 use crate::worker::own_requests::calls::CallKind;
 
@@ -83,11 +83,11 @@ pub fn end(worker: &mut Worker, stream: &EdgeRequest) {
 /// Corrects the count of a fill by the length in its response headers.
 pub fn learn(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) {
     let length = length.unwrap_or(stream.policy.policy.cache.max_object_bytes);
-    let unread = match stream.body.passing.get() {
+    let unread = match stream.body.passing.get().part {
         _ if stream.for_others => length,
-        Passing::Whole => 0,
-        Passing::Slice(_) => part_unread(stream, length),
-        Passing::Nothing => length,
+        Part::Whole => 0,
+        Part::Slice(_) => part_unread(stream, length),
+        Part::Nothing => length,
     };
     if stream.head {
         return;
