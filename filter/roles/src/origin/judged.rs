@@ -64,7 +64,7 @@ impl<'a> Judged<'a> {
                 return Verdict::Passing(UncacheableReason::RequestHeaders);
             }
             if fetch.authenticated && variance.names_credentials() {
-                return Verdict::ForCredentials;
+                return Verdict::Passing(UncacheableReason::Authorization);
             }
             let response = Response {
                 headers,
@@ -110,11 +110,10 @@ impl<'a> Judged<'a> {
             Verdict::Store(storage) => response.stored(storage),
             Verdict::NoRoom(storage) => response.without_room(storage),
             Verdict::ShareOnce => response.shared_once(),
-            Verdict::ForCredentials => response.untraced(),
-            Verdict::Share(_)
-            | Verdict::RequestError
-            | Verdict::Uncacheable(_)
-            | Verdict::Passing(_) => response.unstored(),
+            Verdict::Passing(UncacheableReason::Authorization) => response.untraced(),
+            Verdict::Share(_) | Verdict::Uncacheable(_) | Verdict::Passing(_) => {
+                response.unstored()
+            }
         }
     }
 }
@@ -127,7 +126,7 @@ fn verdict_of(
 ) -> Verdict {
     let (headers, status) = (response.headers, response.status);
     if fetch.response.own_failure {
-        return Verdict::RequestError;
+        return Verdict::Passing(UncacheableReason::RequestError);
     }
     if fetch.response.refused {
         return Verdict::Share(status);
