@@ -5,6 +5,7 @@ use crate::worker::keys::Keys;
 use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::CacheControl;
@@ -17,8 +18,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
 use sluice_core::workers::BodyId;
 use sluice_core::workers::message::FlightOutcome;
+use sluice_store::Link;
 use sluice_store::Revalidation;
-use sluice_store::{Link, StoreRequest};
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, stored_key, written};

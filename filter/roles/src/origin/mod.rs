@@ -24,9 +24,10 @@ use fetch::Fetch;
 use orphaned::OrphanedRequest;
 use request::{keeps_unasked, not_served, prepare_request, written};
 use response::respond;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::internal_headers::{FALLBACK_HEADER, PROOF_HEADER, SERVER_HEADER};
 use sluice_core::metrics::Metric;
-use sluice_store::{LINK_HEADER, Link, Received, StoreRequest, Vouched};
+use sluice_store::{LINK_HEADER, Link, Received, Vouched};
 
 use crate::callbacks::StreamContext;
 use crate::reply::DueReply;

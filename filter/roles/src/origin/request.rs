@@ -5,6 +5,7 @@ use crate::worker::keys::Keys;
 use sluice_core::coalescing::Coalescer;
 use sluice_store::Room;
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::http::caching::cache_name::{CDN_LOOP, VIA};
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::syntax::whitespace::collapsed;
@@ -15,7 +16,7 @@ use sluice_core::policy::Policy;
 use sluice_core::policy::forward_header;
 use sluice_store::Revalidation;
 use sluice_store::without_hash;
-use sluice_store::{BYPASS_SENTINEL, Link, StoreRequest};
+use sluice_store::{BYPASS_SENTINEL, Link};
 
 use super::variance;
 use crate::reply::bodiless_reply::BodilessReply;

@@ -16,14 +16,14 @@ use body::PassingBody;
 use policy::NumberedPolicy;
 use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::shared::board::FlightKey;
-use sluice_core::coalescing::{Coalescer, NextStep, Request, Turn};
+use sluice_core::coalescing::{Coalescer, NextStep, Request, StoreRequest, Turn};
 use sluice_core::http::caching::client_control::RequestControl;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::website::MissingObjectVisit;
 use sluice_core::workers::{OwnHeaders, StreamId};
-use sluice_store::{Link, StoreRequest};
+use sluice_store::Link;
 use stand_in::StandIn;
 
 use crate::request::headers::Header;
@@ -96,9 +96,7 @@ pub struct EdgeRequest {
 pub struct Progress {
     /// Facts for the access log.
     pub account: Rc<Account>,
-    /// Its request to the store, as its link says.
-    pub store_request: Cell<StoreRequest>,
-    /// Its next step, unless its directives send it to the store or the origin without coalescing.
+    /// Its next step, as far as it is known.
     pub next_step: Cell<Option<NextStep>>,
     /// The last background call that prepared it, if it may not lead or wait at once: a range, a HEAD, or a
     /// conditional request. A fill is the last possible call. A lookup in place of a fill counts as a fill.
@@ -128,7 +126,6 @@ impl Progress {
     fn new(account: Rc<Account>) -> Self {
         Self {
             account,
-            store_request: Cell::new(StoreRequest::Alone),
             next_step: Cell::new(None),
             prior_call: Cell::new(None),
             headers: RefCell::default(),
@@ -145,6 +142,12 @@ impl Progress {
 }
 
 impl Progress {
+    /// Its request to the store, as its link says.
+    pub fn request(&self) -> StoreRequest {
+        let request = self.next_step.get().and_then(NextStep::request);
+        request.unwrap_or(StoreRequest::Alone)
+    }
+
     /// Takes ORIGIN's report that the store has lost the response, and returns whether there was one.
     pub fn take_loss(&self) -> bool {
         let lost = self.report.get() == OriginReport::Lost;
@@ -303,11 +306,11 @@ impl EdgeRequest {
             let avoids =
                 remembered.filter(|next_step| matches!(next_step, NextStep::HitForMiss(_)));
             let avoids = avoids.filter(|_| !coalescer.hints().take_check(self.key.key, turn.now));
-            return avoids.or(Some(NextStep::Alone));
+            return avoids.or(Some(NextStep::Send(StoreRequest::Alone)));
         }
         let waits = !self.shares_headers_only() || coalescer.is_storing(self.key.key);
-        if remembered == Some(NextStep::Fresh) || !waits {
-            return remembered.or(Some(NextStep::Alone));
+        if remembered == Some(NextStep::Send(StoreRequest::Fresh)) || !waits {
+            return remembered.or(Some(NextStep::Send(StoreRequest::Alone)));
         }
         let mut request = self.request();
         request.may_lead &= !self.needs_background_leader();
@@ -321,7 +324,7 @@ impl EdgeRequest {
     /// The link that identifies the request to ORIGIN.
     pub fn link(&self) -> Link {
         Link {
-            request: self.progress.store_request.get(),
+            request: self.progress.request(),
             stream: self.id,
             policy: self.policy.number,
         }

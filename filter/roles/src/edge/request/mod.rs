@@ -8,8 +8,8 @@ mod own_request;
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::FlightKey;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::host::HostError;
 use sluice_core::hot::HotLookup;
 use sluice_core::http::caching::cache_name::CDN_LOOP;
@@ -22,7 +22,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::policy::Obedience;
 use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
-use sluice_store::{LINK_HEADER, Link, Sender, StoreRequest};
+use sluice_store::{LINK_HEADER, Link, Sender};
 
 use super::authorization_sharing::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
@@ -402,7 +402,7 @@ impl Edge {
         }
         self.state = State::Cached(Rc::clone(&stream));
         if let Some(request) = ask_the_store(&*worker.host, way, stream.head)? {
-            resumption::send(worker, &stream, request)?;
+            resumption::send(worker, &stream, NextStep::Send(request))?;
             return Ok(Action::Continue);
         }
         if !takes_part(&mut worker.keys, &stream) {
@@ -412,10 +412,10 @@ impl Edge {
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
         let overtakes = admitted.is_none() && background::overtakes(worker, &stream);
         worker.roots.restore(id);
-        let admitted = admitted.or(overtakes.then_some(NextStep::Ahead));
+        let admitted = admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)));
         match admitted.and_then(|next_step| background::ready(worker, &stream, next_step)) {
             Some(next_step) => {
-                resumption::send_on(worker, &stream, next_step)?;
+                resumption::send(worker, &stream, next_step)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),
@@ -426,7 +426,7 @@ impl Edge {
     fn look(&mut self, worker: &mut Worker, stream: &Rc<EdgeRequest>) -> Result<Action, Refusal> {
         match authorization_sharing::look(worker, stream) {
             Some(next_step) => {
-                resumption::send_on(worker, stream, next_step)?;
+                resumption::send(worker, stream, next_step)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),

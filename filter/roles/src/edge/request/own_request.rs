@@ -4,10 +4,10 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
-use sluice_store::{LINK_HEADER, Link, StoreRequest};
+use sluice_store::{LINK_HEADER, Link};
 
 use super::headers::{set_target, take_path};
 use crate::edge::{Edge, Refusal, State};
@@ -79,8 +79,8 @@ impl Edge {
         });
         call_ends::prepared(worker, call.kind, &Told::default(), id.0);
         let action = match admission {
-            Some(NextStep::Lead) => {
-                resumption::send(worker, &stream, StoreRequest::Lead)?;
+            Some(NextStep::Send(StoreRequest::Lead)) => {
+                resumption::send(worker, &stream, NextStep::Send(StoreRequest::Lead))?;
                 Action::Continue
             }
             // Another request leads, and its client may leave, so this one waits.
@@ -102,7 +102,7 @@ impl Edge {
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.requests.open(&stream);
-        resumption::send(worker, &stream, link.request)?;
+        resumption::send(worker, &stream, NextStep::Send(link.request))?;
         self.state = State::Own(stream);
         Ok(Action::Continue)
     }
@@ -170,7 +170,7 @@ impl Edge {
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.requests.open(&stream);
-        resumption::send_on(worker, &stream, NextStep::HitForMiss(reason))?;
+        resumption::send(worker, &stream, NextStep::HitForMiss(reason))?;
         self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);
         Ok(Action::Continue)

@@ -2,11 +2,11 @@
 //! Responses that EDGE does not pass on, and the answers that replace them.
 
 use crate::worker::identity::Identity;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_host::Host;
-use sluice_store::StoreRequest;
 
 use crate::reply::bodiless_reply::BodilessReply;
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
@@ -43,11 +43,11 @@ pub fn refuse_mismatch(
         .metrics
         .warn(|| format!("sluice: the store gave {what}"));
     mismatches::avoid_the_store(worker, stream);
-    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
+    if stream.progress.request() == StoreRequest::StoreOnly {
         return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     // For a request that already bypasses the store, such a call would get the same response.
-    let around = stream.progress.store_request.get().avoids_the_store();
+    let around = stream.progress.request().avoids_the_store();
     let called = !around && mismatches::fetch_around(worker, stream);
     await_call(
         &*worker.host,
@@ -89,7 +89,7 @@ pub fn refuse_variant(
         stream.id,
         FlightOutcome::Found { until, small },
     );
-    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
+    if stream.progress.request() == StoreRequest::StoreOnly {
         return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     if stream.for_others {

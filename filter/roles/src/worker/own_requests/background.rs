@@ -7,7 +7,7 @@ use crate::worker::roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
-use sluice_core::coalescing::{CLAIM_MILLIS, NextStep};
+use sluice_core::coalescing::{CLAIM_MILLIS, NextStep, StoreRequest};
 use sluice_core::http::conditional::range::Part;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{KeyHash, Millis};
@@ -128,7 +128,7 @@ pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Opti
 /// The next step of a request that needs no further call, or cannot have one.
 fn without_call(stream: &EdgeRequest) -> NextStep {
     if stream.head {
-        NextStep::Alone
+        NextStep::Send(StoreRequest::Alone)
     } else if stream.is_for_part() {
         NextStep::UnsharedRange
     } else {
@@ -174,15 +174,20 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Option
 /// call first. A range or a conditional request does not justify a fill that no other request shares, so it bypasses
 /// the store after its calls.
 pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> Option<NextStep> {
-    if next_step == NextStep::Lead {
+    if next_step == NextStep::Send(StoreRequest::Lead) {
         unread::lead(&*worker.host, &mut worker.unread, stream);
     }
     let waits = stream.is_for_part()
         || stream.shares_headers_only()
         || stream.needs_background_leader()
         || (stream.may_be_bodiless() && !stream.may_lead);
-    let prepares = next_step == NextStep::Alone && waits && stream.policy.policy.coalesce.enabled;
-    let fills = matches!(next_step, NextStep::Lead | NextStep::Alone);
+    let prepares = next_step == NextStep::Send(StoreRequest::Alone)
+        && waits
+        && stream.policy.policy.coalesce.enabled;
+    let fills = matches!(
+        next_step,
+        NextStep::Send(StoreRequest::Lead) | NextStep::Send(StoreRequest::Alone)
+    );
     let calls = prepares || (fills && stream.may_finish_early());
     if (calls && !keep_headers(&worker.metrics, &worker.roots, stream)) || !prepares {
         return Some(next_step);

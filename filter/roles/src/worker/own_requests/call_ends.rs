@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::beside::unread::UnreadFill;
-use sluice_core::coalescing::{NextStep, StoreNews};
+use sluice_core::coalescing::{NextStep, StoreNews, StoreRequest};
 use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::vary::{VaryDecision, fit};
 use sluice_core::metrics::Metric;
@@ -100,17 +100,17 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
         let leads = may_lead && stream.may_lead && !far;
         request.may_lead |= leads && unread::may_lead(worker, &stream, told.length);
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
-        if admitted != Some(NextStep::Lead) {
+        if admitted != Some(NextStep::Send(StoreRequest::Lead)) {
             unread::leads_not(&mut worker.unread, &stream);
         }
         let next_step = match admitted {
-            None if !asked && overtakes(worker, &stream) => NextStep::Ahead,
+            None if !asked && overtakes(worker, &stream) => NextStep::Send(StoreRequest::Ahead),
             None => continue,
             // The request has waited for the call.
-            Some(NextStep::Fresh) => NextStep::Collapsed,
+            Some(NextStep::Send(StoreRequest::Fresh)) => NextStep::Send(StoreRequest::Collapsed),
             Some(next_step) => next_step,
         };
-        may_lead &= next_step != NextStep::Lead;
+        may_lead &= next_step != NextStep::Send(StoreRequest::Lead);
         worker.wakeups.resume(id, next_step);
     }
     worker.roots.restore(context);

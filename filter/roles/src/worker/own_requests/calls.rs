@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
-use sluice_store::{LINK_HEADER, Link, PATH_HEADER, StoreRequest};
+use sluice_store::{LINK_HEADER, Link, PATH_HEADER};
 
 use crate::reply::DueReply;
 use crate::reply::substitute::HeldResponse;

@@ -3,7 +3,7 @@
 //! headers are shared. Ranges need them ahead of the question for the object's size. Requests that would otherwise be
 //! sent to the origin alone need them as well.
 
-use sluice_core::coalescing::{NextStep, StoreNews};
+use sluice_core::coalescing::{NextStep, StoreNews, StoreRequest};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
 use sluice_store::{LOOKUP_EXPIRED, allows_authenticated, has_told, looked_up};
@@ -49,20 +49,24 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
                 worker
                     .keys
                     .note_authorized_sharing(key, Some(AuthorizedSharing::All));
-                NextStep::Fresh
+                NextStep::Send(StoreRequest::Fresh)
             }
             _ if stream.authenticated => unshared(&stream),
-            StoreNews::Readable { .. } if !stream.head && !purged => NextStep::Fresh,
-            _ if stream.sizes_next() => NextStep::Alone,
+            StoreNews::Readable { .. } if !stream.head && !purged => {
+                NextStep::Send(StoreRequest::Fresh)
+            }
+            _ if stream.sizes_next() => NextStep::Send(StoreRequest::Alone),
             // A request that may lead validates a response that was purged softly.
-            StoreNews::Validated if !stream.head && !purged => NextStep::Fresh,
+            StoreNews::Validated if !stream.head && !purged => NextStep::Send(StoreRequest::Fresh),
             _ if !stream.head => NextStep::Unfilled,
             StoreNews::Outdated | StoreNews::Missing | StoreNews::Lost => NextStep::Varies,
             StoreNews::Readable { .. } if !purged => {
                 stream.progress.prior_call.set(Some(CallKind::Fill(key)));
-                NextStep::Alone
+                NextStep::Send(StoreRequest::Alone)
             }
-            StoreNews::Readable { .. } | StoreNews::Validated => NextStep::Alone,
+            StoreNews::Readable { .. } | StoreNews::Validated => {
+                NextStep::Send(StoreRequest::Alone)
+            }
         };
         worker.wakeups.resume(id, next_step);
     }
@@ -73,7 +77,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
 pub fn unshared(stream: &EdgeRequest) -> NextStep {
     match stream.demand {
         Some(_) => NextStep::Unfilled,
-        None => NextStep::Unshared,
+        None => NextStep::Send(StoreRequest::Unshared),
     }
 }
 

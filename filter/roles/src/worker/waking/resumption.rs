@@ -5,13 +5,13 @@ use crate::worker::metrics::Metrics;
 use sluice_host::Host;
 use std::rc::Rc;
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
-use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, StoreRequest};
+use sluice_store::{BYPASS_SENTINEL, LINK_HEADER};
 
 use crate::reply::DueReply;
 use crate::reply::bodiless_reply::BodilessReply;
@@ -49,7 +49,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
             Ok(())
         }
         // Another request may have begun to lead while this one waited for the lookup.
-        NextStep::Alone if stream.sizes_next() => {
+        NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
             let next_step = admit(worker, &stream);
             go_on(worker, &stream, next_step)
         }
@@ -61,7 +61,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
 fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
     let overtakes = admitted.is_none() && background::overtakes(worker, stream);
-    admitted.or(overtakes.then_some(NextStep::Ahead))
+    admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)))
 }
 
 /// Lets a parked request continue, unless it waits for a call first.
@@ -76,7 +76,7 @@ fn go_on(
         return Ok(());
     };
     worker.roots.act_as(stream.id.0)?;
-    let sent = send_on(worker, stream, next_step);
+    let sent = send(worker, stream, next_step);
     // Resumes even after an error, because a request must not stay parked.
     let resumed = worker.host.resume(Half::Request);
     sent.and(resumed)
@@ -91,7 +91,8 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
             (stream, Some(NextStep::HitForMiss(UncacheableReason::Vary)))
         }
     };
-    let ends = stream.for_others && next_step.is_some_and(|next_step| next_step != NextStep::Lead);
+    let ends = stream.for_others
+        && next_step.is_some_and(|next_step| next_step != NextStep::Send(StoreRequest::Lead));
     let gone_on = if ends {
         end_unneeded(worker, stream);
         Ok(())
@@ -146,15 +147,11 @@ fn retarget(
 }
 
 /// Sets the headers with which the effective context's request continues.
-pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
+pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
+    let Some(request) = next_step.request() else {
+        return Ok(());
+    };
     stream.progress.next_step.set(Some(next_step));
-    let request = StoreRequest::of(next_step);
-    request.map_or(Ok(()), |request| send(worker, stream, request))
-}
-
-/// Sets the headers of `request` on the effective context's request.
-pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) -> host::Result<()> {
-    stream.progress.store_request.set(request);
     if request == StoreRequest::Lead {
         stream.progress.account.leads();
     }
@@ -182,15 +179,15 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) ->
     }
     match request {
         StoreRequest::Bypass => {
-            let result = match stream.progress.next_step.get() {
-                Some(NextStep::HitForMiss(reason)) => {
+            let result = match next_step {
+                NextStep::HitForMiss(reason) => {
                     worker
                         .metrics
                         .count_uncacheable(&stream.policy, Some(reason));
                     stream.progress.account.is_not_stored(reason);
                     Some(Metric::RequestsHitForMiss)
                 }
-                Some(NextStep::NoRoom) => Some(Metric::RequestsMiss),
+                NextStep::NoRoom => Some(Metric::RequestsMiss),
                 _ => None,
             };
             if let Some(result) = result {
