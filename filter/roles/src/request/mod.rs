@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod body;
+pub mod call_kind;
 pub mod counters;
 pub mod headers;
 pub mod policy;
@@ -13,6 +14,7 @@ use std::rc::Rc;
 
 use account::Account;
 use body::PassingBody;
+use call_kind::CallKind;
 use policy::NumberedPolicy;
 use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::shared::board::FlightKey;
@@ -27,7 +29,6 @@ use sluice_store::Link;
 use stand_in::StandIn;
 
 use crate::request::headers::Header;
-use crate::worker::own_requests::calls::CallKind;
 use sluice_host::headers::Headers;
 
 /// The report of ORIGIN about a request from the store, if EDGE cannot see the reason in the response.

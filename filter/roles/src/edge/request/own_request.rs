@@ -13,11 +13,12 @@ use super::headers::{set_target, take_path};
 use crate::edge::{Edge, Refusal, State};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
 use crate::request::headers::{avoid_the_store, may_share};
 use crate::worker::Worker;
 use crate::worker::own_requests::{
     call_ends::{self, Told},
-    calls::{BackgroundCall, CallKind},
+    calls::BackgroundCall,
 };
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;

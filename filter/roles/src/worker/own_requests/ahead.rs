@@ -18,8 +18,8 @@ use sluice_core::policy::Policy;
 use sluice_core::workers::{KeyHash, NumberMap, StreamId};
 
 use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::CallKind;
 use crate::worker::requests::OpenRequests;
 use sluice_host::headers::Headers;
 

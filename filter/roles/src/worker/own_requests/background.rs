@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The worker's own requests: refreshes, background fills, and lookups that prepare a client's request.
 
+use crate::request::call_kind::CallKind;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
@@ -18,10 +19,7 @@ use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
 use crate::worker::own_requests::{ahead, unread};
-use crate::worker::own_requests::{
-    calls::{BackgroundCall, CallKind},
-    looks,
-};
+use crate::worker::own_requests::{calls::BackgroundCall, looks};
 use sluice_host::{Host, Map};
 
 /// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.

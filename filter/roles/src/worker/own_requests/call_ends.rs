@@ -16,11 +16,12 @@ use sluice_store::StoredFields;
 use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
 use crate::worker::own_requests::{ahead, unread};
 use crate::worker::own_requests::{
     background::{overtakes, pause},
-    calls::{BackgroundCall, CallKind},
+    calls::BackgroundCall,
     looks, mismatches, substitutes, variants,
 };
 use sluice_host::Map;

@@ -9,7 +9,7 @@ use sluice_core::workers::KeyHash;
 use sluice_store::{LOOKUP_EXPIRED, allows_authenticated, has_told, looked_up};
 
 use crate::request::EdgeRequest;
-use crate::worker::own_requests::calls::CallKind;
+use crate::request::call_kind::CallKind;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use sluice_host::Host;
 

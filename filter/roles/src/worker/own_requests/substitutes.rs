@@ -10,7 +10,8 @@ use sluice_core::workers::KeyHash;
 use crate::reply::DueReply;
 use crate::reply::substitute::{Document, HeldResponse};
 use crate::request::EdgeRequest;
-use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::request::call_kind::CallKind;
+use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::{Worker, keys::MissingObject};
 
 /// Makes a held response wait for its substitute. Returns false if no document can replace it.

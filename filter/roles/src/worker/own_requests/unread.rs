@@ -9,8 +9,8 @@ use sluice_core::policy::Policy;
 use sluice_host::Host;
 
 use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::CallKind;
 
 /// Whether a call may be made for a request. A fill counts against the bounds from here on. A question for a size
 /// needs room because it would lead to a fill.

@@ -8,8 +8,9 @@ use sluice_core::workers::{Millis, StreamId};
 
 use crate::reply::DueReply;
 use crate::request::account;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::waking::resumption;
 
 impl Worker {
