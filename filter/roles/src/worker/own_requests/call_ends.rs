@@ -7,7 +7,7 @@ use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::{NextStep, StoreNews, StoreRequest};
 use sluice_core::http::syntax::field_value::JoinedValue;
-use sluice_core::key::vary::{VaryDecision, fit};
+use sluice_core::key::vary::fit;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::workers::KeyHash;
@@ -142,7 +142,8 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
 /// Whether ranges of a response with these headers may differ between requests for `key`.
 fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
     let vary = headers.joined("vary");
-    fit(policy, key, vary.as_ref().map(JoinedValue::value)) != VaryDecision::Keyed
+    let unkeyed = fit(policy, key, vary.as_ref().map(JoinedValue::value));
+    !unkeyed.is_ok_and(|unkeyed| unkeyed.is_empty())
 }
 
 /// The store's report to a lookup for a flight of `key`. A flight that began before a soft purge has the hash from before it,
