@@ -31,7 +31,8 @@ use sluice_core::sites::SiteIndex;
 use sluice_core::workers::StreamId;
 
 use crate::callbacks::StreamContext;
-use crate::reply::{answer_failure, answer_rejection};
+use crate::reply::answer_rejection;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
 use crate::request::policy::{Generation, NumberedPolicy};
@@ -245,7 +246,7 @@ impl Edge {
                 answer_rejection(host, &self.identity.name, *rejection)
             }
             Refusal::Host(_) | Refusal::Stranger => {
-                answer_failure(host, &self.identity.name, 503, false)
+                CompleteReply::failure(&self.identity.name, 503, false).send(host)
             }
         };
         if answered.is_err() {

@@ -31,7 +31,7 @@ use sluice_store::{LINK_HEADER, Link, Received, Vouched};
 
 use crate::callbacks::StreamContext;
 use crate::reply::DueReply;
-use crate::reply::bodiless_reply::BodilessReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::{Worker, fills};
 use sluice_host::headers::Headers;
@@ -98,7 +98,7 @@ impl OriginStream {
         worker
             .metrics
             .warn(|| "sluice: a request without the edge role's link was stopped".into());
-        self.refuse(worker, BodilessReply::unlinked())
+        self.refuse(worker, CompleteReply::unlinked())
     }
 
     /// Forwards the request of a client whose EDGE is in another VM.
@@ -157,15 +157,15 @@ impl OriginStream {
                 )
         }) {
             fills::keep_unwritten(worker, link.stream, kept, self.context);
-            return Ok(self.refuse(worker, BodilessReply::keeping(kept)));
+            return Ok(self.refuse(worker, CompleteReply::keeping(kept)));
         }
         let revalidation = fetch.revalidation.as_ref();
         if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
             worker.requests.note_late(link.stream);
-            return Ok(self.refuse(worker, BodilessReply::unwritten(stored)));
+            return Ok(self.refuse(worker, CompleteReply::unwritten(stored)));
         }
         if fetch.asks_again(worker) {
-            return Ok(self.refuse(worker, BodilessReply::ask_again()));
+            return Ok(self.refuse(worker, CompleteReply::ask_again()));
         }
         fetch.prepare(worker, headers)?;
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
@@ -176,8 +176,8 @@ impl OriginStream {
         Ok(Action::Continue)
     }
 
-    fn refuse(&self, worker: &mut Worker, answer: BodilessReply) -> Action {
-        worker.answer_later(self.context, DueReply::Bodiless(answer));
+    fn refuse(&self, worker: &mut Worker, answer: CompleteReply) -> Action {
+        worker.answer_later(self.context, DueReply::Complete(answer));
         Action::Pause
     }
 

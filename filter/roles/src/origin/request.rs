@@ -19,7 +19,7 @@ use sluice_store::without_hash;
 use sluice_store::{BYPASS_SENTINEL, Link};
 
 use super::variance;
-use crate::reply::bodiless_reply::BodilessReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::headers::select;
 use crate::worker::identity::Identity;
 use crate::worker::own_requests::background;
@@ -149,17 +149,17 @@ pub fn not_served(
     room: &Room,
     request: StoreRequest,
     headers: &Headers,
-) -> BodilessReply {
+) -> CompleteReply {
     let revalidation = Revalidation::of_request(host, headers);
     let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
     match (request, revalidation) {
         // The stored response itself shows whether the lookup wants it.
         (StoreRequest::Lookup, Some(stored)) if stored.must_be_validated() => {
-            BodilessReply::unwritten(&stored)
+            CompleteReply::unwritten(&stored)
         }
-        (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => BodilessReply::expired(),
-        (StoreRequest::Lookup, _) if room.is_lacking() => BodilessReply::no_room(),
-        _ => BodilessReply::not_stored(),
+        (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => CompleteReply::expired(),
+        (StoreRequest::Lookup, _) if room.is_lacking() => CompleteReply::no_room(),
+        _ => CompleteReply::not_stored(),
     }
 }
 

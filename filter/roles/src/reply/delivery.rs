@@ -6,7 +6,7 @@ use sluice_core::http::conditional::conditions::Validators;
 use sluice_core::http::conditional::demand::{Delivery, Demand, WholeResponse};
 use sluice_core::http::conditional::range::{Part, Slice};
 
-use super::bodiless_reply::BodilessReply;
+use super::complete_reply::CompleteReply;
 use super::demand_reply::DemandReply;
 use crate::request::EdgeRequest;
 use sluice_host::headers::{Headers, extend};
@@ -84,7 +84,7 @@ pub fn answer_with(
 
 /// The 304 or 412 that results from `demand` on a response with these `headers`. `None` if the result is another
 /// status.
-pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<BodilessReply> {
+pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<CompleteReply> {
     let candidate = WholeResponse {
         status,
         validators: validators(headers),

@@ -3,7 +3,7 @@
 
 use sluice_core::http::conditional::range::{Part, unsatisfied_range};
 
-use super::bodiless_reply::BodilessReply;
+use super::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Action, Host, Map};
@@ -80,10 +80,10 @@ impl DemandReply {
     }
 
     /// The reply as a value, for another client that waits for the response with these `headers`.
-    pub fn bodiless(&self, headers: &Headers) -> BodilessReply {
+    pub fn bodiless(&self, headers: &Headers) -> CompleteReply {
         let fields = self.fields(headers);
         let fields = fields.map(|(name, value)| (name.into(), value.into()));
-        BodilessReply::new(self.status, self.details, fields.collect())
+        CompleteReply::new(self.status, self.details, fields.collect())
     }
 
     /// Answers at once, so that the body need not be read.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies that the filter makes itself, at once or in the root context's next turn.
 
-pub mod bodiless_reply;
+pub mod complete_reply;
 pub mod delivery;
 pub mod demand_reply;
 pub mod hot_copy;
@@ -10,10 +10,10 @@ pub mod substitute;
 
 use std::rc::Rc;
 
-use bodiless_reply::BodilessReply;
+use complete_reply::CompleteReply;
 use sluice_core::hot::HotCopy;
 use sluice_core::http::caching::cache_name::CacheName;
-use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
+use sluice_core::http::caching::cache_status::{CacheStatus, detailed};
 use sluice_core::key::Rejection;
 use substitute::{Document, HeldResponse};
 
@@ -29,34 +29,26 @@ pub const NOT_STORED: &str = "only-if-cached";
 /// A reply that a paused request gets in the root context's next turn.
 #[derive(Clone, Debug)]
 pub enum DueReply {
-    /// A reply without a body: of ORIGIN to the store, a follower's 304 or 412, or the outcome of a request of the
-    /// filter. The outcome is sent later, because the response's body may be on its way. If the outcome were sent while
+    /// A reply that is known already: of ORIGIN to the store, a follower's 304 or 412, the error that its leader got,
+    /// the error for a request that its client has not completed, or the outcome of a request of the filter. The outcome is sent later, because the response's body may be on its way. If the outcome were sent while
     /// the response's headers are handled, Envoy would deliver the body to a context that has ended.
-    Bodiless(BodilessReply),
+    Complete(CompleteReply),
     /// ORIGIN: no reply. The response that has begun is cut off.
     Reset,
-    /// EDGE: the client has not completed its request.
-    RequestTimeout,
     /// EDGE: a copy of the response that a follower has waited for, and that the store does not get.
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
     /// EDGE: the document that replaces the held response of a missing object.
     Substitute(Rc<Document>, Rc<EdgeRequest>, HeldResponse),
     /// EDGE: a copy of the 206 for an equal range.
     Part(Rc<PartCopy>),
-    /// EDGE: the error that a follower's leader got.
-    Failed {
-        /// The leader's status.
-        status: u16,
-    },
 }
 
 impl DueReply {
     /// Answers the effective context's request. `name` is the name of the cache.
     pub fn send(&self, host: &dyn Host, name: &CacheName) -> host::Result<()> {
         match self {
-            Self::Bodiless(bodiless) => bodiless.send(host),
+            Self::Complete(reply) => reply.send(host),
             Self::Reset => host.reset(Half::Response),
-            Self::RequestTimeout => answer_timeout(host, name),
             Self::Copied(copy, follower, way) => {
                 hot_copy::answer_follower(host, copy, follower, &way.member_of(name))
             }
@@ -64,7 +56,6 @@ impl DueReply {
             Self::Part(part) => {
                 host.respond_with(206, "sluice_range_ahead", &part.headers, &part.body)
             }
-            Self::Failed { status } => answer_failure(host, name, *status, true),
         }
     }
 }
@@ -92,44 +83,6 @@ pub fn answer_rejection(
         _ => format!("{}\n", rejection.reason()),
     };
     host.respond(rejection.status(), rejection.name(), &headers, &body)
-}
-
-/// Answers the effective context's request, which its client has not completed (RFC 9110, 15.5.9).
-fn answer_timeout(host: &dyn Host, name: &CacheName) -> host::Result<()> {
-    let cache_status = detailed(name, "rejected");
-    let headers = [
-        ("content-type", "text/plain; charset=utf-8"),
-        (CACHE_STATUS, cache_status.as_str()),
-    ];
-    let body = "The request was not completed in time.\n";
-    host.respond(408, "request_timeout", &headers, body)
-}
-
-/// Answers the effective context's request with an error of the origin or of the edge.
-pub fn answer_failure(
-    host: &dyn Host,
-    name: &CacheName,
-    status: u16,
-    collapsed: bool,
-) -> host::Result<()> {
-    let cache_status = if collapsed {
-        CacheStatus::forwarded(Forward::Miss)
-            .collapsed()
-            .member_of(name)
-    } else {
-        detailed(name, "unavailable")
-    };
-    let headers = [
-        ("content-type", "text/plain; charset=utf-8"),
-        ("cache-control", "no-store"),
-        (CACHE_STATUS, cache_status.as_str()),
-    ];
-    host.respond(
-        status,
-        "sluice_origin_failed",
-        &headers,
-        "The origin could not answer.\n",
-    )
 }
 
 /// Answers the effective context's request, to which the store has given the response of another key. The client's

@@ -12,7 +12,7 @@ use sluice_core::workers::{Millis, NumberMap, StreamId};
 use sluice_store::Revalidation;
 
 use crate::reply::DueReply;
-use crate::reply::bodiless_reply::BodilessReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use sluice_host::Host;
@@ -265,7 +265,7 @@ pub fn give_up_overdue(worker: &mut Worker) {
             &overdue.revalidation,
             worker.roots.serving(),
         );
-        let keeping = BodilessReply::keeping(&overdue.revalidation);
-        worker.answer_later(overdue.context, DueReply::Bodiless(keeping));
+        let keeping = CompleteReply::keeping(&overdue.revalidation);
+        worker.answer_later(overdue.context, DueReply::Complete(keeping));
     }
 }

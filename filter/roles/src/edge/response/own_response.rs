@@ -14,7 +14,7 @@ use sluice_store::StoredFields;
 
 use super::{respond_cached, served_to};
 use crate::reply::DueReply;
-use crate::reply::bodiless_reply::BodilessReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
@@ -120,7 +120,7 @@ fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
     stream.progress.answered.set(true);
     worker.answer_later(
         stream.id.0,
-        DueReply::Bodiless(BodilessReply::outcome(status)),
+        DueReply::Complete(CompleteReply::outcome(status)),
     );
     Action::Pause
 }

@@ -8,8 +8,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_host::Host;
 
-use crate::reply::bodiless_reply::BodilessReply;
-use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
+use crate::reply::complete_reply::CompleteReply;
+use crate::reply::{DueReply, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::Worker;
@@ -94,7 +94,7 @@ pub fn refuse_variant(
     }
     if stream.for_others {
         stream.progress.answered.set(true);
-        worker.answer_later(stream.id.0, DueReply::Bodiless(BodilessReply::outcome(204)));
+        worker.answer_later(stream.id.0, DueReply::Complete(CompleteReply::outcome(204)));
         return Ok(Action::Pause);
     }
     let called = fetch_variant(worker, stream, wanted);
@@ -128,6 +128,6 @@ pub fn refuse_expired(
     });
     stream.progress.answered.set(true);
     stream.progress.account.results_in(account::FAILED);
-    answer_failure(&*worker.host, &worker.identity.name, status, false)?;
+    CompleteReply::failure(&worker.identity.name, status, false).send(&*worker.host)?;
     Ok(Action::Pause)
 }

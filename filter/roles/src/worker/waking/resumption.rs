@@ -14,7 +14,7 @@ use sluice_core::workers::StreamId;
 use sluice_store::{BYPASS_SENTINEL, LINK_HEADER};
 
 use crate::reply::DueReply;
-use crate::reply::bodiless_reply::BodilessReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
@@ -105,7 +105,7 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
 /// Ends a background fill that no request needs any more.
 fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
     fill.progress.answered.set(true);
-    worker.answer_later(fill.id.0, DueReply::Bodiless(BodilessReply::outcome(204)));
+    worker.answer_later(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
 }
 
 /// Makes a new record of the request, under the key of its variant.

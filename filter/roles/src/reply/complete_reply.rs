@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Complete replies without a body: of ORIGIN to the store, to a request of the filter, and to a client that needs no
-//! body.
+//! Complete replies, most of them without a body: of ORIGIN to the store, to a request of the filter, and to a client
+//! that needs no body or gets an error.
 
+use sluice_core::http::caching::cache_name::CacheName;
+use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_store::{LOOKUP_EXPIRED, LOOKUP_NO_ROOM, Revalidation};
 
 use super::CACHE_STATUS;
@@ -9,21 +11,50 @@ use crate::request::headers::Header;
 use sluice_host::headers::serialize;
 use sluice_host::{self as host, Host};
 
-/// A complete reply without a body.
+/// A complete reply.
 #[derive(Clone, Debug)]
-pub struct BodilessReply {
+pub struct CompleteReply {
     status: u16,
     details: &'static str,
     fields: Vec<Header>,
+    body: &'static str,
 }
 
-impl BodilessReply {
-    /// Creates a reply with these header fields.
+impl CompleteReply {
+    /// Creates a reply with these header fields and without a body.
     pub const fn new(status: u16, details: &'static str, fields: Vec<Header>) -> Self {
         Self {
             status,
             details,
             fields,
+            body: "",
+        }
+    }
+
+    /// The answer to a request that its client has not completed (RFC 9110, 15.5.9). `name` is the name of the cache.
+    pub fn timeout(name: &CacheName) -> Self {
+        let fields = text_fields(detailed(name, "rejected"));
+        Self {
+            body: "The request was not completed in time.\n",
+            ..Self::new(408, "request_timeout", fields)
+        }
+    }
+
+    /// The answer to a request for which the origin or the edge has failed. `collapsed` says that the failure is that
+    /// of another request. `name` is the name of the cache.
+    pub fn failure(name: &CacheName, status: u16, collapsed: bool) -> Self {
+        let cache_status = if collapsed {
+            CacheStatus::forwarded(Forward::Miss)
+                .collapsed()
+                .member_of(name)
+        } else {
+            detailed(name, "unavailable")
+        };
+        let mut fields = text_fields(cache_status);
+        fields.insert(1, ("cache-control".to_owned(), b"no-store".to_vec()));
+        Self {
+            body: "The origin could not answer.\n",
+            ..Self::new(status, "sluice_origin_failed", fields)
         }
     }
 
@@ -89,6 +120,22 @@ impl BodilessReply {
     pub fn send(&self, host: &dyn Host) -> host::Result<()> {
         let fields = self.fields.iter();
         let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
-        host.respond_with(self.status, self.details, &serialize(fields), b"")
+        host.respond_with(
+            self.status,
+            self.details,
+            &serialize(fields),
+            self.body.as_bytes(),
+        )
     }
+}
+
+/// The header fields of an answer in plain text with this `Cache-Status`.
+fn text_fields(cache_status: String) -> Vec<Header> {
+    vec![
+        (
+            "content-type".to_owned(),
+            b"text/plain; charset=utf-8".to_vec(),
+        ),
+        (CACHE_STATUS.to_owned(), cache_status.into_bytes()),
+    ]
 }
