@@ -168,19 +168,17 @@ impl Edge {
     }
 
     /// Writes the result of the request into Envoy's filter state for the access log, if the log shows that.
-    fn tell(&self, worker: &mut Worker) {
+    fn tell(&self, host: &dyn Host, metrics: &Metrics) {
         if !self.policy.policy.response.account {
             return;
         }
         let told = match &self.state {
-            State::Cached(stream) => stream.progress.account.tell(&*worker.host, stream.key.key),
-            State::Passed(..) => tell_result(&*worker.host, result_of(Metric::RequestsPassed)),
+            State::Cached(stream) => stream.progress.account.tell(host, stream.key.key),
+            State::Passed(..) => tell_result(host, result_of(Metric::RequestsPassed)),
             _ => Ok(()),
         };
         if let Err(error) = told {
-            worker
-                .metrics
-                .fault("the access log lacks a request", error);
+            metrics.fault("the access log lacks a request", error);
         }
     }
 
@@ -201,7 +199,7 @@ impl Edge {
                     .fault("a response could not be finished", error);
                 Action::Continue
             });
-        self.tell(worker);
+        self.tell(&*worker.host, &worker.metrics);
         action
     }
 
@@ -219,9 +217,10 @@ impl Edge {
                 .host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
-            State::Passed(reason, target) => self
-                .invalidate(worker)
-                .and_then(|()| respond_passed(worker, *reason, &self.policy.policy, target)),
+            State::Passed(reason, target) => self.invalidate(worker).and_then(|()| {
+                let policy = &self.policy.policy;
+                respond_passed(&*worker.host, &worker.identity, *reason, policy, target)
+            }),
             State::Cached(stream) | State::Own(stream) if stream.progress.answered.get() => {
                 Ok(Action::Continue)
             }
@@ -365,7 +364,7 @@ impl StreamContext for Edge {
     /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
         if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
-            self.tell(worker);
+            self.tell(&*worker.host, &worker.metrics);
         }
     }
 

@@ -256,7 +256,9 @@ impl Fetch {
         }
         let stream = self.stream(&worker.requests);
         let is_own = |stream: Rc<EdgeRequest>| {
-            arrived && fills::is_own_failure(worker, &stream, &self.cache_key)
+            let (host, coalescer) = (&*worker.host, &mut worker.coalescer);
+            arrived
+                && fills::is_own_failure(host, &worker.keys, coalescer, &stream, &self.cache_key)
         };
         let is_own = stream.is_some_and(is_own);
         !self.may_share || is_own && !(is_to_be_kept(headers) && self.has_no_better(worker))

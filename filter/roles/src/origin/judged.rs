@@ -14,7 +14,6 @@ use sluice_store::Revalidation;
 use super::fetch::Fetch;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::Variance;
-use crate::worker::Worker;
 use sluice_host::Host;
 use sluice_host::headers::Headers;
 
@@ -45,7 +44,7 @@ struct Response<'a> {
 impl<'a> Judged<'a> {
     /// Judges the response to `fetch`. `freshens` is the stored response that it freshens, if it is a 304.
     pub fn of(
-        worker: &Worker,
+        host: &dyn Host,
         fetch: &Fetch,
         headers: &'a Headers,
         status: u16,
@@ -72,7 +71,7 @@ impl<'a> Judged<'a> {
                 unkeyed,
                 has_unreadable_key: surrogate_keys.is_err(),
             };
-            verdict_of(&*worker.host, fetch, response, freshens)
+            verdict_of(host, fetch, response, freshens)
         };
         let plain_variant = plain_variant.and_then(|key| match judge(None) {
             verdict @ Verdict::Store(_) => Some((verdict, key)),

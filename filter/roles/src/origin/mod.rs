@@ -187,7 +187,7 @@ impl OriginStream {
             return abort(&*worker.host, &worker.metrics);
         }
         let responded = match (&mut self.adopted, &mut self.fetch) {
-            (Some(adopted), _) => adopted.respond(worker, end_of_stream),
+            (Some(adopted), _) => adopted.respond(&*worker.host, &worker.metrics, end_of_stream),
             (None, Some(fetch)) => respond(worker, fetch, end_of_stream),
             (None, None) => Ok(()),
         };

@@ -192,7 +192,7 @@ impl Worker {
             }
             self.wakeups.forget(stream.0);
             self.calls.take_reply(stream);
-            unread::end(self, &closed);
+            unread::end(&mut self.unread, &closed);
             if self.coalescer.takes_part(stream) {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }

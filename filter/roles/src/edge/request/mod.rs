@@ -312,7 +312,8 @@ impl Edge {
         worker.keys.qualify_generation(policy, target);
         worker.keys.qualify(policy, target, headers)?;
         if head {
-            looks::turn_to_headers(worker, target);
+            let (host, keys) = (&*worker.host, &worker.keys);
+            looks::turn_to_headers(host, keys, &mut worker.coalescer, target);
         }
         Ok(worker.keys.flight_key(target))
     }

@@ -47,12 +47,12 @@ const PURGED_MILLIS: Millis = 1_000;
 
 /// Handles the response to a request whose method or headers made it bypass the store.
 pub fn respond_passed(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
     reason: PassReason,
     policy: &Policy,
     target: &CanonicalTarget,
 ) -> host::Result<Action> {
-    let host = &*worker.host;
     sluice_store::unmark_around(host)?;
     add_headers(host, policy.rule(target.path()))?;
     let forward = match reason {
@@ -71,7 +71,7 @@ pub fn respond_passed(
     if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
         said = said.forward_status(status);
     }
-    add_cache_status(&*worker.host, &worker.identity, &said)?;
+    add_cache_status(host, identity, &said)?;
     Ok(Action::Continue)
 }
 
@@ -282,7 +282,13 @@ fn finish(
         substitute::finish(&*worker.host, stand_in, &stream.policy.policy)?;
     }
     if is_plain_hit(stream, served) {
-        hot::begin(worker, stream, announced, served.sighting())?;
+        hot::begin(
+            &*worker.host,
+            &mut worker.keys,
+            stream,
+            announced,
+            served.sighting(),
+        )?;
     }
     let fragile = served.is_fill();
     stream.progress.fragile.set(fragile);
@@ -292,7 +298,7 @@ fn finish(
         .flatten();
     let delivered = deliver(&*worker.host, stream, status, !fragile, counted);
     if fragile {
-        unread::learn(worker, stream, announced);
+        unread::learn(&mut worker.unread, stream, announced);
     }
     delivered
 }

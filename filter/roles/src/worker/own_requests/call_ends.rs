@@ -99,7 +99,8 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
         let far = told.representation.as_ref();
         let far = far.is_some_and(|described| ahead::begins_far(&stream, described));
         let leads = may_lead && stream.may_lead && !far;
-        request.may_lead |= leads && unread::may_lead(worker, &stream, told.length);
+        request.may_lead |=
+            leads && unread::may_lead(&*worker.host, &mut worker.unread, &stream, told.length);
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
         if admitted != Some(NextStep::Send(StoreRequest::Lead)) {
             unread::leads_not(&mut worker.unread, &stream);

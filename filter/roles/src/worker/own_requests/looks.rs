@@ -3,23 +3,28 @@
 //! headers are shared. Ranges need them ahead of the question for the object's size. Requests that would otherwise be
 //! sent to the origin alone need them as well.
 
-use sluice_core::coalescing::{NextStep, StoreNews, StoreRequest};
+use sluice_core::coalescing::{Coalescer, NextStep, StoreNews, StoreRequest};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
 use sluice_store::{LOOKUP_EXPIRED, allows_authenticated, has_told, looked_up};
 
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
-use crate::worker::{Worker, keys::AuthorizedSharing};
+use crate::worker::Worker;
+use crate::worker::keys::{AuthorizedSharing, Keys};
 use sluice_host::Host;
 
 /// Changes a HEAD's target to the headers alone if this worker knows of stored headers but of no stored object.
-pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
+pub fn turn_to_headers(
+    host: &dyn Host,
+    keys: &Keys,
+    coalescer: &mut Coalescer,
+    target: &mut CanonicalTarget,
+) {
     let headers = target.for_headers();
-    let now = worker.host.monotonic_millis();
-    let whole = worker.keys.key_hash(target.cache_key());
-    let part = worker.keys.key_hash(headers.cache_key());
-    let coalescer = &mut worker.coalescer;
+    let now = host.monotonic_millis();
+    let whole = keys.key_hash(target.cache_key());
+    let part = keys.key_hash(headers.cache_key());
     let has_whole = coalescer.remembered(whole, now).is_some() || coalescer.is_storing(whole);
     if !has_whole && coalescer.knows(part, now) {
         *target = headers;
