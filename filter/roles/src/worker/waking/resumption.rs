@@ -178,30 +178,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> h
             .look(&*worker.host, worker.host.monotonic_millis())?;
     }
     match request {
-        StoreRequest::Bypass => {
-            let result = match next_step {
-                NextStep::HitForMiss(reason) => {
-                    worker
-                        .metrics
-                        .count_uncacheable(&stream.policy, Some(reason));
-                    stream.progress.account.is_not_stored(reason);
-                    Some(Metric::RequestsHitForMiss)
-                }
-                NextStep::NoRoom => Some(Metric::RequestsMiss),
-                _ => None,
-            };
-            if let Some(result) = result {
-                worker.metrics.count_of(&stream.policy, result);
-                stream
-                    .progress
-                    .account
-                    .results_in(account::result_of(result));
-            }
-            let demand = stream.demand.as_ref();
-            demand.map_or(Ok(()), |demand| put_back(&*worker.host, demand))?;
-            let names_version = demand.is_some_and(Demand::has_if_range);
-            avoid_the_store(&*worker.host, names_version)
-        }
+        StoreRequest::Bypass => ask_around(&*worker.host, &worker.metrics, stream, next_step),
         StoreRequest::Ahead => ask_ahead(&*worker.host, &worker.metrics, stream),
         // Neither a stored response nor a validation of it is valid for these credentials.
         StoreRequest::Unshared if stream.authenticated => {
@@ -217,6 +194,32 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> h
         StoreRequest::Lead if stream.head => make_get(&*worker.host),
         _ => Ok(()),
     }
+}
+
+/// Restores the conditions and the range of the effective context's request, and keeps the request from the store.
+fn ask_around(
+    host: &dyn Host,
+    metrics: &Metrics,
+    stream: &EdgeRequest,
+    next_step: NextStep,
+) -> host::Result<()> {
+    let account = &stream.progress.account;
+    let result = match next_step {
+        NextStep::HitForMiss(reason) => {
+            metrics.count_uncacheable(&stream.policy, Some(reason));
+            account.is_not_stored(reason);
+            Some(Metric::RequestsHitForMiss)
+        }
+        NextStep::NoRoom => Some(Metric::RequestsMiss),
+        _ => None,
+    };
+    if let Some(result) = result {
+        metrics.count_of(&stream.policy, result);
+        account.results_in(account::result_of(result));
+    }
+    let demand = stream.demand.as_ref();
+    demand.map_or(Ok(()), |demand| put_back(host, demand))?;
+    avoid_the_store(host, demand.is_some_and(Demand::has_if_range))
 }
 
 /// Restores the range of the effective context's request, for the representation that the fill stores and no other.
