@@ -3,10 +3,9 @@
 
 use std::fmt;
 
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::FlightKey;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::workers::{FlightId, Millis};
-use sluice_store::StoreRequest;
 
 use crate::{HeaderMap, HeaderTexts as _};
 

@@ -11,7 +11,6 @@
 
 use std::rc::Rc;
 
-use crate::lookup::LookupResult;
 use sluice_core::coalescing::{AwaitedFill, Store, StoreNews};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::recent_keys::RecentKeys;
@@ -59,7 +58,7 @@ impl AwaitedEntry {
         // it has lost the object that it seemed to be rewriting.
         match self.fill.is_returning || self.patience < self.fill.patience {
             true => StoreNews::Lost,
-            false => StoreNews::NotTaken,
+            false => StoreNews::Missing,
         }
     }
 }
@@ -105,21 +104,21 @@ impl Confirmations {
     }
 
     /// Takes the answer to a probe.
-    pub fn take_lookup(&mut self, key: KeyHash, probed: LookupResult, now: Millis) {
+    pub fn take_lookup(&mut self, key: KeyHash, probed: StoreNews, now: Millis) {
         let Some(entry) = self.awaited.get_mut(&key) else {
             return;
         };
         let news = match probed {
-            LookupResult::Answered(news) => news,
-            LookupResult::Outdated if entry.since.saturating_add(OUTDATED_MILLIS) <= now => {
-                StoreNews::NotTaken
+            StoreNews::Outdated if entry.since.saturating_add(OUTDATED_MILLIS) <= now => {
+                StoreNews::Missing
             }
-            LookupResult::Outdated | LookupResult::Missing => {
+            StoreNews::Outdated | StoreNews::Missing => {
                 let eager = entry.probes < EAGER_PROBES;
                 let pause = if eager { 0 } else { PROBE_MILLIS };
                 entry.next_probe = Some(now.saturating_add(pause));
                 return;
             }
+            news => news,
         };
         self.awaited.remove(&key);
         self.news.push((key, news));
@@ -227,7 +226,7 @@ mod tests {
     fn given_up(confirmations: &mut Confirmations, now: Millis) -> Option<(Millis, StoreNews)> {
         (now..now + 10_000).find_map(|now| {
             confirmations.take_due(now);
-            confirmations.take_lookup(KEY, LookupResult::Missing, now);
+            confirmations.take_lookup(KEY, StoreNews::Missing, now);
             let news = confirmations.take_news(now);
             news.first().map(|(_, news)| (now, *news))
         })
@@ -237,7 +236,7 @@ mod tests {
     fn store_that_is_busy_with_an_aborted_fill_is_not_waited_for_as_if_it_were_slow() {
         for (answered, expected) in [
             (2, (500, StoreNews::Lost)),
-            (2_000, (PATIENCE, StoreNews::NotTaken)),
+            (2_000, (PATIENCE, StoreNews::Missing)),
         ] {
             let mut confirmations = Confirmations::default();
             confirmations.note_abort(KEY, 2);
@@ -267,13 +266,13 @@ mod tests {
         for _ in 0..EAGER_PROBES {
             assert_eq!(confirmations.take_due(0).len(), 1);
             assert!(confirmations.take_due(0).is_empty(), "one is under way");
-            confirmations.take_lookup(KEY, LookupResult::Missing, 0);
+            confirmations.take_lookup(KEY, StoreNews::Missing, 0);
             assert!(confirmations.take_news(0).is_empty());
         }
         assert!(confirmations.take_due(PROBE_MILLIS - 1).is_empty());
         assert_eq!(confirmations.tick_period(), Some(PROBE_MILLIS));
         assert_eq!(confirmations.take_due(PROBE_MILLIS).len(), 1);
-        confirmations.take_lookup(KEY, LookupResult::Answered(FOUND), PROBE_MILLIS);
+        confirmations.take_lookup(KEY, FOUND, PROBE_MILLIS);
         assert_eq!(confirmations.take_news(PROBE_MILLIS), [(KEY, FOUND)]);
         assert_eq!(confirmations.tick_period(), None);
     }
@@ -291,11 +290,11 @@ mod tests {
     fn an_entry_from_before_a_purge_is_not_waited_out_for_longer_than_a_second() {
         let mut confirmations = Confirmations::default();
         confirmations.await_fill(KEY, fill(0, true), 0);
-        confirmations.take_lookup(KEY, LookupResult::Outdated, OUTDATED_MILLIS - 1);
+        confirmations.take_lookup(KEY, StoreNews::Outdated, OUTDATED_MILLIS - 1);
         assert!(confirmations.take_news(OUTDATED_MILLIS - 1).is_empty());
-        confirmations.take_lookup(KEY, LookupResult::Outdated, OUTDATED_MILLIS);
+        confirmations.take_lookup(KEY, StoreNews::Outdated, OUTDATED_MILLIS);
         let news = confirmations.take_news(OUTDATED_MILLIS);
-        assert_eq!(news, [(KEY, StoreNews::NotTaken)]);
+        assert_eq!(news, [(KEY, StoreNews::Missing)]);
     }
 
     #[test]
@@ -304,6 +303,6 @@ mod tests {
         confirmations.await_fill(KEY, fill(0, true), 0);
         confirmations.take_due(0);
         let overdue = confirmations.take_news(PATIENCE);
-        assert_eq!(overdue, [(KEY, StoreNews::NotTaken)]);
+        assert_eq!(overdue, [(KEY, StoreNews::Missing)]);
     }
 }

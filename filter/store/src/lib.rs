@@ -31,12 +31,11 @@ mod vouching;
 pub use around::{mark_around, unmark_around};
 pub use confirmations::Confirmations;
 pub use link::{
-    AROUND_HEADER, BYPASS_SENTINEL, LINK_HEADER, Link, PATH_HEADER, Received, Secrets,
-    StoreRequest, Vouched,
+    AROUND_HEADER, BYPASS_SENTINEL, LINK_HEADER, Link, PATH_HEADER, Received, Secrets, Vouched,
 };
 pub use lookup::{
-    LOOKUP_EXPIRED, LOOKUP_NO_ROOM, LookupResult, allows_authenticated, has_come_since,
-    has_succeeded, has_told,
+    LOOKUP_EXPIRED, LOOKUP_NO_ROOM, allows_authenticated, has_come_since, has_succeeded, has_told,
+    looked_up,
 };
 pub use room::Room;
 pub use served::{Arrival, NO_ROOM, Served};

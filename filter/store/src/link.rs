@@ -4,7 +4,7 @@
 //! The two roles run in one VM, but Envoy's cache filter between them also sends requests. ORIGIN trusts only a
 //! request with a link that has the VM's secret.
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::hexadecimal;
 use sluice_core::workers::StreamId;
 
@@ -19,117 +19,6 @@ pub const PATH_HEADER: &str = "x-sluice-path";
 pub const AROUND_HEADER: &str = "x-sluice-around";
 /// Value of `If-Range` with which Envoy's cache filter ignores a request. ORIGIN removes it.
 pub const BYPASS_SENTINEL: &str = "\"sluice-bypass\"";
-
-/// Purpose of a request. Each has a letter for the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum StoreRequest {
-    /// Request for a response that the store probably has.
-    Fresh = b'f',
-    /// Request of a leader.
-    Lead = b'l',
-    /// Request that has waited. The store probably has the response that the leader fetched.
-    Collapsed = b'c',
-    /// Request that has waited while the stored response was validated. The store is to serve that response once
-    /// more.
-    Validated = b'v',
-    /// Request that is sent through the store without coalescing.
-    Alone = b'a',
-    /// Request that is sent around the store.
-    Bypass = b'b',
-    /// Request around the store, for a range of an object that is being stored.
-    Ahead = b'h',
-    /// Request that is sent through the store without coalescing. The store revalidates a response that does not
-    /// satisfy the request.
-    Unshared = b'k',
-    /// Request for the stored response, which is never sent to the origin.
-    StoreOnly = b's',
-    /// Lookup, which only asks whether the store has the response, and is never sent to the origin.
-    Lookup = b'p',
-    /// Request of the filter that makes the store revalidate a response that it serves stale. It has no client.
-    Refresh = b'r',
-    /// Request of a leader without a client.
-    Fill = b'i',
-    /// Request around the store for the size of the object.
-    Size = b'z',
-    /// Request for a document that replaces a missing object. It is handled like a client's.
-    Substitute = b'd',
-    /// Request without a body whose headers announced one. It is sent to EDGE again, and handled like a client's.
-    Empty = b'e',
-}
-
-impl StoreRequest {
-    const ALL: [Self; 15] = [
-        Self::Fresh,
-        Self::Lead,
-        Self::Collapsed,
-        Self::Validated,
-        Self::Alone,
-        Self::Bypass,
-        Self::Ahead,
-        Self::Unshared,
-        Self::StoreOnly,
-        Self::Lookup,
-        Self::Refresh,
-        Self::Fill,
-        Self::Size,
-        Self::Substitute,
-        Self::Empty,
-    ];
-
-    /// Returns the request to the store for a next step; `None` for a step that sends no request to the store or
-    /// around it.
-    pub const fn of(next_step: NextStep) -> Option<Self> {
-        Some(match next_step {
-            NextStep::Fresh => Self::Fresh,
-            NextStep::Lead => Self::Lead,
-            NextStep::Collapsed => Self::Collapsed,
-            NextStep::Validated => Self::Validated,
-            NextStep::Alone => Self::Alone,
-            NextStep::Unshared => Self::Unshared,
-            NextStep::HitForMiss(_)
-            | NextStep::WaitTimeout
-            | NextStep::NoRoom
-            | NextStep::UnsharedRange
-            | NextStep::Unfilled => Self::Bypass,
-            NextStep::Ahead => Self::Ahead,
-            NextStep::Varies | NextStep::Unneeded => return None,
-        })
-    }
-
-    /// Whether the request is sent around the store.
-    pub const fn avoids_the_store(self) -> bool {
-        matches!(self, Self::Bypass | Self::Ahead | Self::Size)
-    }
-
-    /// Whether other requests use the response or its size, or the response is a part of another request's response.
-    pub const fn is_shared(self) -> bool {
-        !matches!(self, Self::Bypass)
-    }
-
-    /// Whether the filter sends the request, through the background listener.
-    pub const fn is_background(self) -> bool {
-        matches!(
-            self,
-            Self::Lookup | Self::Refresh | Self::Fill | Self::Size | Self::Substitute | Self::Empty
-        )
-    }
-
-    /// Whether the `stream` of a link of this kind is a request within EDGE. In other links it is the filter's call.
-    pub const fn names_a_request(self) -> bool {
-        !self.is_background() || self.is_relinked()
-    }
-
-    /// Whether a request of the filter is sent on with a new link, instead of the link of its sender.
-    pub const fn is_relinked(self) -> bool {
-        matches!(self, Self::Refresh | Self::Fill | Self::Substitute)
-    }
-
-    fn of_letter(letter: u8) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|request| *request as u8 == letter)
-    }
-}
 
 /// Proof that a link was written by the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,50 +15,33 @@ pub const LOOKUP_EXPIRED: u16 = 412;
 /// Status of the answer to a lookup if the store has neither the response nor room.
 pub const LOOKUP_NO_ROOM: u16 = 507;
 
-/// Result of a lookup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookupResult {
-    /// News of the store about the awaited response.
-    Answered(StoreNews),
-    /// Response from before a soft purge. Envoy's cache accepts one fill of a key at a time, and drops others. So it
-    /// may have dropped the flight's fill if a fill from before the purge was under way.
-    Outdated,
-    /// No response.
-    Missing,
-}
-
-impl LookupResult {
-    /// Reads the result of a lookup that was answered at `now`. `predates_purge` says whether an entry was requested
-    /// before a soft purge. `is_awaited` says, for a response that is validated at each use, whether it is the
-    /// response of the flight or a newer one.
-    pub fn read(
-        host: &dyn Host,
-        now: Millis,
-        predates_purge: impl Fn(&Entry<'_>) -> bool,
-        is_awaited: impl Fn(&Entry<'_>, &StoredFields<'_>) -> bool,
-    ) -> Self {
-        let Ok(headers) = host.headers(Map::CallResponse) else {
-            return Self::Missing;
-        };
-        let fields = StoredFields::of(headers.fields());
-        match fields.entry().filter(|entry| entry.stored) {
-            None if has_told(host, LOOKUP_NO_ROOM) => Self::Answered(StoreNews::Lost),
-            None => Self::Missing,
-            Some(entry) if predates_purge(&entry) => Self::Outdated,
-            Some(entry) if entry.lifetime.must_be_validated() => {
-                if is_awaited(&entry, &fields) {
-                    Self::Answered(StoreNews::Validated)
-                } else {
-                    Self::Missing
-                }
-            }
-            Some(entry) => Self::Answered(StoreNews::Readable {
-                until: now.saturating_add(fields.served_for(&entry, host.unix_millis())),
-                small: fields
-                    .content_length()
-                    .is_some_and(|length| length <= SMALL_BYTES),
-            }),
-        }
+/// Reads the store's report from the answer to a lookup, which arrived at `now`. `predates_purge` says whether an entry
+/// was requested before a soft purge. `is_awaited` says, for a response that is validated at each use, whether it is
+/// the response of the flight or a newer one.
+pub fn looked_up(
+    host: &dyn Host,
+    now: Millis,
+    predates_purge: impl Fn(&Entry<'_>) -> bool,
+    is_awaited: impl Fn(&Entry<'_>, &StoredFields<'_>) -> bool,
+) -> StoreNews {
+    let Ok(headers) = host.headers(Map::CallResponse) else {
+        return StoreNews::Missing;
+    };
+    let fields = StoredFields::of(headers.fields());
+    match fields.entry().filter(|entry| entry.stored) {
+        None if has_told(host, LOOKUP_NO_ROOM) => StoreNews::Lost,
+        None => StoreNews::Missing,
+        Some(entry) if predates_purge(&entry) => StoreNews::Outdated,
+        Some(entry) if entry.lifetime.must_be_validated() => match is_awaited(&entry, &fields) {
+            true => StoreNews::Validated,
+            false => StoreNews::Missing,
+        },
+        Some(entry) => StoreNews::Readable {
+            until: now.saturating_add(fields.served_for(&entry, host.unix_millis())),
+            small: fields
+                .content_length()
+                .is_some_and(|length| length <= SMALL_BYTES),
+        },
     }
 }
 

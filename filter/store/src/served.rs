@@ -2,9 +2,9 @@
 //! EDGE's judgement of a response from the store: its age, whether it is stale or too old, the metric of the request,
 //! and the member of `Cache-Status`.
 
-use crate::link::StoreRequest;
 use crate::stored::entry::{Entry, FillId};
 use crate::stored::stored_fields::StoredFields;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::hot::StoreCheck;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::http::caching::client_control::RequestControl;

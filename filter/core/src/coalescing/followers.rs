@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Followers: the effect of a message about a flight on the requests that wait for it.
 
-use super::{Coalescer, Effect, NextStep, Turn};
+use super::{Coalescer, Effect, NextStep, StoreRequest, Turn};
 use crate::coalescing::flight::Role;
 use crate::coalescing::learnt::hints::Hint;
 use crate::coalescing::shared::board::Acquired;
@@ -165,12 +165,16 @@ impl Coalescer {
             // RFC 9111, 5.2.2.4: a later request has to be validated again. Within one millisecond the order is
             // unknown.
             FlightOutcome::Validated { at } if waiter.since >= *at => NextStep::Varies,
-            FlightOutcome::Validated { .. } => NextStep::Validated,
-            FlightOutcome::Stored { .. } | FlightOutcome::Kept { .. } => NextStep::Collapsed,
-            FlightOutcome::Found { .. } => NextStep::Fresh,
+            FlightOutcome::Validated { .. } => NextStep::Send(StoreRequest::Validated),
+            FlightOutcome::Stored { .. } | FlightOutcome::Kept { .. } => {
+                NextStep::Send(StoreRequest::Collapsed)
+            }
+            FlightOutcome::Found { .. } => NextStep::Send(StoreRequest::Fresh),
             FlightOutcome::HitForMiss { reason, .. } => NextStep::HitForMiss(*reason),
             FlightOutcome::NoRoom => NextStep::NoRoom,
-            FlightOutcome::NothingShared | FlightOutcome::Own { .. } => NextStep::Alone,
+            FlightOutcome::NothingShared | FlightOutcome::Own { .. } => {
+                NextStep::Send(StoreRequest::Alone)
+            }
             FlightOutcome::Failed { status } => {
                 let (stream, status) = (waiter.stream, *status);
                 let waited = self.dismiss(waiter, turn.now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handover: the choice of the next leader.
 
-use super::{Coalescer, Effect, FlightPart, NextStep, Turn};
+use super::{Coalescer, Effect, FlightPart, NextStep, StoreRequest, Turn};
 use crate::coalescing::flight::{AwaitedEntry, Leader, Role, Rush};
 use crate::coalescing::shared::board::Acquired;
 use crate::coalescing::waiting_list::WaitingPlace;
@@ -91,7 +91,7 @@ impl Coalescer {
         turn.count(Metric::FlightsLed);
         turn.push(Effect::Resume {
             stream: waiter.stream,
-            next_step: NextStep::Lead,
+            next_step: NextStep::Send(StoreRequest::Lead),
             waited: now.saturating_sub(waiter.since),
         });
         true

@@ -90,7 +90,7 @@ use crate::workers::message::{Event, FlightMessage};
 use crate::workers::shared_value::SharedError;
 use crate::workers::{FlightId, KeyHash, Millis, NumberMap, OwnHeaders, StreamId, WorkerId};
 
-pub use next_step::NextStep;
+pub use next_step::{NextStep, StoreRequest};
 pub use refreshes::CLAIM_MILLIS;
 pub use storing::{AwaitedFill, SMALL_BYTES, Store, StoreNews};
 

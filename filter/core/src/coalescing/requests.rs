@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::waiting_list::Waiter;
-use super::{Coalescer, Effect, FlightPart, NextStep, Request, Turn};
+use super::{Coalescer, Effect, FlightPart, NextStep, Request, StoreRequest, Turn};
 use crate::coalescing::flight::{AwaitedEntry, Leader, LocalFlight, Phase, Role};
 use crate::coalescing::learnt::hints::Hint;
 use crate::coalescing::shared::board::Acquired;
@@ -22,7 +22,7 @@ impl Coalescer {
             return None;
         }
         Some(match self.hints.get(key, now)? {
-            Hint::Fresh => NextStep::Fresh,
+            Hint::Fresh => NextStep::Send(StoreRequest::Fresh),
             Hint::HitForMiss(reason) => NextStep::HitForMiss(reason),
         })
     }
@@ -44,7 +44,7 @@ impl Coalescer {
         }
         if self.flights.len() >= request.policy.keys_in_flight {
             turn.count(Metric::LimitsReached);
-            return Some(NextStep::Alone);
+            return Some(NextStep::Send(StoreRequest::Alone));
         }
         let acquired = if request.may_lead {
             self.acquire(request, turn)
@@ -56,7 +56,7 @@ impl Coalescer {
         match acquired {
             Some(Acquired::Lead) => {
                 self.lead(request, turn);
-                Some(NextStep::Lead)
+                Some(NextStep::Send(StoreRequest::Lead))
             }
             Some(Acquired::Follow {
                 key,
@@ -75,9 +75,9 @@ impl Coalescer {
             }
             Some(Acquired::Full) => {
                 turn.count(Metric::LimitsReached);
-                Some(NextStep::Alone)
+                Some(NextStep::Send(StoreRequest::Alone))
             }
-            None => Some(NextStep::Alone),
+            None => Some(NextStep::Send(StoreRequest::Alone)),
         }
     }
 
@@ -100,7 +100,7 @@ impl Coalescer {
             && let Some(Acquired::Lead) = self.acquire(request, turn)
         {
             self.lead(request, turn);
-            return NextStep::Lead;
+            return NextStep::Send(StoreRequest::Lead);
         }
         remembered
     }
@@ -195,11 +195,11 @@ impl Coalescer {
 
     fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<NextStep> {
         let Some(flight) = self.flights.get_mut(&request.key.key) else {
-            return Some(NextStep::Alone);
+            return Some(NextStep::Send(StoreRequest::Alone));
         };
         if flight.waiters.len() >= request.policy.waiters_per_key {
             turn.count(Metric::LimitsReached);
-            return Some(NextStep::Alone);
+            return Some(NextStep::Send(StoreRequest::Alone));
         }
         let key = request.key.key;
         let place = Some(flight.waiters.push(Waiter {

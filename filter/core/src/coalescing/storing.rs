@@ -31,7 +31,7 @@ pub struct AwaitedFill {
 /// Largest size of a small object. Only a small object can be fetched by a call of the filter.
 pub const SMALL_BYTES: u64 = 1 << 20;
 
-/// The store's report about such a response.
+/// The store's report about a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreNews {
     /// The store serves the response of the flight, or a newer one.
@@ -43,10 +43,13 @@ pub enum StoreNews {
     },
     /// The store has the response of the flight or a newer one, and each use validates it.
     Validated,
+    /// The store has a response from before a soft purge. It may have dropped the response of the flight, because a
+    /// fill from before the purge was under way.
+    Outdated,
+    /// The store does not have it. If no more time is left, the store has not taken it, although it should have.
+    Missing,
     /// The store does not have it. This allows no conclusion about the next response.
     Lost,
-    /// The store has not taken a response that it should have taken.
-    NotTaken,
 }
 
 /// A store, as the flights of one worker see it. It reports some time after the end of a response whether it has the
@@ -159,7 +162,7 @@ impl Coalescer {
                 flight.awaits = AwaitedEntry::Fill;
                 FlightOutcome::NothingShared
             }
-            StoreNews::NotTaken => return self.not_taken(key, turn),
+            StoreNews::Outdated | StoreNews::Missing => return self.not_taken(key, turn),
         };
         self.finish(key, outcome, turn);
     }

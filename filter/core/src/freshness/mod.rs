@@ -76,7 +76,7 @@ impl ResponseFacts<'_> {
 /// Decides whether a response that arrived at `now_unix` is stored, and for how long; `rule` is the one of its path.
 pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdict {
     if is_request_error(policy, facts.status) {
-        return Verdict::RequestError;
+        return Verdict::Passing(UncacheableReason::RequestError);
     }
     if facts.authenticated {
         return judge_authenticated(policy, rule, facts, now_unix);
@@ -115,7 +115,7 @@ fn judge_authenticated(
     let storable = !status::must_not_be_stored(facts.status) && !is_server_error(facts.status);
     match storage(policy, rule, facts, now_unix) {
         Ok(storage) if storable && storage.allows_authenticated => Verdict::Store(storage),
-        _ => Verdict::ForCredentials,
+        _ => Verdict::Passing(UncacheableReason::Authorization),
     }
 }
 

@@ -19,15 +19,12 @@ pub enum Verdict {
     Share(u16),
     /// Not stored, because no lifetime is known. The requests that wait for it already get it too.
     ShareOnce,
-    /// An error that the request itself may have caused. It allows no conclusion about the next request for the URL.
-    RequestError,
-    /// Not stored, because the origin has seen credentials and does not allow other clients to have the response (RFC
-    /// 9111, 3.5). It allows no conclusion about the next request for the URL.
-    ForCredentials,
     /// Not storable. The key becomes hit-for-miss.
     Uncacheable(UncacheableReason),
     /// Not storable, but the next response may be, so the key does not become hit-for-miss. An example is a temporary
-    /// redirect: a URL that redirects one client may have a page for others.
+    /// redirect: a URL that redirects one client may have a page for others. Others are an error that the request
+    /// itself may have caused, and a response to credentials that the origin does not allow other clients to have (RFC
+    /// 9111, 3.5).
     Passing(UncacheableReason),
 }
 
@@ -38,8 +35,6 @@ impl Verdict {
             Self::Store(_) | Self::NoRoom(_) => None,
             Self::Share(_) => Some(UncacheableReason::ServerError),
             Self::ShareOnce => Some(UncacheableReason::NoLifetime),
-            Self::RequestError => Some(UncacheableReason::RequestError),
-            Self::ForCredentials => Some(UncacheableReason::Authorization),
             Self::Uncacheable(reason) | Self::Passing(reason) => Some(*reason),
         }
     }

@@ -12,8 +12,9 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use crate::freshness::UncacheableReason;
 use crate::http::accept_encoding::weight_of;
-use crate::http::syntax::field_value::{FieldValue, JoinedValue, NotText};
+use crate::http::syntax::field_value::{FieldValue, JoinedValue};
 use crate::key::CanonicalTarget;
 use crate::key::qualifiers::{self, qualifiers};
 use crate::policy::sections::known_headers;
@@ -29,7 +30,7 @@ const IDENTITY: &str = "identity";
 const AUTHORIZATION: &str = "authorization";
 
 /// Names of request headers that select among the responses of a URL: in lower case, sorted, without duplicates.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VaryNames(Rc<str>);
 
 impl VaryNames {
@@ -59,6 +60,11 @@ impl VaryNames {
         &self.0
     }
 
+    /// Whether there are no names.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether responses differ by the credentials of their requests.
     pub fn has_credentials(&self) -> bool {
         self.iter().any(|name| name == AUTHORIZATION)
@@ -70,29 +76,21 @@ impl VaryNames {
     }
 }
 
-/// Meaning of a response's `Vary` for the key of its request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VaryDecision {
-    /// The key has all request headers on which the response depends.
-    Keyed,
-    /// Later keys of the URL should have these headers.
-    Unkeyed(VaryNames),
-    /// The key cannot distinguish the response's variants, or the policy forbids a header.
-    Refused,
-    /// `Vary` is not text, so the headers on which the response depends are not known.
-    Unreadable,
-}
-
-/// Decides about `vary`, the lines of the response's header joined by commas, for a request under `key`.
+/// The request headers that later keys of the URL should have, by `vary`, the lines of the response's header joined by
+/// commas, for a request under `key`. There are none if the key has all headers on which the response depends.
 ///
 /// A header makes no difference if no cacheable request sends it to the origin, or if every key has it.
 /// `Accept-Encoding` makes a difference only if it is sent to the origin and the key does not have its coding.
-pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> VaryDecision {
-    let vary = match vary.map(FieldValue::text) {
-        None => return VaryDecision::Keyed,
-        Some(Err(NotText)) => return VaryDecision::Unreadable,
-        Some(Ok(vary)) => vary,
-    };
+///
+/// # Errors
+/// [`UncacheableReason::Vary`] if the key cannot distinguish the response's variants, or the policy forbids a header;
+/// [`UncacheableReason::UnreadableHeader`] if `vary` is not text, so that its headers are not known.
+pub fn fit(
+    policy: &Policy,
+    key: &str,
+    vary: Option<FieldValue<'_>>,
+) -> Result<VaryNames, UncacheableReason> {
+    let vary = vary.map(FieldValue::text).transpose()?.unwrap_or_default();
     let mut keyed = keyed_names(key);
     keyed.retain(|name| !policy.key.has_header(name));
     let mut needed = Vec::new();
@@ -109,14 +107,14 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> VaryDeci
             continue;
         }
         if bucket || name == "*" || policy.vary.forbid.contains(&name) {
-            return VaryDecision::Refused;
+            return Err(UncacheableReason::Vary);
         }
         if forward_header(policy, true, &name) {
             needed.push(name);
         }
     }
     if needed.iter().all(|name| keyed.contains(name)) {
-        return VaryDecision::Keyed;
+        return Ok(VaryNames::default());
     }
     let of = |names: &[String]| VaryNames::of(names.iter().map(Cow::from).collect());
     // If responses of one URL name different headers in `Vary`, the key has the union, up to `vary.max_headers`.
@@ -124,7 +122,7 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> VaryDeci
     [all, alone]
         .into_iter()
         .find(|names| names.iter().count() <= policy.vary.max_headers)
-        .map_or(VaryDecision::Refused, VaryDecision::Unkeyed)
+        .ok_or(UncacheableReason::Vary)
 }
 
 /// The request headers whose values are in `key`.

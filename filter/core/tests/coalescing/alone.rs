@@ -7,7 +7,9 @@ use std::rc::Rc;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::shared::board::{FlightKey, Slot};
-use sluice_core::coalescing::{Coalescer, Effect, NextStep, Request, StoreNews, Turn};
+use sluice_core::coalescing::{
+    Coalescer, Effect, NextStep, Request, StoreNews, StoreRequest, Turn,
+};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::shared_table::SharedRecord as _;
@@ -81,7 +83,7 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
     let (stored, barred) = (KeyHash(8), KeyHash(9));
     assert_eq!(
         request(&mut coalescer, &data, LEADER, 1),
-        Some(NextStep::Lead)
+        Some(NextStep::Send(StoreRequest::Lead))
     );
     coalescer.hints().set(stored, Hint::Fresh, 1_000);
     coalescer
@@ -89,7 +91,7 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
         .set(barred, Hint::HitForMiss(UncacheableReason::Private), 1_000);
     for (key, remembered, known) in [
         (KEY, None, true),
-        (stored, Some(NextStep::Fresh), true),
+        (stored, Some(NextStep::Send(StoreRequest::Fresh)), true),
         (
             barred,
             Some(NextStep::HitForMiss(UncacheableReason::Private)),
@@ -116,8 +118,14 @@ fn followers_of_a_leader_that_the_store_serves_are_hits_too() {
         small: true,
     };
     let ((), effects) = turn(&data, 2, |turn| coalescer.end_flight(LEADER, stored, turn));
-    assert!(resumes(&effects, NextStep::Fresh), "{effects:?}");
-    assert_eq!(coalescer.remembered(KEY, 999), Some(NextStep::Fresh));
+    assert!(
+        resumes(&effects, NextStep::Send(StoreRequest::Fresh)),
+        "{effects:?}"
+    );
+    assert_eq!(
+        coalescer.remembered(KEY, 999),
+        Some(NextStep::Send(StoreRequest::Fresh))
+    );
 }
 
 /// A leader whose client disconnected in the middle of the body, with an abort that has not been carried out, and a
@@ -126,7 +134,7 @@ fn leader_that_left(data: &FakeSharedData) -> Coalescer {
     let mut coalescer = coalescer(1);
     assert_eq!(
         request(&mut coalescer, data, LEADER, 1),
-        Some(NextStep::Lead)
+        Some(NextStep::Send(StoreRequest::Lead))
     );
     turn(data, 1, |turn| {
         coalescer.fill_begins(LEADER, turn.now);
@@ -154,7 +162,10 @@ fn fill_that_ends_before_its_abort_is_shared() {
         small: true,
     };
     let ((), effects) = turn(&data, 3, |turn| coalescer.stored(KEY, found, turn));
-    assert!(resumes(&effects, NextStep::Collapsed), "{effects:?}");
+    assert!(
+        resumes(&effects, NextStep::Send(StoreRequest::Collapsed)),
+        "{effects:?}"
+    );
 }
 
 #[test]
@@ -167,20 +178,26 @@ fn a_store_that_does_not_take_a_response_has_another_request_lead_and_then_none(
         effects.contains(&Effect::Aborted { key: KEY }),
         "{effects:?}"
     );
-    assert!(resumes(&effects, NextStep::Lead), "{effects:?}");
+    assert!(
+        resumes(&effects, NextStep::Send(StoreRequest::Lead)),
+        "{effects:?}"
+    );
     for other in OTHERS {
         assert_eq!(request(&mut coalescer, &data, other, 3), None);
     }
     let barred = NextStep::HitForMiss(UncacheableReason::NotTaken);
     let leaders = [FOLLOWER, OTHERS[0]].into_iter();
-    let next = [(OTHERS[0], NextStep::Lead), (OTHERS[1], barred)];
+    let next = [
+        (OTHERS[0], NextStep::Send(StoreRequest::Lead)),
+        (OTHERS[1], barred),
+    ];
     for (leader, expected) in leaders.zip(next) {
         turn(&data, 3, |turn| {
             coalescer.fill_begins(leader, turn.now);
             coalescer.fill_ended(leader, turn);
         });
         let ((), effects) = turn(&data, 4, |turn| {
-            coalescer.stored(KEY, StoreNews::NotTaken, turn);
+            coalescer.stored(KEY, StoreNews::Missing, turn);
         });
         let resumed = effects.iter().find_map(|effect| match effect {
             Effect::Resume {
@@ -204,7 +221,10 @@ fn abort_without_an_answer_is_not_waited_for_any_longer_though_the_body_goes_on(
         assert_eq!(coalescer.parked(), 1, "{now}: {effects:?}");
     }
     let ((), effects) = turn(&data, max_wait + 1, |turn| coalescer.tick(turn));
-    assert!(resumes(&effects, NextStep::Lead), "{effects:?}");
+    assert!(
+        resumes(&effects, NextStep::Send(StoreRequest::Lead)),
+        "{effects:?}"
+    );
 }
 
 #[test]
@@ -222,7 +242,10 @@ fn store_is_asked_at_once_where_a_request_waits_and_not_once_the_flight_is_over(
     let ((), effects) = turn(&data, 2, |turn| {
         coalescer.stored(KEY, StoreNews::Lost, turn);
     });
-    assert!(resumes(&effects, NextStep::Lead), "{effects:?}");
+    assert!(
+        resumes(&effects, NextStep::Send(StoreRequest::Lead)),
+        "{effects:?}"
+    );
     let over = Effect::AwaitNoMore { key: KEY };
     assert!(effects.contains(&over), "{effects:?}");
 }
@@ -243,7 +266,7 @@ mod race {
             }
             data.before_next_set(move |data| {
                 let admission = request(&mut second, data, FOLLOWER, 1);
-                assert_eq!(admission, Some(NextStep::Lead));
+                assert_eq!(admission, Some(NextStep::Send(StoreRequest::Lead)));
             });
             let first = request(&mut coalescer(1), &data, LEADER, 1);
             assert_eq!(first, None, "slot occupied before: {occupied}");
@@ -260,7 +283,7 @@ mod race {
             assert_eq!(leader.flights(), 0);
         });
         let admission = request(&mut coalescer(2), &data, FOLLOWER, 1);
-        assert_eq!(admission, Some(NextStep::Lead));
+        assert_eq!(admission, Some(NextStep::Send(StoreRequest::Lead)));
     }
 
     #[test]
@@ -284,7 +307,7 @@ mod race {
         request(&mut leader, &data, LEADER, 1);
         data.before_next_set(|data| {
             let admission = request(&mut coalescer(2), data, FOLLOWER, 5_000);
-            assert_eq!(admission, Some(NextStep::Lead));
+            assert_eq!(admission, Some(NextStep::Send(StoreRequest::Lead)));
         });
         close(&mut leader, &data, LEADER, 5_000);
         let slot = Slot::decode(&data.values()[0].1).unwrap_or_default();
@@ -315,7 +338,10 @@ fn a_hit_from_before_a_rewrite_does_not_send_others_into_the_gap() {
         small: true,
     };
     let (_, effects) = turn(&data, 2, |turn| coalescer.stored(KEY, found, turn));
-    assert!(resumes(&effects, NextStep::Fresh), "{effects:?}");
+    assert!(
+        resumes(&effects, NextStep::Send(StoreRequest::Fresh)),
+        "{effects:?}"
+    );
     let after = request(&mut coalescer, &data, StreamId(3), 3);
-    assert_eq!(after, Some(NextStep::Fresh));
+    assert_eq!(after, Some(NextStep::Send(StoreRequest::Fresh)));
 }

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::shared::board::FlightKey;
-use sluice_core::coalescing::{CLAIM_MILLIS, Coalescer, Effect, NextStep, Request, Turn};
+use sluice_core::coalescing::{
+    CLAIM_MILLIS, Coalescer, Effect, NextStep, Request, StoreRequest, Turn,
+};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::{Event, FlightOutcome};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
@@ -146,7 +148,10 @@ fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
         let request = request(&target, stream);
         edge.turn(worker, |coalescer, turn| coalescer.request(&request, turn))
     };
-    assert_eq!(ask(&mut edge, 0, 1), Some(NextStep::Lead));
+    assert_eq!(
+        ask(&mut edge, 0, 1),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(ask(&mut edge, 0, 2), None);
     assert_eq!(ask(&mut edge, 1, 1), None);
     let until = edge.now + 60_000;
@@ -160,7 +165,7 @@ fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
     let news = news.expect("a message to the other worker");
     edge.turn(1, |coalescer, turn| coalescer.message(news, turn));
     let released = edge.effects.iter().filter(
-        |effect| matches!(effect, Effect::Resume { next_step, .. } if *next_step == NextStep::Collapsed),
+        |effect| matches!(effect, Effect::Resume { next_step, .. } if *next_step == NextStep::Send(StoreRequest::Collapsed)),
     );
     assert_eq!(released.count(), 2);
     let now = edge.now;

@@ -5,7 +5,7 @@
 
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::shared::board::FlightKey;
-use sluice_core::coalescing::{Coalescer, Effect, NextStep, Request, Turn};
+use sluice_core::coalescing::{Coalescer, Effect, NextStep, Request, StoreRequest, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::{FlightMessage, FlightOutcome};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
@@ -112,7 +112,10 @@ fn target() -> Rc<CanonicalTarget> {
 fn requests_after_a_soft_purge_lead_after_the_older_fill_and_share_nothing_of_it() {
     for after in [0, 1] {
         let mut workers = Workers::new();
-        assert_eq!(workers.request(0, BEFORE, ENTRY), Some(NextStep::Lead));
+        assert_eq!(
+            workers.request(0, BEFORE, ENTRY),
+            Some(NextStep::Send(StoreRequest::Lead))
+        );
         let admitted = workers.request(after, AFTER, PURGED);
         assert_eq!(admitted, None, "on worker {after}");
         assert_eq!(workers.request(after, WAITING, PURGED), None);
@@ -120,10 +123,16 @@ fn requests_after_a_soft_purge_lead_after_the_older_fill_and_share_nothing_of_it
         assert_eq!(workers.resumed, []);
         workers.end(0, BEFORE);
         workers.deliver_all();
-        assert_eq!(workers.resumed, [(AFTER, NextStep::Lead)]);
+        assert_eq!(
+            workers.resumed,
+            [(AFTER, NextStep::Send(StoreRequest::Lead))]
+        );
         workers.end(after, AFTER);
         workers.deliver_all();
-        assert_eq!(workers.resumed[1..], [(WAITING, NextStep::Fresh)]);
+        assert_eq!(
+            workers.resumed[1..],
+            [(WAITING, NextStep::Send(StoreRequest::Fresh))]
+        );
     }
 }
 
@@ -136,7 +145,10 @@ fn a_request_after_a_soft_purge_leads_though_the_news_of_the_older_fill_is_lost(
     workers.messages.clear();
     workers.now += FlightPolicy::of(&bucket()).rescan();
     workers.tick_all();
-    assert_eq!(workers.resumed, [(AFTER, NextStep::Lead)]);
+    assert_eq!(
+        workers.resumed,
+        [(AFTER, NextStep::Send(StoreRequest::Lead))]
+    );
 }
 
 #[test]
@@ -146,7 +158,10 @@ fn a_request_after_a_soft_purge_leads_when_the_client_of_the_older_fill_has_gone
     workers.request(1, AFTER, PURGED);
     workers.turn(0, |coalescer, turn| coalescer.closed(BEFORE, turn));
     workers.deliver_all();
-    assert_eq!(workers.resumed, [(AFTER, NextStep::Lead)]);
+    assert_eq!(
+        workers.resumed,
+        [(AFTER, NextStep::Send(StoreRequest::Lead))]
+    );
 }
 
 #[test]
@@ -158,6 +173,9 @@ fn followers_of_the_older_fill_are_released_by_it_and_not_by_the_newer() {
     workers.end(0, BEFORE);
     workers.deliver_all();
     workers.resumed.sort_by_key(|(stream, _)| *stream);
-    let expected = [(AFTER, NextStep::Lead), (WAITING, NextStep::Fresh)];
+    let expected = [
+        (AFTER, NextStep::Send(StoreRequest::Lead)),
+        (WAITING, NextStep::Send(StoreRequest::Fresh)),
+    ];
     assert_eq!(workers.resumed, expected);
 }

@@ -78,8 +78,8 @@ fn stored(verdict: Verdict) -> Option<Storage> {
         Verdict::NoRoom(_)
         | Verdict::Share(_)
         | Verdict::ShareOnce
-        | Verdict::RequestError
-        | Verdict::ForCredentials
+        | Verdict::Passing(UncacheableReason::RequestError)
+        | Verdict::Passing(UncacheableReason::Authorization)
         | Verdict::Uncacheable(_)
         | Verdict::Passing(_) => None,
     }
@@ -238,7 +238,7 @@ fn a_policy_that_names_a_status_keeps_it_where_the_origin_is_silent() {
             (
                 "a request may have caused it",
                 status(501),
-                Err(Verdict::RequestError),
+                Err(Verdict::Passing(UncacheableReason::RequestError)),
             ),
         ],
     );
@@ -254,15 +254,23 @@ fn an_error_that_a_request_may_have_caused_is_its_own_whatever_the_origin_says()
         let caused = REQUEST_ERRORS.contains(&code);
         for facts in [status(code), said] {
             let verdict = judge(&http(), &facts, NOW);
-            assert_eq!(verdict == Verdict::RequestError, caused, "{code}");
             assert_eq!(
-                verdict.without_room(code) == Verdict::RequestError,
+                verdict == Verdict::Passing(UncacheableReason::RequestError),
+                caused,
+                "{code}"
+            );
+            assert_eq!(
+                verdict.without_room(code) == Verdict::Passing(UncacheableReason::RequestError),
                 caused,
                 "{code}"
             );
         }
         let of_bucket = judge(&bucket(), &said, NOW);
-        assert_ne!(of_bucket, Verdict::RequestError, "{code} of a bucket");
+        assert_ne!(
+            of_bucket,
+            Verdict::Passing(UncacheableReason::RequestError),
+            "{code} of a bucket"
+        );
     }
 }
 
@@ -622,7 +630,10 @@ fn a_response_to_credentials_is_stored_only_where_it_says_so() {
         (511, "public, max-age=60"),
     ] {
         let verdict = judge(&http(), &said(status, text), NOW);
-        let own = [Verdict::ForCredentials, Verdict::RequestError];
+        let own = [
+            Verdict::Passing(UncacheableReason::Authorization),
+            Verdict::Passing(UncacheableReason::RequestError),
+        ];
         assert!(own.contains(&verdict), "{status} {text}: {verdict:?}");
     }
     let anonymous = stored(judge(&http(), &control("max-age=60"), NOW));
@@ -630,7 +641,7 @@ fn a_response_to_credentials_is_stored_only_where_it_says_so() {
     let mut deaf = http();
     deaf.cache.default.honor_cache_control = false;
     let verdict = judge(&deaf, &said(200, "public, max-age=60"), NOW);
-    assert_eq!(verdict, Verdict::ForCredentials);
+    assert_eq!(verdict, Verdict::Passing(UncacheableReason::Authorization));
 }
 
 #[test]
@@ -1050,7 +1061,7 @@ fn what_an_http_origin_says_nothing_of_is_shared_once_unless_it_is_for_one_clien
             (
                 "a request may have caused it",
                 of(405),
-                Err(Verdict::RequestError),
+                Err(Verdict::Passing(UncacheableReason::RequestError)),
             ),
         ],
     );
@@ -1249,13 +1260,12 @@ proptest! {
                 prop_assert_eq!(shared, status);
                 prop_assert!((500..600).contains(&shared) || [428, 429, 431].contains(&shared));
             }
-            Verdict::Uncacheable(_) | Verdict::Passing(_) => prop_assert!(!(500..600).contains(&status)),
             Verdict::NoRoom(_)
-            | Verdict::RequestError
             | Verdict::ShareOnce
-            | Verdict::ForCredentials => {
+            | Verdict::Passing(UncacheableReason::RequestError | UncacheableReason::Authorization) => {
                 prop_assert!(false, "not for this response to say, nor of such a bucket");
             }
+            Verdict::Uncacheable(_) | Verdict::Passing(_) => prop_assert!(!(500..600).contains(&status)),
         }
     }
 }

@@ -108,8 +108,6 @@ impl Case {
             Verdict::NoRoom(_)
             | Verdict::Share(_)
             | Verdict::ShareOnce
-            | Verdict::RequestError
-            | Verdict::ForCredentials
             | Verdict::Uncacheable(_)
             | Verdict::Passing(_) => 0,
         }

@@ -3,11 +3,12 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use proptest::prelude::*;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::qualifiers;
 use sluice_core::key::vary::{
-    self, HeaderTooLong, SelectingHeader, VaryDecision, VaryNames, key_of_variant, qualify,
-    qualify_variant, selected, variant_of,
+    self, HeaderTooLong, SelectingHeader, VaryNames, key_of_variant, qualify, qualify_variant,
+    selected, variant_of,
 };
 use sluice_core::policy::Policy;
 
@@ -18,9 +19,14 @@ fn http() -> Policy {
     http_policy("key: {headers: []}")
 }
 
+type Decision = Result<VaryNames, UncacheableReason>;
+
+const REFUSED: Decision = Err(UncacheableReason::Vary);
+const UNREADABLE: Decision = Err(UncacheableReason::UnreadableHeader);
+
 const URL: &str = "edge.test/page";
 
-fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> VaryDecision {
+fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Decision {
     vary::fit(policy, key, vary.map(Into::into))
 }
 
@@ -34,8 +40,12 @@ fn told(
     vary::told(policy, vary, already, chooses)
 }
 
-fn unkeyed(names: &str) -> VaryDecision {
-    VaryDecision::Unkeyed(VaryNames::parse(names))
+fn unkeyed(names: &str) -> Decision {
+    Ok(VaryNames::parse(names))
+}
+
+fn keyed() -> Decision {
+    Ok(VaryNames::default())
 }
 
 /// The qualifiers that a request with these headers gets.
@@ -54,8 +64,8 @@ fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String,
 fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
     let policy = http();
     for (name, key, vary, expected) in [
-        ("no Vary", URL, None, VaryDecision::Keyed),
-        ("an empty one", URL, Some(" , "), VaryDecision::Keyed),
+        ("no Vary", URL, None, keyed()),
+        ("an empty one", URL, Some(" , "), keyed()),
         (
             "one header",
             URL,
@@ -68,20 +78,10 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             Some("B, accept,b"),
             unkeyed("accept,b"),
         ),
-        ("*", URL, Some("accept, *"), VaryDecision::Refused),
-        (
-            "a forbidden one",
-            URL,
-            Some("accept, User-Agent"),
-            VaryDecision::Refused,
-        ),
-        ("another", URL, Some("user-agent"), VaryDecision::Refused),
-        (
-            "too many",
-            URL,
-            Some("a, b, c, d, e, f, g, h, i"),
-            VaryDecision::Refused,
-        ),
+        ("*", URL, Some("accept, *"), REFUSED),
+        ("a forbidden one", URL, Some("accept, User-Agent"), REFUSED),
+        ("another", URL, Some("user-agent"), REFUSED),
+        ("too many", URL, Some("a, b, c, d, e, f, g, h, i"), REFUSED),
         (
             "just enough",
             URL,
@@ -92,13 +92,13 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             "one that the key has",
             "edge.test/page#vary-accept=",
             Some("accept"),
-            VaryDecision::Keyed,
+            keyed(),
         ),
         (
             "fewer than the key has",
             "edge.test/page#vary-a=;vary-b=x",
             Some("b"),
-            VaryDecision::Keyed,
+            keyed(),
         ),
         (
             "others than the key has",
@@ -122,21 +122,11 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             "the coding that the key has",
             "edge.test/page#ae=identity",
             Some("accept-encoding"),
-            VaryDecision::Keyed,
+            keyed(),
         ),
         // A cacheable request never sends these to the origin.
-        (
-            "a range",
-            URL,
-            Some("Range, If-None-Match"),
-            VaryDecision::Keyed,
-        ),
-        (
-            "an override",
-            URL,
-            Some("X-Forwarded-Host"),
-            VaryDecision::Keyed,
-        ),
+        ("a range", URL, Some("Range, If-None-Match"), keyed()),
+        ("an override", URL, Some("X-Forwarded-Host"), keyed()),
     ] {
         assert_eq!(fit(&policy, key, vary), expected, "{name}");
     }
@@ -146,18 +136,12 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
 fn accept_encoding_makes_no_difference_where_the_edge_decides_about_it() {
     let mut http = http();
     http.compression.enabled = true;
-    assert_eq!(
-        fit(&http, URL, Some("accept-encoding")),
-        VaryDecision::Keyed
-    );
+    assert_eq!(fit(&http, URL, Some("accept-encoding")), keyed());
     let mut bucket = bucket();
     bucket.response.ignore_vary.clear();
     bucket.compression.enabled = false;
-    assert_eq!(
-        fit(&bucket, URL, Some("Accept-Encoding")),
-        VaryDecision::Keyed
-    );
-    assert_eq!(fit(&bucket, URL, Some("Origin")), VaryDecision::Refused);
+    assert_eq!(fit(&bucket, URL, Some("Accept-Encoding")), keyed());
+    assert_eq!(fit(&bucket, URL, Some("Origin")), REFUSED);
 }
 
 #[test]
@@ -165,20 +149,16 @@ fn what_the_policy_ignores_makes_no_difference_and_what_it_forbids_is_its_own() 
     let mut policy = http();
     policy.response.ignore_vary = vec!["cookie".to_owned()];
     policy.vary.forbid = vec!["accept".to_owned()];
-    assert_eq!(fit(&policy, URL, Some("Cookie")), VaryDecision::Keyed);
-    assert_eq!(fit(&policy, URL, Some("accept")), VaryDecision::Refused);
+    assert_eq!(fit(&policy, URL, Some("Cookie")), keyed());
+    assert_eq!(fit(&policy, URL, Some("accept")), REFUSED);
     assert_eq!(fit(&policy, URL, Some("user-agent")), unkeyed("user-agent"));
     policy.vary.max_headers = 0;
-    assert_eq!(fit(&policy, URL, Some("user-agent")), VaryDecision::Refused);
+    assert_eq!(fit(&policy, URL, Some("user-agent")), REFUSED);
 }
 
 #[test]
 fn cookies_make_a_difference_only_where_a_shared_request_has_them() {
-    for (cookies, expected) in [
-        ("pass", VaryDecision::Keyed),
-        ("strip", VaryDecision::Keyed),
-        ("ignore", VaryDecision::Refused),
-    ] {
+    for (cookies, expected) in [("pass", keyed()), ("strip", keyed()), ("ignore", REFUSED)] {
         let policy = http_policy(&format!("request: {{cookies: {cookies}}}"));
         assert_eq!(fit(&policy, URL, Some("Cookie")), expected, "{cookies}");
     }
@@ -308,17 +288,13 @@ fn a_vary_that_names_what_every_key_has_asks_for_nothing_more() {
     let scheme = "edge.test/page#vary-x-forwarded-proto=https";
     let with = http_policy("key: {headers: [x-forwarded-proto, user-agent]}");
     for vary in ["X-Forwarded-Proto", "x-forwarded-proto, User-Agent"] {
-        assert_eq!(
-            fit(&with, scheme, Some(vary)),
-            VaryDecision::Keyed,
-            "{vary}"
-        );
+        assert_eq!(fit(&with, scheme, Some(vary)), keyed(), "{vary}");
     }
     let learnt = unkeyed("a,b,c,d");
     let vary = Some("a, b, c, d, x-forwarded-proto");
     assert_eq!(fit(&with, scheme, vary), learnt, "they do not count");
     let bucket = bucket_policy("key: {headers: [origin]}\nresponse: {ignore_vary: []}");
-    assert_eq!(fit(&bucket, URL, Some("Origin")), VaryDecision::Keyed);
+    assert_eq!(fit(&bucket, URL, Some("Origin")), keyed());
 }
 
 #[test]
@@ -438,11 +414,11 @@ proptest! {
         let policy = http();
         let mut target = canonicalize_path(&policy, b"/page").unwrap();
         qualify_variant(&policy, &mut target, &VaryNames::parse(&keyed), |_| None).unwrap();
-        if let VaryDecision::Unkeyed(names) = fit(&policy, target.cache_key(), Some(&vary)) {
+        if let Ok(names) = fit(&policy, target.cache_key(), Some(&vary)) && !names.is_empty() {
             let mut target = canonicalize_path(&policy, b"/page").unwrap();
             qualify_variant(&policy, &mut target, &names, |_| Some("x".into())).unwrap();
             prop_assert!(qualifiers(target.path()).count() <= policy.vary.max_headers);
-            prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), VaryDecision::Keyed);
+            prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), Ok(VaryNames::default()));
         }
     }
 
@@ -516,8 +492,8 @@ fn a_value_that_is_no_text_is_in_the_key_by_its_bytes() {
 fn a_vary_that_is_no_text_is_unreadable_whatever_else_it_names() {
     for vary in [&b"\xff"[..], b"accept, \xff", b"\xff, *"] {
         let vary = Some(FieldValue::new(vary));
-        assert_eq!(vary::fit(&http(), URL, vary), VaryDecision::Unreadable);
-        assert_eq!(vary::fit(&bucket(), URL, vary), VaryDecision::Unreadable);
+        assert_eq!(vary::fit(&http(), URL, vary), UNREADABLE);
+        assert_eq!(vary::fit(&bucket(), URL, vary), UNREADABLE);
     }
 }
 

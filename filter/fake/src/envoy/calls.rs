@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's calls. Most are sent to its background listener, where each is a request to EDGE.
 
-use sluice_store::{LINK_HEADER, StoreRequest, Vouched};
+use sluice_core::coalescing::StoreRequest;
+use sluice_store::{LINK_HEADER, Vouched};
 
 use super::FakeEnvoy;
 use crate::process::Call;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The path of a request from EDGE through the cache filter to the origin.
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::internal_headers::PROOF_HEADER;
 use sluice_host::Action;
-use sluice_store::StoreRequest;
 
 use super::FakeEnvoy;
 use crate::cache::{FakeCache, Stored};

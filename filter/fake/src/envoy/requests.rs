@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests, from their arrival to the point where EDGE sends them on.
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::workers::StreamId;
 use sluice_host::Action;
 use sluice_roles::callbacks::StreamContext;
-use sluice_store::{LINK_HEADER, StoreRequest, Vouched};
+use sluice_store::{LINK_HEADER, Vouched};
 
 use super::FakeEnvoy;
 use crate::exchange::{self, Context, Exchange, Side};

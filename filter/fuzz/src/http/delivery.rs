@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use sluice_core::http::conditional::conditions::Validators;
 use sluice_core::http::conditional::demand::{Delivery, Demand, WholeResponse};
-use sluice_core::http::conditional::range::{Slice, Slicer};
+use sluice_core::http::conditional::range::{Part, Slice, Slicer};
 
 fuzz_target!(|input: &[u8]| {
     let Some(([length, piece], text)) = input.split_first_chunk::<2>() else {
@@ -70,7 +70,7 @@ fn check(demand: &Demand, candidate: &WholeResponse<'_>, piece: usize) {
 /// Checks that a body in pieces is cut to exactly the announced bytes.
 fn check_slice(slice: Slice, length: u64, piece: usize) {
     let body: Vec<u64> = (0..length).collect();
-    let mut slicer = Slicer::new(slice);
+    let mut slicer = Slicer::new(Part::Slice(slice));
     let kept: Vec<u64> = body
         .chunks(piece)
         .flat_map(|part| part.get(slicer.keep(part.len())).unwrap_or_default())

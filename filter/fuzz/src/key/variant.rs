@@ -13,7 +13,7 @@ use sluice_core::http::accept_encoding::{Coding, negotiate};
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::{qualifiers, unqualified};
 use sluice_core::key::secret::StoreSecret;
-use sluice_core::key::vary::{VaryDecision, VaryNames, fit, qualify_variant, selected, told};
+use sluice_core::key::vary::{VaryNames, fit, qualify_variant, selected, told};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_fuzz::policy;
@@ -106,9 +106,10 @@ fn learn(
     vary: FieldValue<'_>,
     values: &[FieldValue<'_>],
 ) -> Option<CanonicalTarget> {
-    let VaryDecision::Unkeyed(names) = fit(policy, target.cache_key(), Some(vary)) else {
+    let names = fit(policy, target.cache_key(), Some(vary)).ok()?;
+    if names.is_empty() {
         return None;
-    };
+    }
     assert!(names.iter().count() <= policy.vary.max_headers);
     let forbidden = |name: &str| name == "*" || policy.vary.forbid.iter().any(|no| no == name);
     assert!(!names.iter().any(forbidden), "{names:?}");
@@ -123,7 +124,7 @@ fn learn(
     qualify_variant(policy, &mut learnt, &names, sent).ok()?;
     assert_eq!(
         fit(policy, learnt.cache_key(), Some(vary)),
-        VaryDecision::Keyed
+        Ok(VaryNames::default())
     );
     assert_eq!(unqualified(learnt.path()), target.origin_path());
     // The request has no header of the policy's key, so these add no qualifiers.

@@ -68,7 +68,8 @@ pub fn answer(
 /// Starts to copy the effective context's response, whose headers are already those for its client, if the copy is
 /// useful.
 pub fn begin(
-    worker: &mut Worker,
+    host: &dyn Host,
+    keys: &mut Keys,
     stream: &EdgeRequest,
     announced: Option<u64>,
     sighting: StoreCheck,
@@ -76,18 +77,15 @@ pub fn begin(
     if !stream.policy.policy.edge.hot.is_on() || stream.body.missing.get() {
         return Ok(());
     }
-    let length = announced.or_else(|| counted(&mut worker.keys, stream));
+    let length = announced.or_else(|| counted(keys, stream));
     let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
         return Ok(());
     };
-    if !worker
-        .keys
-        .wants_copy(stream.policy.site, stream.target.cache_key(), length)
-    {
+    if !keys.wants_copy(stream.policy.site, stream.target.cache_key(), length) {
         return Ok(());
     }
-    let copy = copy_of(&*worker.host, stream, sighting)?;
-    begin_capture(&mut worker.keys, stream, Capture::new(copy, length));
+    let copy = copy_of(host, stream, sighting)?;
+    begin_capture(keys, stream, Capture::new(copy, length));
     Ok(())
 }
 

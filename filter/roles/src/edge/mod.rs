@@ -31,7 +31,8 @@ use sluice_core::sites::SiteIndex;
 use sluice_core::workers::StreamId;
 
 use crate::callbacks::StreamContext;
-use crate::reply::{answer_failure, answer_rejection};
+use crate::reply::answer_rejection;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
 use crate::request::policy::{Generation, NumberedPolicy};
@@ -74,20 +75,18 @@ impl From<HostError> for Refusal {
 /// The state of a request in EDGE.
 #[derive(Debug)]
 enum State {
-    /// Its headers have not arrived.
-    New,
+    /// EDGE changes nothing: the headers have not arrived, or the filter has sent the request, as a lookup or a similar
+    /// request, or back to EDGE.
+    Unchanged,
     /// The first part of its body has not arrived. A bucket's request with a body is refused.
     Awaiting(CanonicalTarget),
     /// EDGE has answered it.
-    Answered,
-    /// EDGE has answered it with an object that has no media type. Envoy adds one, which must be removed.
-    AnsweredUntyped,
-    /// A lookup or a similar request of the filter, or one that was sent back to EDGE. It continues unchanged.
-    Background,
-    /// A request of the filter that refreshes a response that is served stale.
-    Refreshing(Rc<EdgeRequest>),
-    /// A request of the filter that leads for others.
-    Filling(Rc<EdgeRequest>),
+    Answered {
+        /// Whether the answer has a media type. Envoy adds one to an answer that has none, which must be removed.
+        typed: bool,
+    },
+    /// A request of the filter that leads for others, or that refreshes a response that is served stale.
+    Own(Rc<EdgeRequest>),
     /// Its method or headers make it bypass the store.
     Passed(PassReason, CanonicalTarget),
     /// Sent to the store, or around it because its key is uncacheable.
@@ -133,7 +132,7 @@ impl Edge {
             policy,
             identity,
             is_secure: false,
-            state: State::New,
+            state: State::Unchanged,
             cors: None,
             invalidation: None,
             awaits_body: false,
@@ -156,7 +155,7 @@ impl Edge {
 
     /// Loads the record of the request, which the worker may have replaced while the request waited.
     fn pick_up_record(&mut self, requests: &OpenRequests) {
-        if let State::Cached(stream) | State::Filling(stream) = &mut self.state
+        if let State::Cached(stream) | State::Own(stream) = &mut self.state
             && let Some(known) = requests.get(stream.id)
         {
             *stream = known;
@@ -169,19 +168,17 @@ impl Edge {
     }
 
     /// Writes the result of the request into Envoy's filter state for the access log, if the log shows that.
-    fn tell(&self, worker: &mut Worker) {
+    fn tell(&self, host: &dyn Host, metrics: &Metrics) {
         if !self.policy.policy.response.account {
             return;
         }
         let told = match &self.state {
-            State::Cached(stream) => stream.progress.account.tell(&*worker.host, stream.key.key),
-            State::Passed(..) => tell_result(&*worker.host, result_of(Metric::RequestsPassed)),
+            State::Cached(stream) => stream.progress.account.tell(host, stream.key.key),
+            State::Passed(..) => tell_result(host, result_of(Metric::RequestsPassed)),
             _ => Ok(()),
         };
         if let Err(error) = told {
-            worker
-                .metrics
-                .fault("the access log lacks a request", error);
+            metrics.fault("the access log lacks a request", error);
         }
     }
 
@@ -202,17 +199,17 @@ impl Edge {
                     .fault("a response could not be finished", error);
                 Action::Continue
             });
-        self.tell(worker);
+        self.tell(&*worker.host, &worker.metrics);
         action
     }
 
     /// Turns the response into the one that its client, or the worker that requested it, should get.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
         match &self.state {
-            State::New | State::Awaiting(_) | State::Answered | State::Background => {
+            State::Unchanged | State::Awaiting(_) | State::Answered { typed: true } => {
                 Ok(Action::Continue)
             }
-            State::AnsweredUntyped => worker
+            State::Answered { typed: false } => worker
                 .host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
@@ -220,16 +217,15 @@ impl Edge {
                 .host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
-            State::Passed(reason, target) => self
-                .invalidate(worker)
-                .and_then(|()| respond_passed(worker, *reason, &self.policy.policy, target)),
-            State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
-                if stream.progress.answered.get() =>
-            {
+            State::Passed(reason, target) => self.invalidate(worker).and_then(|()| {
+                let policy = &self.policy.policy;
+                respond_passed(&*worker.host, &worker.identity, *reason, policy, target)
+            }),
+            State::Cached(stream) | State::Own(stream) if stream.progress.answered.get() => {
                 Ok(Action::Continue)
             }
-            State::Filling(stream) => respond_filled(worker, stream),
-            State::Refreshing(stream) => respond_refreshed(worker, stream),
+            State::Own(stream) if stream.for_others => respond_filled(worker, stream),
+            State::Own(stream) => respond_refreshed(worker, stream),
             State::Cached(stream) => {
                 let action = respond_cached(worker, stream)?;
                 let bound = |status| website::bound_document(&*worker.host, stream, status);
@@ -239,7 +235,7 @@ impl Edge {
     }
 
     fn refuse(&mut self, host: &dyn Host, refusal: &Refusal) {
-        self.state = State::Answered;
+        self.state = State::Answered { typed: true };
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
                 if self.policy.policy.response.account {
@@ -249,7 +245,7 @@ impl Edge {
                 answer_rejection(host, &self.identity.name, *rejection)
             }
             Refusal::Host(_) | Refusal::Stranger => {
-                answer_failure(host, &self.identity.name, 503, false)
+                CompleteReply::failure(&self.identity.name, 503, false).send(host)
             }
         };
         if answered.is_err() {
@@ -296,7 +292,7 @@ impl StreamContext for Edge {
     ) -> Action {
         match self.state {
             _ if self.awaits_body => self.take_body(host, worker, size > 0, ends),
-            State::Answered | State::AnsweredUntyped => Action::Pause,
+            State::Answered { .. } => Action::Pause,
             _ => Action::Continue,
         }
     }
@@ -328,9 +324,7 @@ impl StreamContext for Edge {
         size: usize,
         ends: bool,
     ) -> Action {
-        let (State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)) =
-            &self.state
-        else {
+        let (State::Cached(stream) | State::Own(stream)) = &self.state else {
             return Action::Continue;
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
@@ -370,7 +364,7 @@ impl StreamContext for Edge {
     /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
         if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
-            self.tell(worker);
+            self.tell(&*worker.host, &worker.metrics);
         }
     }
 
@@ -380,8 +374,7 @@ impl StreamContext for Edge {
         {
             worker.bodies.end(self.id);
         }
-        if let State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream) =
-            &self.state
+        if let State::Cached(stream) | State::Own(stream) = &self.state
             && let Some(worker) = worker
         {
             worker.close(stream.id);

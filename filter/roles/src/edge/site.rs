@@ -79,7 +79,7 @@ impl Edge {
         target: &Target<'_>,
         method: Option<FieldValue<'_>>,
     ) -> Result<(), HostError> {
-        self.state = State::Answered;
+        self.state = State::Answered { typed: true };
         let status = if method.is_some_and(|method| method == "GET" || method == "HEAD") {
             301
         } else {

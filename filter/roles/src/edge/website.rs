@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::SMALL_BYTES;
 use sluice_core::http::caching::cache_status::detailed;
+use sluice_core::http::conditional::range::Part;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
@@ -21,7 +22,6 @@ use sluice_core::workers::Millis;
 use crate::reply::CACHE_STATUS;
 use crate::reply::substitute::HeldResponse;
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
 use crate::request::policy::NumberedPolicy;
 use crate::request::stand_in::StandIn;
 use crate::worker::own_requests::substitutes;
@@ -135,7 +135,7 @@ pub fn bound_document(host: &dyn Host, stream: &EdgeRequest, status: u16) -> hos
     if length.is_some_and(|length| length > SMALL_BYTES) {
         host.set_header(Map::Response, ":status", status.to_string())?;
         host.remove_header(Map::Response, "content-length")?;
-        stream.body.passing.set(Passing::Nothing);
+        stream.body.pass_only(Part::Nothing);
     }
     Ok(())
 }

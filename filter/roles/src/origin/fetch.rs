@@ -5,10 +5,12 @@ use crate::worker::keys::Keys;
 use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::CacheControl;
 use sluice_core::http::conditional::conditions::NOT_MODIFIED;
+use sluice_core::http::conditional::range::Part;
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;
@@ -16,13 +18,13 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
 use sluice_core::workers::BodyId;
 use sluice_core::workers::message::FlightOutcome;
+use sluice_store::Link;
 use sluice_store::Revalidation;
-use sluice_store::{Link, StoreRequest};
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, stored_key, written};
 use super::selection::{Selection, is_wanted};
-use crate::request::body::{Body, Passing};
+use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
 use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::{Worker, fills, fills::Fallback};
@@ -254,7 +256,9 @@ impl Fetch {
         }
         let stream = self.stream(&worker.requests);
         let is_own = |stream: Rc<EdgeRequest>| {
-            arrived && fills::is_own_failure(worker, &stream, &self.cache_key)
+            let (host, coalescer) = (&*worker.host, &mut worker.coalescer);
+            arrived
+                && fills::is_own_failure(host, &worker.keys, coalescer, &stream, &self.cache_key)
         };
         let is_own = stream.is_some_and(is_own);
         !self.may_share || is_own && !(is_to_be_kept(headers) && self.has_no_better(worker))
@@ -365,7 +369,7 @@ impl Fetch {
     pub fn is_overtaken(&self, keys: &Keys, requests: &OpenRequests) -> bool {
         let is_unseen = || {
             let stream = requests.get(self.link.stream);
-            stream.is_some_and(|stream| matches!(stream.body.passing.get(), Passing::Nothing))
+            stream.is_some_and(|stream| stream.body.passing.get().part == Part::Nothing)
         };
         self.response.stores && is_unseen() && keys.was_purged_since(&self.cache_key, self.began)
     }

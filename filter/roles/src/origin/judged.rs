@@ -14,7 +14,6 @@ use sluice_store::Revalidation;
 use super::fetch::Fetch;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::Variance;
-use crate::worker::Worker;
 use sluice_host::Host;
 use sluice_host::headers::Headers;
 
@@ -45,7 +44,7 @@ struct Response<'a> {
 impl<'a> Judged<'a> {
     /// Judges the response to `fetch`. `freshens` is the stored response that it freshens, if it is a 304.
     pub fn of(
-        worker: &Worker,
+        host: &dyn Host,
         fetch: &Fetch,
         headers: &'a Headers,
         status: u16,
@@ -64,7 +63,7 @@ impl<'a> Judged<'a> {
                 return Verdict::Passing(UncacheableReason::RequestHeaders);
             }
             if fetch.authenticated && variance.names_credentials() {
-                return Verdict::ForCredentials;
+                return Verdict::Passing(UncacheableReason::Authorization);
             }
             let response = Response {
                 headers,
@@ -72,7 +71,7 @@ impl<'a> Judged<'a> {
                 unkeyed,
                 has_unreadable_key: surrogate_keys.is_err(),
             };
-            verdict_of(&*worker.host, fetch, response, freshens)
+            verdict_of(host, fetch, response, freshens)
         };
         let plain_variant = plain_variant.and_then(|key| match judge(None) {
             verdict @ Verdict::Store(_) => Some((verdict, key)),
@@ -110,11 +109,10 @@ impl<'a> Judged<'a> {
             Verdict::Store(storage) => response.stored(storage),
             Verdict::NoRoom(storage) => response.without_room(storage),
             Verdict::ShareOnce => response.shared_once(),
-            Verdict::ForCredentials => response.untraced(),
-            Verdict::Share(_)
-            | Verdict::RequestError
-            | Verdict::Uncacheable(_)
-            | Verdict::Passing(_) => response.unstored(),
+            Verdict::Passing(UncacheableReason::Authorization) => response.untraced(),
+            Verdict::Share(_) | Verdict::Uncacheable(_) | Verdict::Passing(_) => {
+                response.unstored()
+            }
         }
     }
 }
@@ -127,7 +125,7 @@ fn verdict_of(
 ) -> Verdict {
     let (headers, status) = (response.headers, response.status);
     if fetch.response.own_failure {
-        return Verdict::RequestError;
+        return Verdict::Passing(UncacheableReason::RequestError);
     }
     if fetch.response.refused {
         return Verdict::Share(status);

@@ -19,18 +19,19 @@ mod surrogate_keys;
 mod variance;
 
 use crate::worker::metrics::Metrics;
-use std::rc::Rc;
 
 use fetch::Fetch;
 use orphaned::OrphanedRequest;
 use request::{keeps_unasked, not_served, prepare_request, written};
 use response::respond;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::internal_headers::{FALLBACK_HEADER, PROOF_HEADER, SERVER_HEADER};
 use sluice_core::metrics::Metric;
-use sluice_store::{LINK_HEADER, Link, Received, StoreRequest, Vouched};
+use sluice_store::{LINK_HEADER, Link, Received, Vouched};
 
 use crate::callbacks::StreamContext;
 use crate::reply::DueReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::{Worker, fills};
 use sluice_host::headers::Headers;
@@ -97,7 +98,7 @@ impl OriginStream {
         worker
             .metrics
             .warn(|| "sluice: a request without the edge role's link was stopped".into());
-        self.refuse(worker, DueReply::Unlinked)
+        self.refuse(worker, CompleteReply::unlinked())
     }
 
     /// Forwards the request of a client whose EDGE is in another VM.
@@ -156,15 +157,15 @@ impl OriginStream {
                 )
         }) {
             fills::keep_unwritten(worker, link.stream, kept, self.context);
-            return Ok(self.refuse(worker, DueReply::Keep(Rc::clone(kept))));
+            return Ok(self.refuse(worker, CompleteReply::keeping(kept)));
         }
         let revalidation = fetch.revalidation.as_ref();
         if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
             worker.requests.note_late(link.stream);
-            return Ok(self.refuse(worker, DueReply::Unwritten(Rc::clone(stored))));
+            return Ok(self.refuse(worker, CompleteReply::unwritten(stored)));
         }
         if fetch.asks_again(worker) {
-            return Ok(self.refuse(worker, DueReply::AskAgain));
+            return Ok(self.refuse(worker, CompleteReply::ask_again()));
         }
         fetch.prepare(worker, headers)?;
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
@@ -175,8 +176,8 @@ impl OriginStream {
         Ok(Action::Continue)
     }
 
-    fn refuse(&self, worker: &mut Worker, answer: DueReply) -> Action {
-        worker.answer_later(self.context, answer);
+    fn refuse(&self, worker: &mut Worker, answer: CompleteReply) -> Action {
+        worker.answer_later(self.context, DueReply::Complete(answer));
         Action::Pause
     }
 
@@ -186,7 +187,7 @@ impl OriginStream {
             return abort(&*worker.host, &worker.metrics);
         }
         let responded = match (&mut self.adopted, &mut self.fetch) {
-            (Some(adopted), _) => adopted.respond(worker, end_of_stream),
+            (Some(adopted), _) => adopted.respond(&*worker.host, &worker.metrics, end_of_stream),
             (None, Some(fetch)) => respond(worker, fetch, end_of_stream),
             (None, None) => Ok(()),
         };

@@ -4,10 +4,10 @@
 
 use std::rc::Rc;
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_host::header_edit::HeaderEdit;
-use sluice_store::StoreRequest;
 
 use super::fetch::Fetch;
 use crate::request::{EdgeRequest, OriginReport};

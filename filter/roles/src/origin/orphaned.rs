@@ -13,7 +13,6 @@ use super::failure::{bound_lines, note_failure, say};
 use super::request::{stored_key, written};
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -48,39 +47,29 @@ impl OrphanedRequest {
     }
 
     /// Turns the response's headers into the headers for a client, and keeps the response from the store.
-    pub fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> host::Result<()> {
-        let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
-        let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
-        undo_connection(&*worker.host, &headers)?;
+    pub fn respond(
+        &mut self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        end_of_stream: bool,
+    ) -> host::Result<()> {
+        let headers = bound_lines(host, host.headers(Map::Response)?)?;
+        let failure = note_failure(host, metrics, &headers)?;
+        undo_connection(host, &headers)?;
         let policy = &self.policy.policy;
-        remove_hidden(&*worker.host, policy, &headers)?;
+        remove_hidden(host, policy, &headers)?;
         let status = headers.status().unwrap_or(502);
-        let (status, _) = note_bucket_error(
-            &*worker.host,
-            &worker.metrics,
-            &self.policy,
-            None,
-            &headers,
-            status,
-        )?;
+        let (status, _) = note_bucket_error(host, metrics, &self.policy, None, &headers, status)?;
         let asked = Asked {
             path: &self.path,
             head: self.head,
         };
-        let body = clean_response(
-            &*worker.host,
-            policy,
-            asked,
-            &headers,
-            status,
-            end_of_stream,
-        )?;
-        self.body = say(&*worker.host, failure, body, end_of_stream)?;
+        let body = clean_response(host, policy, asked, &headers, status, end_of_stream)?;
+        self.body = say(host, failure, body, end_of_stream)?;
         if self.cacheable {
-            let host = &*worker.host;
             return host.set_header(Map::Response, "cache-control", "no-store");
         }
-        sluice_store::mark_around(&*worker.host)
+        sluice_store::mark_around(host)
     }
 
     /// Handles a part of `size` bytes of the body that passes.

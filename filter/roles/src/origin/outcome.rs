@@ -62,9 +62,10 @@ fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verd
         // An error says nothing about the next response, and neither does a response that the request's own headers
         // may have caused.
         Verdict::Share(_)
-        | Verdict::RequestError
-        | Verdict::Passing(UncacheableReason::RequestHeaders) => return,
-        Verdict::ForCredentials => {
+        | Verdict::Passing(UncacheableReason::RequestError | UncacheableReason::RequestHeaders) => {
+            return;
+        }
+        Verdict::Passing(UncacheableReason::Authorization) => {
             // The next response may be for all clients, whatever headers this client has sent.
             let pause = millis(fetch.policy.policy.cache.hit_for_miss).min(MOMENT_MILLIS);
             let until = host.monotonic_millis().saturating_add(pause);
@@ -91,15 +92,17 @@ fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_o
             let status = *status;
             worker.end_flight(context, stream, FlightOutcome::Failed { status });
         }
-        (Verdict::RequestError, _) if fetch.response.own_failure => {
+        (Verdict::Passing(UncacheableReason::RequestError), _) if fetch.response.own_failure => {
             worker.turn(context, |coalescer, turn| {
                 coalescer.own_failure(stream, turn);
             });
         }
         (
-            Verdict::RequestError
-            | Verdict::ForCredentials
-            | Verdict::Passing(UncacheableReason::RequestHeaders),
+            Verdict::Passing(
+                UncacheableReason::RequestError
+                | UncacheableReason::Authorization
+                | UncacheableReason::RequestHeaders,
+            ),
             _,
         ) => worker.turn(context, |coalescer, turn| {
             coalescer.request_failed(stream, turn);

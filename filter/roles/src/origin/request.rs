@@ -4,8 +4,8 @@
 use crate::worker::keys::Keys;
 use sluice_core::coalescing::Coalescer;
 use sluice_store::Room;
-use std::rc::Rc;
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::http::caching::cache_name::{CDN_LOOP, VIA};
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::syntax::whitespace::collapsed;
@@ -16,10 +16,10 @@ use sluice_core::policy::Policy;
 use sluice_core::policy::forward_header;
 use sluice_store::Revalidation;
 use sluice_store::without_hash;
-use sluice_store::{BYPASS_SENTINEL, Link, StoreRequest};
+use sluice_store::{BYPASS_SENTINEL, Link};
 
 use super::variance;
-use crate::reply::DueReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::headers::select;
 use crate::worker::identity::Identity;
 use crate::worker::own_requests::background;
@@ -149,17 +149,17 @@ pub fn not_served(
     room: &Room,
     request: StoreRequest,
     headers: &Headers,
-) -> DueReply {
+) -> CompleteReply {
     let revalidation = Revalidation::of_request(host, headers);
     let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
     match (request, revalidation) {
         // The stored response itself shows whether the lookup wants it.
         (StoreRequest::Lookup, Some(stored)) if stored.must_be_validated() => {
-            DueReply::Unwritten(Rc::new(stored))
+            CompleteReply::unwritten(&stored)
         }
-        (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => DueReply::Expired,
-        (StoreRequest::Lookup, _) if room.is_lacking() => DueReply::NoRoom,
-        _ => DueReply::NotStored,
+        (StoreRequest::Lookup, Some(stored)) if worth_it(&stored) => CompleteReply::expired(),
+        (StoreRequest::Lookup, _) if room.is_lacking() => CompleteReply::no_room(),
+        _ => CompleteReply::not_stored(),
     }
 }
 

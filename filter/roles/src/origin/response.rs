@@ -139,7 +139,7 @@ fn respond_to_store(
 ) -> host::Result<()> {
     let freshens = fetch.freshens(status);
     let freshens = freshens.as_deref();
-    let judged = Judged::of(worker, fetch, headers, status, freshens);
+    let judged = Judged::of(&*worker.host, fetch, headers, status, freshens);
     if judged.is_shared()
         && !index(
             &worker.identity,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Variants: the content coding that is requested from the origin, and the headers that its response varies with.
 
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_core::internal_headers::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::key::qualifiers;
-use sluice_core::key::vary::{self, ACCEPT_ENCODING, VaryDecision, VaryNames};
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, VaryNames};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::website::media_type::missing_media_type;
 
@@ -71,7 +72,8 @@ pub fn blur_head(
 pub struct Variance<'a> {
     /// `Vary`, its lines joined by commas. An empty one counts as absent.
     vary: Option<JoinedValue<'a>>,
-    fit: VaryDecision,
+    /// The headers that keys of the URL lack, or the reason why keys with them would not do.
+    fit: Result<VaryNames, UncacheableReason>,
 }
 
 impl<'a> Variance<'a> {
@@ -95,19 +97,16 @@ impl<'a> Variance<'a> {
     /// The names in `Vary` that the key lacks, for the verdict on the response.
     pub fn unkeyed(&self) -> Option<FieldValue<'_>> {
         match &self.fit {
-            VaryDecision::Keyed => None,
-            VaryDecision::Unkeyed(names) => Some(names.as_str().into()),
-            VaryDecision::Refused => Some("*".into()),
-            VaryDecision::Unreadable => self.vary(),
+            Ok(_) => self.lesson().map(|names| names.as_str().into()),
+            Err(UncacheableReason::UnreadableHeader) => self.vary(),
+            Err(_) => Some("*".into()),
         }
     }
 
     /// The headers that keys of the URL should contain from now on.
     pub fn lesson(&self) -> Option<&VaryNames> {
-        match &self.fit {
-            VaryDecision::Unkeyed(names) => Some(names),
-            VaryDecision::Keyed | VaryDecision::Refused | VaryDecision::Unreadable => None,
-        }
+        let names = self.fit.as_ref().ok();
+        names.filter(|names| !names.is_empty())
     }
 
     /// Whether the response depends on the request's credentials.

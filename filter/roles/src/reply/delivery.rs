@@ -4,11 +4,11 @@
 
 use sluice_core::http::conditional::conditions::Validators;
 use sluice_core::http::conditional::demand::{Delivery, Demand, WholeResponse};
-use sluice_core::http::conditional::range::{Slice, Slicer};
+use sluice_core::http::conditional::range::{Part, Slice};
 
-use super::demand_reply::{BodilessReply, DemandReply};
+use super::complete_reply::CompleteReply;
+use super::demand_reply::DemandReply;
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
 use sluice_host::headers::{Headers, extend};
 use sluice_host::{self as host, Action, Host, Map};
 
@@ -84,7 +84,7 @@ pub fn answer_with(
 
 /// The 304 or 412 that results from `demand` on a response with these `headers`. `None` if the result is another
 /// status.
-pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<BodilessReply> {
+pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<CompleteReply> {
     let candidate = WholeResponse {
         status,
         validators: validators(headers),
@@ -109,6 +109,6 @@ fn cut(host: &dyn Host, stream: &EdgeRequest, slice: Slice, length: u64) -> host
     host.set_header(Map::Response, ":status", "206")?;
     host.set_header(Map::Response, "content-range", slice.content_range(length))?;
     host.set_header(Map::Response, "content-length", slice.length().to_string())?;
-    stream.body.passing.set(Passing::Slice(Slicer::new(slice)));
+    stream.body.pass_only(Part::Slice(slice));
     Ok(Action::Continue)
 }

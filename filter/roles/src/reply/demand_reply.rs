@@ -1,40 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies without a body to a client's demand: 304, 412, 416.
 
-use sluice_core::http::conditional::range::unsatisfied_range;
+use sluice_core::http::conditional::range::{Part, unsatisfied_range};
 
-use super::CACHE_STATUS;
+use super::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
-use crate::request::headers::Header;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Action, Host, Map};
-
-/// The complete reply to a client that needs no body.
-#[derive(Clone, Debug)]
-pub struct BodilessReply {
-    status: u16,
-    details: &'static str,
-    fields: Vec<Header>,
-}
-
-impl BodilessReply {
-    /// Replaces the `Cache-Status` of the response by `status`.
-    pub fn described(mut self, status: &str) -> Self {
-        let mut fields = self.fields.iter_mut().rev();
-        if let Some((_, value)) = fields.find(|(name, _)| name == CACHE_STATUS) {
-            *value = status.as_bytes().to_vec();
-        }
-        self
-    }
-
-    /// Answers the effective context's request.
-    pub fn send(&self, host: &dyn Host) -> host::Result<()> {
-        let fields = self.fields.iter();
-        let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
-        host.respond_with(self.status, self.details, &serialize(fields), b"")
-    }
-}
 
 /// A reply without a body to a condition or a range, which replaces the whole response: 304, 412 or 416.
 pub struct DemandReply {
@@ -108,15 +80,10 @@ impl DemandReply {
     }
 
     /// The reply as a value, for another client that waits for the response with these `headers`.
-    pub fn bodiless(&self, headers: &Headers) -> BodilessReply {
+    pub fn bodiless(&self, headers: &Headers) -> CompleteReply {
         let fields = self.fields(headers);
-        BodilessReply {
-            status: self.status,
-            details: self.details,
-            fields: fields
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        }
+        let fields = fields.map(|(name, value)| (name.into(), value.into()));
+        CompleteReply::new(self.status, self.details, fields.collect())
     }
 
     /// Answers at once, so that the body need not be read.
@@ -132,7 +99,7 @@ impl DemandReply {
         stream: &EdgeRequest,
         headers: &Headers,
     ) -> host::Result<Action> {
-        stream.body.passing.set(Passing::Nothing);
+        stream.body.pass_only(Part::Nothing);
         for (name, _) in headers.iter() {
             if !name.starts_with(':') && !self.keeps(headers, name) {
                 host.remove_header(Map::Response, name)?;

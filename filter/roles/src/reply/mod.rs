@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies that the filter makes itself, at once or in the root context's next turn.
 
+pub mod complete_reply;
 pub mod delivery;
 pub mod demand_reply;
 pub mod hot_copy;
@@ -9,17 +10,15 @@ pub mod substitute;
 
 use std::rc::Rc;
 
-use demand_reply::BodilessReply;
+use complete_reply::CompleteReply;
 use sluice_core::hot::HotCopy;
 use sluice_core::http::caching::cache_name::CacheName;
-use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
+use sluice_core::http::caching::cache_status::{CacheStatus, detailed};
 use sluice_core::key::Rejection;
-use sluice_store::{LOOKUP_EXPIRED, LOOKUP_NO_ROOM, Revalidation};
 use substitute::{Document, HeldResponse};
 
 use crate::request::EdgeRequest;
 use crate::request::body::PartCopy;
-use sluice_host::headers::serialize;
 use sluice_host::{self as host, Half, Host};
 
 /// Name of the response header of RFC 9211.
@@ -30,73 +29,26 @@ pub const NOT_STORED: &str = "only-if-cached";
 /// A reply that a paused request gets in the root context's next turn.
 #[derive(Clone, Debug)]
 pub enum DueReply {
-    /// ORIGIN: EDGE has not vouched for the request.
-    Unlinked,
-    /// ORIGIN: the request is for the store only, and the store does not have the response.
-    NotStored,
-    /// ORIGIN: a lookup found neither the response nor room in the store.
-    NoRoom,
-    /// ORIGIN: a lookup found a response that must be revalidated.
-    Expired,
-    /// ORIGIN: the origin fails, and the store serves its stale response.
-    Keep(Rc<Revalidation>),
-    /// ORIGIN: the store serves its response unchanged, and does not write it again.
-    Unwritten(Rc<Revalidation>),
-    /// ORIGIN: the store has just lost the object. EDGE asks the store again by a call before the client gets an
-    /// answer.
-    AskAgain,
+    /// A reply that is known already: of ORIGIN to the store, a follower's 304 or 412, the error that its leader got,
+    /// the error for a request that its client has not completed, or the outcome of a request of the filter. The outcome is sent later, because the response's body may be on its way. If the outcome were sent while
+    /// the response's headers are handled, Envoy would deliver the body to a context that has ended.
+    Complete(CompleteReply),
     /// ORIGIN: no reply. The response that has begun is cut off.
     Reset,
-    /// EDGE: the client has not completed its request.
-    RequestTimeout,
-    /// EDGE: the outcome of a request of the filter. It is sent later, because the response's body may be on its way.
-    /// If the outcome were sent while the response's headers are handled, Envoy would deliver the body to a context
-    /// that has ended.
-    Outcome {
-        /// The status: 204, or 502 for a failure.
-        status: u16,
-    },
-    /// EDGE: a follower's 304 or 412.
-    Bodiless(BodilessReply),
     /// EDGE: a copy of the response that a follower has waited for, and that the store does not get.
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
     /// EDGE: the document that replaces the held response of a missing object.
     Substitute(Rc<Document>, Rc<EdgeRequest>, HeldResponse),
     /// EDGE: a copy of the 206 for an equal range.
     Part(Rc<PartCopy>),
-    /// EDGE: the error that a follower's leader got.
-    Failed {
-        /// The leader's status.
-        status: u16,
-    },
 }
 
 impl DueReply {
     /// Answers the effective context's request. `name` is the name of the cache.
     pub fn send(&self, host: &dyn Host, name: &CacheName) -> host::Result<()> {
-        const NO_STORE: &[(&str, &str)] = &[("cache-control", "no-store")];
         match self {
-            Self::Unlinked => host.respond(403, "sluice_unlinked", NO_STORE, ""),
-            Self::NotStored => host.respond(504, "sluice_not_stored", NO_STORE, ""),
-            Self::NoRoom => host.respond(LOOKUP_NO_ROOM, "sluice_no_room", NO_STORE, ""),
-            Self::Expired => host.respond(LOOKUP_EXPIRED, "sluice_expired", NO_STORE, ""),
-            Self::Keep(revalidation) => {
-                let headers = revalidation.keeping_headers();
-                let headers = headers
-                    .each_ref()
-                    .map(|(name, value)| (*name, value.as_slice()));
-                host.respond_with(304, "sluice_kept", &serialize(headers.into_iter()), b"")
-            }
-            Self::Unwritten(stored) => {
-                let etag = stored.unwritten();
-                let headers = [("etag", etag.as_slice())].into_iter();
-                host.respond_with(304, "sluice_unwritten", &serialize(headers), b"")
-            }
-            Self::AskAgain => host.respond(503, "sluice_ask_again", NO_STORE, ""),
+            Self::Complete(reply) => reply.send(host),
             Self::Reset => host.reset(Half::Response),
-            Self::RequestTimeout => answer_timeout(host, name),
-            Self::Outcome { status } => host.respond(*status, "sluice_outcome", &[], ""),
-            Self::Bodiless(bodiless) => bodiless.send(host),
             Self::Copied(copy, follower, way) => {
                 hot_copy::answer_follower(host, copy, follower, &way.member_of(name))
             }
@@ -104,7 +56,6 @@ impl DueReply {
             Self::Part(part) => {
                 host.respond_with(206, "sluice_range_ahead", &part.headers, &part.body)
             }
-            Self::Failed { status } => answer_failure(host, name, *status, true),
         }
     }
 }
@@ -132,44 +83,6 @@ pub fn answer_rejection(
         _ => format!("{}\n", rejection.reason()),
     };
     host.respond(rejection.status(), rejection.name(), &headers, &body)
-}
-
-/// Answers the effective context's request, which its client has not completed (RFC 9110, 15.5.9).
-fn answer_timeout(host: &dyn Host, name: &CacheName) -> host::Result<()> {
-    let cache_status = detailed(name, "rejected");
-    let headers = [
-        ("content-type", "text/plain; charset=utf-8"),
-        (CACHE_STATUS, cache_status.as_str()),
-    ];
-    let body = "The request was not completed in time.\n";
-    host.respond(408, "request_timeout", &headers, body)
-}
-
-/// Answers the effective context's request with an error of the origin or of the edge.
-pub fn answer_failure(
-    host: &dyn Host,
-    name: &CacheName,
-    status: u16,
-    collapsed: bool,
-) -> host::Result<()> {
-    let cache_status = if collapsed {
-        CacheStatus::forwarded(Forward::Miss)
-            .collapsed()
-            .member_of(name)
-    } else {
-        detailed(name, "unavailable")
-    };
-    let headers = [
-        ("content-type", "text/plain; charset=utf-8"),
-        ("cache-control", "no-store"),
-        (CACHE_STATUS, cache_status.as_str()),
-    ];
-    host.respond(
-        status,
-        "sluice_origin_failed",
-        &headers,
-        "The origin could not answer.\n",
-    )
 }
 
 /// Answers the effective context's request, to which the store has given the response of another key. The client's

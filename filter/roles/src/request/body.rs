@@ -7,7 +7,7 @@ use std::ops::Range;
 use sluice_core::host::HostError;
 use sluice_core::hot::Capture;
 use sluice_core::http::caching::cache_status::CacheStatus;
-use sluice_core::http::conditional::range::Slicer;
+use sluice_core::http::conditional::range::{Part, Slicer};
 use sluice_core::workers::BodyId;
 
 use sluice_host::{self as host, Half, Host};
@@ -24,7 +24,7 @@ pub struct PassingBody {
     /// The replacement of the body. Ranges are cut out of the replacement.
     pub replacement: RefCell<Body>,
     /// The part of the body that the client gets.
-    pub passing: Cell<Passing>,
+    pub passing: Cell<Slicer>,
     held: Cell<HeldBody>,
     /// The copy for the hot tier.
     pub capture: RefCell<Option<Capture>>,
@@ -38,22 +38,23 @@ impl PassingBody {
     /// The state before any body has arrived. A HEAD gets no body, because a leading HEAD fills the store as GET, and
     /// Envoy would forward a body of unannounced length.
     pub fn new(head: bool) -> Self {
-        let passing = if head {
-            Passing::Nothing
-        } else {
-            Passing::Whole
-        };
+        let part = if head { Part::Nothing } else { Part::Whole };
         Self {
             missing: Cell::new(false),
             unannounced: Cell::new(None),
             bytes: Cell::new(0),
             replacement: RefCell::default(),
-            passing: Cell::new(passing),
+            passing: Cell::new(Slicer::new(part)),
             held: Cell::default(),
             capture: RefCell::new(None),
             part: RefCell::new(None),
             sharing: Cell::new(None),
         }
+    }
+
+    /// Passes only this part of the body to the client.
+    pub fn pass_only(&self, part: Part) {
+        self.passing.set(Slicer::new(part));
     }
 
     /// Whether a copy of it is being made.
@@ -63,7 +64,8 @@ impl PassingBody {
 
     /// Holds the response at its headers, until [`PassingBody::release`].
     pub fn hold(&self) {
-        self.held.set(HeldBody::Awaited);
+        let (size, ends) = (0, false);
+        self.held.set(HeldBody::Kept { size, ends });
     }
 
     /// Holds the response at its headers until another answer replaces it. Its body is dropped.
@@ -79,7 +81,7 @@ impl PassingBody {
             HeldBody::Passing => HeldBody::Passing,
             HeldBody::Released { .. } if ends => HeldBody::Passing,
             HeldBody::Released { .. } => HeldBody::Released { size },
-            HeldBody::Awaited | HeldBody::Kept { .. } => HeldBody::Kept { size, ends },
+            HeldBody::Kept { .. } => HeldBody::Kept { size, ends },
             HeldBody::Unwanted => {
                 host.drop_response_body(size)?;
                 HeldBody::Unwanted
@@ -97,7 +99,7 @@ impl PassingBody {
     pub fn kept(&self) -> Option<usize> {
         match self.held.get() {
             HeldBody::Passing => None,
-            HeldBody::Awaited | HeldBody::Unwanted => Some(0),
+            HeldBody::Unwanted => Some(0),
             HeldBody::Kept { size, .. } | HeldBody::Released { size } => Some(size),
         }
     }
@@ -105,11 +107,11 @@ impl PassingBody {
     /// Lets the held response of the effective context continue, at once or at the end of its body.
     pub fn release(&self, host: &dyn Host) -> host::Result<()> {
         match self.held.replace(HeldBody::Passing) {
-            HeldBody::Kept { size, ends: false } => {
+            HeldBody::Kept { size, ends: true } => self.pass(host, size)?,
+            HeldBody::Kept { size, .. } if size > 0 => {
                 self.held.set(HeldBody::Released { size });
                 return Ok(());
             }
-            HeldBody::Kept { size, ends: true } => self.pass(host, size)?,
             _ => {}
         }
         host.resume(Half::Response)
@@ -119,9 +121,9 @@ impl PassingBody {
     pub fn pass(&self, host: &dyn Host, size: usize) -> host::Result<()> {
         let size = self.replacement.borrow_mut().pass(host, size)?;
         let mut passing = self.passing.get();
-        let passed = passing.pass(host, size);
+        let kept = passing.keep(size);
         self.passing.set(passing);
-        passed
+        keep(host, size, kept)
     }
 }
 
@@ -132,8 +134,6 @@ enum HeldBody {
     /// The response is not held.
     #[default]
     Passing,
-    /// No part of the body has arrived.
-    Awaited,
     /// `size` bytes have arrived. `ends` says that they are the last.
     Kept { size: usize, ends: bool },
     /// `size` bytes have arrived, and the response continues at the end of the body. Envoy would lose the kept bytes
@@ -200,31 +200,11 @@ impl Body {
     }
 }
 
-/// The part of a response's body that the client gets.
-#[derive(Clone, Copy, Debug)]
-pub enum Passing {
-    /// All of it.
-    Whole,
-    /// A part.
-    Slice(Slicer),
-    /// None of it.
-    Nothing,
-}
-
-impl Passing {
-    /// Passes on the part of the next `size` bytes of the body that the client wants.
-    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
-        match self {
-            Self::Whole => Ok(()),
-            Self::Nothing => keep(host, size, 0..0),
-            Self::Slice(slicer) => keep(host, size, slicer.keep(size)),
-        }
-    }
-}
-
 /// Keeps the part `kept` of the next `size` bytes. Only the start of a passing buffer can be dropped without a copy.
 fn keep(host: &dyn Host, size: usize, kept: Range<usize>) -> host::Result<()> {
-    if kept.end == size {
+    if kept.len() == size {
+        Ok(())
+    } else if kept.end == size {
         host.drop_response_body(kept.start)
     } else if kept.is_empty() {
         host.drop_response_body(size)

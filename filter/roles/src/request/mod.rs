@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod body;
+pub mod call_kind;
 pub mod counters;
 pub mod headers;
 pub mod policy;
@@ -13,35 +14,22 @@ use std::rc::Rc;
 
 use account::Account;
 use body::PassingBody;
+use call_kind::CallKind;
 use policy::NumberedPolicy;
 use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::shared::board::FlightKey;
-use sluice_core::coalescing::{Coalescer, NextStep, Request, Turn};
+use sluice_core::coalescing::{Coalescer, NextStep, Request, StoreRequest, Turn};
 use sluice_core::http::caching::client_control::RequestControl;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::website::MissingObjectVisit;
 use sluice_core::workers::{OwnHeaders, StreamId};
-use sluice_store::{Link, StoreRequest};
+use sluice_store::Link;
 use stand_in::StandIn;
 
 use crate::request::headers::Header;
 use sluice_host::headers::Headers;
-
-/// The progress of the background calls for a request that may not lead or wait at once: a range, a HEAD, or a
-/// conditional request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PriorCall {
-    /// None yet.
-    None,
-    /// The origin was asked for the size.
-    Sized,
-    /// The store was asked whether it has the object.
-    Looked,
-    /// No further call is possible. The last one was usually a background fill.
-    Done,
-}
 
 /// The report of ORIGIN about a request from the store, if EDGE cannot see the reason in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,12 +97,11 @@ pub struct EdgeRequest {
 pub struct Progress {
     /// Facts for the access log.
     pub account: Rc<Account>,
-    /// Its request to the store, as its link says.
-    pub store_request: Cell<StoreRequest>,
-    /// Its next step, unless its directives send it to the store or the origin without coalescing.
+    /// Its next step, as far as it is known.
     pub next_step: Cell<Option<NextStep>>,
-    /// Which background calls it has had.
-    pub prior_call: Cell<PriorCall>,
+    /// The last background call that prepared it, if it may not lead or wait at once: a range, a HEAD, or a
+    /// conditional request. A fill is the last possible call. A lookup in place of a fill counts as a fill.
+    pub prior_call: Cell<Option<CallKind>>,
     /// Its client's headers, for background calls on its behalf.
     pub headers: RefCell<Vec<Header>>,
     /// The variant that the store has served to it, if its own key does not identify the variant.
@@ -140,9 +127,8 @@ impl Progress {
     fn new(account: Rc<Account>) -> Self {
         Self {
             account,
-            store_request: Cell::new(StoreRequest::Alone),
             next_step: Cell::new(None),
-            prior_call: Cell::new(PriorCall::None),
+            prior_call: Cell::new(None),
             headers: RefCell::default(),
             variant: RefCell::default(),
             ahead_of: RefCell::default(),
@@ -157,6 +143,12 @@ impl Progress {
 }
 
 impl Progress {
+    /// Its request to the store, as its link says.
+    pub fn request(&self) -> StoreRequest {
+        let request = self.next_step.get().and_then(NextStep::request);
+        request.unwrap_or(StoreRequest::Alone)
+    }
+
     /// Takes ORIGIN's report that the store has lost the response, and returns whether there was one.
     pub fn take_loss(&self) -> bool {
         let lost = self.report.get() == OriginReport::Lost;
@@ -237,9 +229,14 @@ impl EdgeRequest {
         self.head || self.is_for_part()
     }
 
+    /// Whether the lookup was the last call for it.
+    pub fn has_been_looked_up(&self) -> bool {
+        matches!(self.progress.prior_call.get(), Some(CallKind::Look(_)))
+    }
+
     /// Whether to ask the origin for the object's size, because the lookup is done.
     pub fn sizes_next(&self) -> bool {
-        self.is_for_part() && self.progress.prior_call.get() == PriorCall::Looked
+        self.is_for_part() && self.has_been_looked_up()
     }
 
     /// Whether its complete answer may be a 304 or a 412.
@@ -310,11 +307,11 @@ impl EdgeRequest {
             let avoids =
                 remembered.filter(|next_step| matches!(next_step, NextStep::HitForMiss(_)));
             let avoids = avoids.filter(|_| !coalescer.hints().take_check(self.key.key, turn.now));
-            return avoids.or(Some(NextStep::Alone));
+            return avoids.or(Some(NextStep::Send(StoreRequest::Alone)));
         }
         let waits = !self.shares_headers_only() || coalescer.is_storing(self.key.key);
-        if remembered == Some(NextStep::Fresh) || !waits {
-            return remembered.or(Some(NextStep::Alone));
+        if remembered == Some(NextStep::Send(StoreRequest::Fresh)) || !waits {
+            return remembered.or(Some(NextStep::Send(StoreRequest::Alone)));
         }
         let mut request = self.request();
         request.may_lead &= !self.needs_background_leader();
@@ -328,7 +325,7 @@ impl EdgeRequest {
     /// The link that identifies the request to ORIGIN.
     pub fn link(&self) -> Link {
         Link {
-            request: self.progress.store_request.get(),
+            request: self.progress.request(),
             stream: self.id,
             policy: self.policy.number,
         }

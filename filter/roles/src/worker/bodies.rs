@@ -6,6 +6,7 @@ use sluice_core::workers::{Millis, NumberMap, StreamId};
 
 use super::Worker;
 use crate::reply::DueReply;
+use crate::reply::complete_reply::CompleteReply;
 use sluice_host::Half;
 
 /// How long EDGE waits.
@@ -67,7 +68,10 @@ pub fn give_up_overdue(worker: &mut Worker) {
     for (stream, late) in worker.bodies.take_overdue(now) {
         worker.metrics.count(Metric::BodiesOverdue, 1);
         match late {
-            Late::Refused => worker.answer_later(stream.0, DueReply::RequestTimeout),
+            Late::Refused => {
+                let timeout = CompleteReply::timeout(&worker.identity.name);
+                worker.answer_later(stream.0, DueReply::Complete(timeout));
+            }
             Late::Passes => {
                 worker.metrics.count(Metric::RequestsPassed, 1);
                 let resumed = worker

@@ -12,6 +12,7 @@ use sluice_core::workers::{Millis, NumberMap, StreamId};
 use sluice_store::Revalidation;
 
 use crate::reply::DueReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use sluice_host::Host;
@@ -199,14 +200,15 @@ pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, conte
 
 /// Whether the request's own headers may have caused the failure of the origin to answer a request for `cache_key`.
 /// See [`Coalescer::meet_failure`](sluice_core::coalescing::Coalescer::meet_failure).
-pub fn is_own_failure(worker: &mut Worker, stream: &EdgeRequest, cache_key: &str) -> bool {
-    let (key, now) = (
-        worker.keys.key_hash(cache_key),
-        worker.host.monotonic_millis(),
-    );
-    worker
-        .coalescer
-        .meet_failure(key, stream.id, stream.own_headers, now)
+pub fn is_own_failure(
+    host: &dyn Host,
+    keys: &Keys,
+    coalescer: &mut Coalescer,
+    stream: &EdgeRequest,
+    cache_key: &str,
+) -> bool {
+    let (key, now) = (keys.key_hash(cache_key), host.monotonic_millis());
+    coalescer.meet_failure(key, stream.id, stream.own_headers, now)
 }
 
 /// Records that the origin has answered a request for `cache_key` without a failure.
@@ -264,6 +266,7 @@ pub fn give_up_overdue(worker: &mut Worker) {
             &overdue.revalidation,
             worker.roots.serving(),
         );
-        worker.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
+        let keeping = CompleteReply::keeping(&overdue.revalidation);
+        worker.answer_later(overdue.context, DueReply::Complete(keeping));
     }
 }

@@ -31,7 +31,7 @@ use requests::OpenRequests;
 use roots::Roots;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::coalescing::learnt::hints::Hint;
-use sluice_core::coalescing::{Coalescer, NextStep};
+use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
@@ -181,7 +181,7 @@ impl Worker {
     /// nor wait.
     pub fn believes_fresh(&mut self, key: KeyHash) -> bool {
         let now = self.host.monotonic_millis();
-        self.coalescer.remembered(key, now) == Some(NextStep::Fresh)
+        self.coalescer.remembered(key, now) == Some(NextStep::Send(StoreRequest::Fresh))
     }
 
     /// Forgets a request whose client has left or has its response.
@@ -192,7 +192,7 @@ impl Worker {
             }
             self.wakeups.forget(stream.0);
             self.calls.take_reply(stream);
-            unread::end(self, &closed);
+            unread::end(&mut self.unread, &closed);
             if self.coalescer.takes_part(stream) {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }

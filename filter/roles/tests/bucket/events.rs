@@ -2,9 +2,9 @@
 //! Events of a bucket: events that change an object purge it, and all others are counted and logged.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::metrics::Metric;
 use sluice_fake::FakeEnvoy;
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, admission, fill};
 

@@ -18,7 +18,7 @@ use sluice_core::policy::Policy;
 use sluice_core::workers::message::{FlightMessage, FlightOutcome};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::{FakeSharedData, MemoryObjects, MemoryStore};
-use sluice_store::{Confirmations, LookupResult};
+use sluice_store::Confirmations;
 
 const KEY: KeyHash = KeyHash(7);
 /// Time for which an object is fresh.
@@ -100,11 +100,11 @@ impl TestStore for ConfirmedStore {
         for (key, _) in self.confirmations.take_due(now) {
             let objects = self.objects.borrow();
             let looked_up = match objects.look_up(key, now) {
-                Some(object) => LookupResult::Answered(StoreNews::Readable {
+                Some(object) => StoreNews::Readable {
                     until: object.until,
                     small: true,
-                }),
-                None => LookupResult::Missing,
+                },
+                None => StoreNews::Missing,
             };
             drop(objects);
             self.confirmations.take_lookup(key, looked_up, now);

@@ -2,13 +2,12 @@
 //! Coalescing while workers die, messages are lost, the board fails and bounds are reached.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::{FLIGHTS_PER_SLOT, SLOTS};
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::shared_value::ATTEMPTS;
 use sluice_fake::{Answer, Ending, FakeEnvoy, FakeSharedData, FetchId, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, admission, envoy, fill, live, plain, release, warm_envoy};
 
@@ -33,7 +32,10 @@ fn lease_of_a_dead_worker_is_taken_over_when_it_has_run_out() {
     live(&mut envoy, lease - 10);
     assert_eq!(envoy.stage(follower), Stage::Parked);
     live(&mut envoy, 600);
-    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.stage(follower), Stage::Over(Ending::Served));
     assert_eq!(envoy.board(), []);
@@ -48,7 +50,10 @@ fn worker_that_comes_back_waits_for_its_former_lease_like_others() {
     let client = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, client), None);
     live(&mut envoy, 3_600);
-    assert_eq!(release(&envoy, client), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, client),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
 }
 
 #[test]
@@ -68,8 +73,14 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
     envoy.abort(old);
     assert_eq!(envoy.stage(near), Stage::Parked, "waits for the new leader");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, near), Some(NextStep::Collapsed));
-    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, near),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
+    assert_eq!(
+        release(&envoy, far),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
 }
 
 /// The fake Envoy refuses to do more after a callback than fits on the stack of a real Envoy.
@@ -98,7 +109,10 @@ fn lost_message_is_made_up_for_by_a_rescan() {
     assert_eq!(envoy.messages(1), 1);
     envoy.lose(1);
     live(&mut envoy, 510);
-    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.fetches.len(), 1, "it finds the store filled");
     envoy.close_all();
     assert_eq!(envoy.board(), []);
@@ -132,7 +146,10 @@ fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
     let next = envoy.get(2, KEY);
     assert_eq!(admission(&envoy, next), Some(StoreRequest::Lead));
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Fresh))
+    );
     assert_eq!(envoy.fetches.len(), 2, "it finds the store filled");
     assert_eq!(envoy.board(), []);
 }
@@ -230,7 +247,7 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
     };
     assert_eq!(
         (
-            released(NextStep::Lead),
+            released(NextStep::Send(StoreRequest::Lead)),
             released(NextStep::HitForMiss(UncacheableReason::NotTaken))
         ),
         (1, 19)
@@ -248,7 +265,10 @@ fn policy_update_asks_the_store_anew() {
     envoy.lose_lookup(0);
     envoy.update_policy(0);
     envoy.answer_lookup(0);
-    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
 }
 
 /// A worker with this limit.
@@ -350,7 +370,10 @@ fn rescan_that_cannot_use_the_board_makes_no_second_leader() {
         envoy.tick(0);
         fill(&mut envoy, FIRST);
         assert_eq!(envoy.fetches.len(), 1);
-        assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
+        assert_eq!(
+            release(&envoy, follower),
+            Some(NextStep::Send(StoreRequest::Collapsed))
+        );
     }
 }
 
@@ -363,7 +386,10 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         fault(&envoy.data, ATTEMPTS);
         envoy.abort(leader);
         fault(&envoy.data, 0);
-        assert_eq!(release(&envoy, heir), Some(NextStep::Lead));
+        assert_eq!(
+            release(&envoy, heir),
+            Some(NextStep::Send(StoreRequest::Lead))
+        );
         envoy.answer(FetchId(1), Answer::Storable);
         for _ in 0..100 {
             live(&mut envoy, 100);
@@ -373,7 +399,7 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         fill(&mut envoy, FetchId(1));
         assert_eq!(
             release(&envoy, far),
-            Some(NextStep::Collapsed),
+            Some(NextStep::Send(StoreRequest::Collapsed)),
             "and the news told"
         );
         assert_eq!(envoy.board(), []);
@@ -398,7 +424,10 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
         "the worker could not look up the waiting workers"
     );
     live(&mut envoy, 3_600);
-    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.fetches.len(), 1, "it finds the store filled");
     assert_eq!(envoy.board(), []);
 }

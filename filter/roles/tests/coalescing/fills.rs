@@ -2,11 +2,10 @@
 //! Messages to followers while a response is on its way into the store, and after its leader has left.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, plain, release};
 
@@ -33,9 +32,15 @@ fn leader_that_leaves_amid_its_body_has_its_fill_aborted_before_another_leads() 
     assert_eq!(aborts(&envoy), 1);
     assert_eq!(envoy.parked(), 2, "the store has not let go of the key");
     envoy.carry_out_aborts();
-    assert_eq!(release(&envoy, near), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, near),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, far),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -48,10 +53,16 @@ fn key_of_an_aborted_fill_goes_to_another_worker_where_nobody_waits_on_the_first
     assert_eq!(envoy.parked(), 2);
     envoy.carry_out_aborts();
     envoy.deliver_all();
-    assert_eq!(release(&envoy, second), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, second),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.stage(third), Stage::Parked, "one leads");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, third), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, third),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -61,10 +72,16 @@ fn fill_that_ends_before_its_abort_is_aborted_at_its_end() {
     leader_that_left(&mut envoy);
     let (near, far) = (envoy.get(0, KEY), envoy.get(1, KEY));
     envoy.end(FIRST);
-    assert_eq!(release(&envoy, near), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, near),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     envoy.carry_out_aborts();
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, far),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -101,11 +118,17 @@ fn late_news_of_a_fill_that_was_given_up_disturbs_nobody() {
     live(&mut envoy, max_wait - 100);
     let (heir, follower) = (envoy.get(0, KEY), envoy.get(0, KEY));
     live(&mut envoy, 200);
-    assert_eq!(release(&envoy, heir), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, heir),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     envoy.carry_out_aborts();
     assert_eq!(envoy.stage(follower), Stage::Parked);
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -126,7 +149,10 @@ fn range_waits_for_the_leader_of_another_worker_and_does_not_lead_unseen() {
     envoy.get(0, KEY + 1);
     let range = envoy.range(1, KEY + 1);
     fill(&mut envoy, FetchId(3));
-    assert_eq!(release(&envoy, range), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, range),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_eq!(envoy.fetches.len(), 4);
     assert_all_over(&mut envoy);
 }
@@ -188,9 +214,15 @@ fn fill_in_the_background_that_waits_leads_when_the_leader_is_lost() {
         let (mut envoy, waiting, other) = fill_that_waits(workers);
         envoy.abort(Client(1));
         envoy.deliver_all();
-        assert_eq!(release(&envoy, waiting), Some(NextStep::Lead));
+        assert_eq!(
+            release(&envoy, waiting),
+            Some(NextStep::Send(StoreRequest::Lead))
+        );
         fill(&mut envoy, FetchId(1));
-        assert_eq!(release(&envoy, other), Some(NextStep::Collapsed));
+        assert_eq!(
+            release(&envoy, other),
+            Some(NextStep::Send(StoreRequest::Collapsed))
+        );
         assert_eq!(envoy.fetches.len(), 2);
     }
 }

@@ -4,7 +4,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_fake::{Answer, Client, Ending, Stage};
 
 use crate::support::steps::{
@@ -163,7 +163,11 @@ fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again(
     world.run(&lost);
     world.finish(20_000);
     let follower = &world.host.clients[1];
-    assert_eq!(follower.release, Some(NextStep::Collapsed), "{follower:?}");
+    assert_eq!(
+        follower.release,
+        Some(NextStep::Send(StoreRequest::Collapsed)),
+        "{follower:?}"
+    );
     assert_eq!(world.host.fetches.len(), 2);
 }
 

@@ -2,11 +2,10 @@
 //! Ranges that begin far ahead of the fill of their object are sent to the origin alone.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, admission, assert_all_over, document, fill, release};
 
@@ -73,7 +72,10 @@ fn first_range_far_into_a_cold_object_goes_ahead_of_a_fill_that_leads_for_it() {
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(envoy.stage(range), Stage::Parked);
     envoy.answer(FetchId(1), Answer::Storable);
-    assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
+    assert_eq!(
+        release(&envoy, range),
+        Some(NextStep::Send(StoreRequest::Ahead))
+    );
     let expected = [StoreRequest::Size, StoreRequest::Lead, StoreRequest::Ahead];
     assert_eq!(requests(&envoy), expected);
     let ahead = assert_asked(&envoy, range);
@@ -99,7 +101,11 @@ fn first_range_leads_where_it_is_near_or_none_goes_ahead() {
         let client = envoy.request(0, "GET", KEY, &[("range", range)]);
         envoy.answer_lookup(0);
         envoy.answer(FIRST, Answer::Storable);
-        assert_eq!(release(&envoy, client), Some(NextStep::Lead), "{range}");
+        assert_eq!(
+            release(&envoy, client),
+            Some(NextStep::Send(StoreRequest::Lead)),
+            "{range}"
+        );
         fill(&mut envoy, FetchId(1));
         assert_eq!(requests(&envoy), [StoreRequest::Size, StoreRequest::Lead]);
         assert_eq!(envoy.counter(Metric::RangesAhead), 0);
@@ -129,7 +135,10 @@ fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soo
     let early = far_range(&mut envoy, 0, 1);
     assert_eq!(envoy.stage(early), Stage::Parked, "no headers have come");
     envoy.answer(FIRST, Answer::Storable);
-    assert_eq!(release(&envoy, early), Some(NextStep::Ahead));
+    assert_eq!(
+        release(&envoy, early),
+        Some(NextStep::Send(StoreRequest::Ahead))
+    );
     let late = far_range(&mut envoy, 0, 2);
     assert_eq!(admission(&envoy, late), Some(StoreRequest::Ahead));
     let near = envoy.range(0, KEY);
@@ -145,7 +154,10 @@ fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soo
     }
     fill(&mut envoy, FIRST);
     for client in [near, reached] {
-        assert_eq!(release(&envoy, client), Some(NextStep::Collapsed));
+        assert_eq!(
+            release(&envoy, client),
+            Some(NextStep::Send(StoreRequest::Collapsed))
+        );
     }
     assert_all_over(&mut envoy);
 }
@@ -159,13 +171,19 @@ fn range_goes_ahead_of_another_workers_fill_once_the_origin_has_described_the_ob
     assert_eq!(requests(&envoy), [StoreRequest::Lead, StoreRequest::Size]);
     envoy.answer(FetchId(1), Answer::Storable);
     for range in ranges {
-        assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
+        assert_eq!(
+            release(&envoy, range),
+            Some(NextStep::Send(StoreRequest::Ahead))
+        );
         let ahead = assert_asked(&envoy, range);
         assert_served(&mut envoy, range, ahead);
     }
     assert_eq!(envoy.stage(near), Stage::Parked);
     fill(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, near), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, near),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -216,7 +234,10 @@ fn at_most_eight_ranges_of_an_object_go_ahead_on_one_worker() {
     );
     // One client leaves, and one is served. There is room for the waiting range, and for another one.
     envoy.abort(ranges[0]);
-    assert_eq!(release(&envoy, ranges[8]), Some(NextStep::Ahead));
+    assert_eq!(
+        release(&envoy, ranges[8]),
+        Some(NextStep::Send(StoreRequest::Ahead))
+    );
     let ahead = assert_asked(&envoy, ranges[1]);
     assert_served(&mut envoy, ranges[1], ahead);
     for (length, expected) in [(11, Some(StoreRequest::Ahead)), (12, None)] {
@@ -277,7 +298,7 @@ fn equal_range_asks_for_itself_where_the_first_has_nothing_to_share() {
         envoy.answer_with(ahead, status, &headers, b"0123456789");
         assert_eq!(
             release(&envoy, ranges[1]),
-            Some(NextStep::Ahead),
+            Some(NextStep::Send(StoreRequest::Ahead)),
             "{headers:?}"
         );
     }
@@ -296,7 +317,10 @@ fn equal_range_asks_for_itself_when_the_client_of_the_first_leaves() {
             envoy.progress(ahead);
         }
         envoy.abort(ranges[0]);
-        assert_eq!(release(&envoy, ranges[1]), Some(NextStep::Ahead));
+        assert_eq!(
+            release(&envoy, ranges[1]),
+            Some(NextStep::Send(StoreRequest::Ahead))
+        );
         let ahead = assert_asked(&envoy, ranges[1]);
         assert_served(&mut envoy, ranges[1], ahead);
         fill(&mut envoy, FIRST);
@@ -422,7 +446,10 @@ fn error_for_a_range_ahead_is_its_own_clients() {
     envoy.end(fetch);
     assert_eq!(envoy.clients[range.0].status(), 503);
     fill(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -433,7 +460,10 @@ fn fill_for_a_range_ahead_goes_on_when_its_client_leaves() {
     envoy.answer_lookup(0);
     envoy.answer(FIRST, Answer::Storable);
     envoy.answer(FetchId(1), Answer::Storable);
-    assert_eq!(release(&envoy, range), Some(NextStep::Ahead));
+    assert_eq!(
+        release(&envoy, range),
+        Some(NextStep::Send(StoreRequest::Ahead))
+    );
     envoy.abort(range);
     let leader = envoy.fetches[1].client;
     assert_eq!(envoy.clients[leader.0].kind, Kind::Background);

@@ -2,14 +2,13 @@
 //! Leading, waiting, and each way to leave, one rule at a time.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::SLOTS;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{
     Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, HeaderTexts as _, Stage,
 };
-use sluice_store::StoreRequest;
 
 use crate::support::{
     FIRST, KEY, admission, assert_all_over, await_lookup, document, envoy, fill, live, plain,
@@ -31,7 +30,10 @@ fn first_request_leads_and_others_wait_on_every_worker() {
     assert_eq!(envoy.counter(Metric::FollowersParked), 30);
 
     fill(&mut envoy, FIRST);
-    assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 30);
+    assert_eq!(
+        releases(&envoy, &followers, NextStep::Send(StoreRequest::Collapsed)),
+        30
+    );
     assert_eq!(envoy.fetches.len(), 1);
     assert_all_over(&mut envoy);
 }
@@ -68,7 +70,10 @@ fn followers_are_released_only_when_a_probe_has_found_the_object() {
     live(&mut envoy, 20);
     envoy.answer_lookup(0);
     envoy.deliver_all();
-    assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
+    assert_eq!(
+        releases(&envoy, &followers, NextStep::Send(StoreRequest::Collapsed)),
+        2
+    );
     assert_eq!(envoy.fetches.len(), 1);
     assert_eq!(envoy.counter(Metric::UnexpectedMisses), 0);
     envoy.close_all();
@@ -95,15 +100,24 @@ fn a_store_that_keeps_what_was_purged_makes_another_lead_after_a_second() {
     // The store behaves as if another fill from before the purge had been under way.
     envoy.drop_commits(KEY);
     for _ in 0..90 {
-        assert_eq!(releases(&envoy, &followers, NextStep::Lead), 0);
+        assert_eq!(
+            releases(&envoy, &followers, NextStep::Send(StoreRequest::Lead)),
+            0
+        );
         envoy.answer_lookup(0);
         live(&mut envoy, 10);
     }
     live(&mut envoy, 200);
     envoy.answer_lookup(0);
-    assert_eq!(releases(&envoy, &followers, NextStep::Lead), 1);
+    assert_eq!(
+        releases(&envoy, &followers, NextStep::Send(StoreRequest::Lead)),
+        1
+    );
     fill(&mut envoy, FetchId(2));
-    assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
+    assert_eq!(
+        releases(&envoy, &followers, NextStep::Send(StoreRequest::Collapsed)),
+        2
+    );
     assert_eq!(envoy.fetches.len(), 3);
 }
 
@@ -180,7 +194,11 @@ fn the_next_request_after_such_a_fill_asks_once() {
     envoy.commit(KEY);
     envoy.answer_lookup(0);
     for client in clients {
-        assert_eq!(release(&envoy, client), Some(NextStep::Fresh), "a hit");
+        assert_eq!(
+            release(&envoy, client),
+            Some(NextStep::Send(StoreRequest::Fresh)),
+            "a hit"
+        );
     }
     assert_eq!(envoy.counter(Metric::StoreLookups), 1);
     assert_eq!(envoy.fetches.len(), 1);
@@ -202,7 +220,10 @@ fn a_slow_store_still_sees_one_fetch() {
     envoy.commit(KEY);
     envoy.answer_lookup(0);
     envoy.deliver_all();
-    assert_eq!(releases(&envoy, &clients, NextStep::Fresh), 2);
+    assert_eq!(
+        releases(&envoy, &clients, NextStep::Send(StoreRequest::Fresh)),
+        2
+    );
     assert_eq!(envoy.fetches.len(), 1);
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -224,7 +245,10 @@ fn a_fill_that_nobody_waits_for_is_led_for_as_long_as_the_store_may_take() {
     envoy.commit(KEY);
     envoy.answer_lookup(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, late), Some(NextStep::Fresh));
+    assert_eq!(
+        release(&envoy, late),
+        Some(NextStep::Send(StoreRequest::Fresh))
+    );
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -238,7 +262,10 @@ fn a_store_that_has_dropped_what_nobody_waited_for_makes_the_next_request_lead()
         envoy.answer_lookup(0);
         live(&mut envoy, 10);
     }
-    assert_eq!(release(&envoy, next), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, next),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.counter(Metric::Unshared), 1);
     fill(&mut envoy, FetchId(1));
     assert_all_over(&mut envoy);
@@ -317,7 +344,10 @@ fn whoever_comes_to_another_worker_has_the_store_asked_as_soon_as_the_leader_hea
     envoy.deliver(0);
     envoy.answer_lookup(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Fresh))
+    );
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -334,7 +364,10 @@ fn whoever_waits_unheard_of_waits_a_little_longer() {
     envoy.deliver_all();
     envoy.answer_lookup(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(NextStep::Fresh));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Fresh))
+    );
     assert_eq!(envoy.fetches.len(), 1);
 }
 
@@ -407,12 +440,18 @@ fn leader_that_leaves_before_the_headers_hands_over_to_its_own_worker() {
     let leader = envoy.get(0, KEY);
     let (heir, far) = (envoy.get(0, KEY), envoy.get(1, KEY));
     envoy.abort(leader);
-    assert_eq!(release(&envoy, heir), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, heir),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.counter(Metric::Handovers), 1);
     envoy.deliver_all();
     assert_eq!(envoy.stage(far), Stage::Parked, "the flight goes on");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, far), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, far),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
 }
@@ -424,10 +463,16 @@ fn leader_that_leaves_hands_over_to_another_worker_without_waiting_for_the_lease
     let (second, third) = (envoy.get(1, KEY), envoy.get(2, KEY));
     envoy.abort(leader);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, second), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, second),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.stage(third), Stage::Parked, "one leads");
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, third), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, third),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -440,7 +485,10 @@ fn leader_that_leaves_amid_its_body_hands_over() {
     envoy.progress(FIRST);
     envoy.abort(leader);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     fill(&mut envoy, FetchId(1));
     assert_all_over(&mut envoy);
 }
@@ -457,7 +505,10 @@ fn leader_that_leaves_after_the_end_takes_nobody_with_it() {
     envoy.commit(KEY);
     envoy.answer_lookup(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, follower), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_eq!(envoy.fetches.len(), 1);
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -471,7 +522,10 @@ fn heir_is_whoever_is_still_there() {
     envoy.abort(waiting[0]);
     envoy.abort(waiting[1]);
     envoy.abort(leader);
-    assert_eq!(release(&envoy, waiting[2]), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, waiting[2]),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.parked(), 2);
 }
 
@@ -559,7 +613,10 @@ fn without_room_a_response_that_is_not_found_is_not_waited_for() {
     await_lookup(&mut envoy, 0);
     envoy.refuse_lookup(0);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, followers[0]), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, followers[0]),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.stage(followers[1]), Stage::Parked);
     assert_eq!(envoy.counter(Metric::Unshared), 1);
 }
@@ -580,7 +637,10 @@ fn without_room_a_copy_serves_a_worker_and_one_request_asks_for_each_other_worke
     share_copy(&mut envoy, FIRST);
     envoy.deliver_all();
     assert!(near.map(|client| envoy.stage(client)) == [Stage::Over(Ending::Served); 2]);
-    assert_eq!(releases(&envoy, &far, NextStep::Lead), 1);
+    assert_eq!(
+        releases(&envoy, &far, NextStep::Send(StoreRequest::Lead)),
+        1
+    );
     share_copy(&mut envoy, FetchId(1));
     assert_eq!(envoy.stage(far[1]), Stage::Over(Ending::Served));
     assert_eq!(envoy.fetches.len(), 2);
@@ -605,7 +665,10 @@ fn what_says_nothing_of_caching_is_shared_once_with_those_who_wait() {
         let near = [envoy.get(0, KEY), envoy.get(0, KEY)];
         let far = [envoy.get(1, KEY), envoy.get(1, KEY)];
         answer_silently(&mut envoy, FIRST, status);
-        assert_eq!(releases(&envoy, &far, NextStep::Lead), 1);
+        assert_eq!(
+            releases(&envoy, &far, NextStep::Send(StoreRequest::Lead)),
+            1
+        );
         answer_silently(&mut envoy, FetchId(1), status);
         for client in [leader, near[0], near[1], far[0], far[1]] {
             assert_eq!(envoy.clients[client.0].status(), status);
@@ -766,7 +829,10 @@ fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
             "a long download is progress, max_wait {max_wait}"
         );
         fill(&mut envoy, FIRST);
-        assert_eq!(releases(&envoy, &followers, NextStep::Collapsed), 2);
+        assert_eq!(
+            releases(&envoy, &followers, NextStep::Send(StoreRequest::Collapsed)),
+            2
+        );
         assert_eq!(envoy.fetches.len(), 1);
         assert_all_over(&mut envoy);
     }
@@ -823,7 +889,10 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
         "no leader to wait for"
     );
     envoy.answer(FIRST, Answer::Storable);
-    assert_eq!(release(&envoy, first), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, first),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[first.0].status(), 206);
     assert_eq!(envoy.clients[first.0].body().len(), 10);
@@ -835,7 +904,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     envoy.abort(leader);
     assert_eq!(
         release(&envoy, get),
-        Some(NextStep::Lead),
+        Some(NextStep::Send(StoreRequest::Lead)),
         "though the range came first"
     );
     assert_eq!(envoy.stage(range), Stage::Parked);
@@ -862,7 +931,10 @@ fn range_waits_on_when_the_gets_of_its_worker_have_left() {
         "another worker's request leads all the time"
     );
     fill(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, range), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, range),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_all_over(&mut envoy);
 }
 
@@ -898,7 +970,10 @@ fn unexpected_miss_is_counted_and_others_wait_for_it() {
     let next = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, next), None);
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, next), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, next),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
     assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
 }
@@ -978,7 +1053,10 @@ fn an_error_that_a_request_may_have_caused_is_its_own() {
     refuse(&mut envoy, FIRST);
     envoy.close_all();
     assert_eq!(envoy.clients[leader.0].status(), 400);
-    assert_eq!(release(&envoy, near), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, near),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.stage(far), Stage::Parked);
     fill(&mut envoy, FetchId(1));
     for client in [near, far] {
@@ -1052,7 +1130,10 @@ fn waiting_ends_for_ever_more_where_every_leader_is_refused() {
     }
     envoy.close_all();
     assert_eq!(envoy.clients[leader.0].status(), 400);
-    assert_eq!(releases(&envoy, &followers, NextStep::Lead), rounds - 1);
+    assert_eq!(
+        releases(&envoy, &followers, NextStep::Send(StoreRequest::Lead)),
+        rounds - 1
+    );
     for client in followers {
         assert_eq!(envoy.clients[client.0].status(), 400);
     }

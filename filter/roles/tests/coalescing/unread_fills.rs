@@ -2,10 +2,9 @@
 //! Fills that no client reads are bounded.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, assert_all_over, fill, live, release};
 
@@ -33,7 +32,10 @@ fn range_that_leads(envoy: &mut FakeEnvoy, key: u64) -> FetchId {
     let range = envoy.range(0, key);
     envoy.answer_lookup(0);
     envoy.answer(FetchId(envoy.fetches.len() - 1), Answer::Storable);
-    assert_eq!(release(envoy, range), Some(NextStep::Lead));
+    assert_eq!(
+        release(envoy, range),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     let fetch = FetchId(envoy.fetches.len() - 1);
     envoy.answer(fetch, Answer::Storable);
     envoy.progress(fetch);
@@ -102,7 +104,10 @@ fn what_the_store_has_is_served_from_it_beyond_the_bounds_too() {
         fill(&mut envoy, FIRST);
         let client = envoy.arrive(1, KEY, kind);
         envoy.answer_lookup(1);
-        assert_eq!(release(&envoy, client), Some(NextStep::Fresh));
+        assert_eq!(
+            release(&envoy, client),
+            Some(NextStep::Send(StoreRequest::Fresh))
+        );
         assert_eq!(envoy.fetches.len(), 1);
         assert_eq!(refused(&envoy), refusals);
     }
@@ -128,7 +133,10 @@ fn a_range_that_is_most_of_its_object_is_not_bounded() {
     let range = envoy.request(0, "GET", KEY, &[("range", "bytes=400-")]);
     envoy.answer_lookup(0);
     envoy.answer(FIRST, Answer::Storable);
-    assert_eq!(release(&envoy, range), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, range),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[range.0].status(), 206);
     let last = envoy.request(0, "GET", KEY + 1, &[("range", "bytes=1023-")]);

@@ -3,8 +3,8 @@
 //! response.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Kind};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, document, envoy, fill, live};
 

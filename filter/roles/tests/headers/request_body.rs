@@ -2,9 +2,9 @@
 //! Requests whose headers do not end the request.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Ending, FakeEnvoy, HeaderTexts as _, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live};
 

@@ -3,9 +3,9 @@
 //! 9111, 3.5).
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
 

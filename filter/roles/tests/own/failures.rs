@@ -3,11 +3,10 @@
 //! and the second in a row is shared.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{
     FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, plain, release,
@@ -43,7 +42,10 @@ fn the_first_failure_of_a_leader_with_headers_of_its_own_is_nobody_elses() {
         let others = [envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(1, KEY)];
         fail(&mut envoy, FIRST, status, &[]);
         assert_eq!(statuses(&envoy, &[leader]), [status]);
-        assert_eq!(release(&envoy, others[0]), Some(NextStep::Lead));
+        assert_eq!(
+            release(&envoy, others[0]),
+            Some(NextStep::Send(StoreRequest::Lead))
+        );
         assert_eq!(envoy.parked(), 2, "one request at a time");
         fill(&mut envoy, FetchId(1));
         assert_eq!(statuses(&envoy, &others), [200; 3]);
@@ -72,7 +74,10 @@ fn where_all_others_wait_on_another_worker_one_of_them_leads() {
     bad(&mut envoy, 0);
     let others = [envoy.get(1, KEY), envoy.get(1, KEY)];
     fail(&mut envoy, FIRST, 500, &[]);
-    assert_eq!(release(&envoy, others[0]), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, others[0]),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     fill(&mut envoy, FetchId(1));
     assert_eq!(statuses(&envoy, &others), [200; 2]);
     assert_all_over(&mut envoy);
@@ -140,7 +145,10 @@ fn who_leads_next_does_not_send_the_same_headers() {
     let same = [bad(&mut envoy, 0), bad(&mut envoy, 0)];
     let other = envoy.get(0, KEY);
     fail(&mut envoy, FIRST, 500, &[]);
-    assert_eq!(release(&envoy, other), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, other),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     fill(&mut envoy, FetchId(1));
     assert_eq!(statuses(&envoy, &same), [200; 2]);
     assert_eq!(envoy.fetches.len(), 2);
@@ -214,7 +222,10 @@ fn a_failure_of_its_own_gives_its_client_the_stale_page_and_the_others_a_new_one
     let told = envoy.clients[failing.0].header("cache-status").unwrap();
     assert!(told.contains("fwd=stale; fwd-status=500"), "{told}");
     assert_eq!(envoy.clients[failing.0].brought_by(), Some(FIRST));
-    assert_eq!(release(&envoy, other), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, other),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     envoy.answer_with(
         FetchId(2),
         200,
@@ -283,7 +294,10 @@ fn a_body_that_breaks_is_a_failure_like_others() {
     envoy.answer(FIRST, Answer::Storable);
     envoy.reset(FIRST);
     envoy.deliver_all();
-    assert_eq!(release(&envoy, others[0]), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, others[0]),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     envoy.answer(FetchId(1), Answer::Storable);
     envoy.reset(FetchId(1));
     envoy.deliver_all();

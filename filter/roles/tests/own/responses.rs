@@ -3,10 +3,9 @@
 //! others.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
-use sluice_store::StoreRequest;
 
 use crate::support::{
     FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, release,
@@ -188,7 +187,10 @@ fn who_waits_for_such_a_response_leads_in_its_place() {
     from_elsewhere(&mut envoy);
     let others = [envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(1, KEY)];
     set_cookie(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, others[0]), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, others[0]),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.parked(), 2);
     fill(&mut envoy, FetchId(1));
     for client in others {

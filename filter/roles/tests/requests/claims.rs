@@ -2,11 +2,11 @@
 //! Requests through EDGE, the cache and ORIGIN, one claim at a time.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::{Link, StoreRequest};
+use sluice_store::Link;
 
 use crate::support::{
     FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, release,
@@ -347,10 +347,16 @@ fn a_request_with_many_headers_beside_its_key_never_leads() {
     let follower = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, long), None, "it waits as others do");
     envoy.abort(next);
-    assert_eq!(release(&envoy, follower), Some(NextStep::Lead));
+    assert_eq!(
+        release(&envoy, follower),
+        Some(NextStep::Send(StoreRequest::Lead))
+    );
     assert_eq!(envoy.stage(long), Stage::Parked);
     fill(&mut envoy, FetchId(2));
-    assert_eq!(release(&envoy, long), Some(NextStep::Collapsed));
+    assert_eq!(
+        release(&envoy, long),
+        Some(NextStep::Send(StoreRequest::Collapsed))
+    );
 }
 
 #[test]

@@ -2,12 +2,12 @@
 //! Several sites of one edge: no request gets an object of another site.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::internal_headers::SERVER_HEADER;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::TokenHash;
 use sluice_fake::sites::{Rng, SiteRequest, Table, Verdict};
 use sluice_fake::{Client, FakeEnvoy, FetchId, HeaderTexts as _};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, admission, assert_all_over, fill};
 

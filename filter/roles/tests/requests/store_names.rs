@@ -2,9 +2,9 @@
 //! Names of responses in the store, and the handling of two keys that have the same name nevertheless.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{FIRST, KEY, assert_all_over, document, envoy, fill};
 

@@ -2,9 +2,8 @@
 //! Validation of stored responses: the response that replaces another one, and the requests that share a validation.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use sluice_store::StoreRequest;
 
 use crate::support::{
     FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, releases,
@@ -101,7 +100,10 @@ fn those_who_wait_share_one_validation_on_every_worker() {
     let clients: Vec<_> = (0..20).map(|number| envoy.get(number % 2, KEY)).collect();
     confirm(&mut envoy, SECOND);
     fill(&mut envoy, SECOND);
-    assert_eq!(releases(&envoy, &clients, NextStep::Validated), 19);
+    assert_eq!(
+        releases(&envoy, &clients, NextStep::Send(StoreRequest::Validated)),
+        19
+    );
     for client in clients {
         assert_served(&envoy, client, FIRST);
     }

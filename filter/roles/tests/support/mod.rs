@@ -6,10 +6,9 @@ pub mod steps;
 pub mod world;
 
 use proptest::test_runner::{Config, RngAlgorithm};
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::workers::Millis;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, FetchPhase};
-use sluice_store::StoreRequest;
 
 /// The path of most requests.
 pub const KEY: u64 = 7;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::FlightKey;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::workers::{KeyHash, Millis};
 use sluice_fake::{
     Answer, Client, ClientRecord, Ending, FakeEnvoy, FetchId, FetchPhase, Kind, Stage,
@@ -395,7 +395,11 @@ impl World {
             assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
             let shared = matches!(
                 client.release,
-                None | Some(NextStep::Collapsed | NextStep::Fresh | NextStep::Lead)
+                None | Some(
+                    NextStep::Send(StoreRequest::Collapsed)
+                        | NextStep::Send(StoreRequest::Fresh)
+                        | NextStep::Send(StoreRequest::Lead)
+                )
             );
             assert!(shared, "{client:?}");
         }

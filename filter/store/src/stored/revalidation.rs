@@ -12,7 +12,7 @@ use sluice_host::Host;
 use sluice_host::header_edit::HeaderEdit;
 use sluice_host::headers::Headers;
 
-use crate::link::StoreRequest;
+use sluice_core::coalescing::StoreRequest;
 
 /// Prefix of the stored `ETag` in a 304 that the store must not write.
 pub const KEPT: &str = "kept";

@@ -97,7 +97,7 @@ impl Demand {
         match self.range().map(|range| range.of(length)) {
             None | Some(Part::Whole) => 0,
             Some(Part::Slice(slice)) => length.saturating_sub(slice.length()),
-            Some(Part::Unsatisfiable) => length,
+            Some(Part::Nothing) => length,
         }
     }
 
@@ -135,7 +135,7 @@ impl Demand {
         match range.of(length) {
             Part::Whole => Delivery::Whole,
             Part::Slice(slice) => Delivery::Part { slice, length },
-            Part::Unsatisfiable => Delivery::Unsatisfiable { length },
+            Part::Nothing => Delivery::Unsatisfiable { length },
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum ByteRange {
     },
 }
 
-/// Part of a body of known length that a range selects.
+/// Part of a body, such as the one that a range selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The whole body, because a part cannot be expressed: the last bytes of an empty body.
@@ -28,7 +28,7 @@ pub enum Part {
     /// Bytes that the body has.
     Slice(Slice),
     /// None of the body.
-    Unsatisfiable,
+    Nothing,
 }
 
 /// Part of a body with at least one byte.
@@ -76,13 +76,13 @@ impl ByteRange {
     pub fn of(self, length: u64) -> Part {
         let end = length.checked_sub(1);
         match (self, end) {
-            (Self::Suffix { length: 0 }, _) | (Self::From { .. }, None) => Part::Unsatisfiable,
+            (Self::Suffix { length: 0 }, _) | (Self::From { .. }, None) => Part::Nothing,
             (Self::Suffix { .. }, None) => Part::Whole,
             (Self::Suffix { length: wanted }, Some(last)) => Part::Slice(Slice {
                 first: length.saturating_sub(wanted),
                 last,
             }),
-            (Self::From { first, .. }, Some(end)) if first > end => Part::Unsatisfiable,
+            (Self::From { first, .. }, Some(end)) if first > end => Part::Nothing,
             (Self::From { first, last }, Some(end)) => Part::Slice(Slice {
                 first,
                 last: last.map_or(end, |last| last.min(end)),
@@ -126,17 +126,18 @@ pub fn unsatisfied_range(length: u64) -> String {
     format!("bytes */{length}")
 }
 
-/// Cuts a slice out of a body that is received in pieces.
+/// Cuts a part out of a body that is received in pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Slicer {
-    slice: Slice,
+    /// The part.
+    pub part: Part,
     passed: u64,
 }
 
 impl Slicer {
     /// Creates a slicer at the start of a body.
-    pub const fn new(slice: Slice) -> Self {
-        Self { slice, passed: 0 }
+    pub const fn new(part: Part) -> Self {
+        Self { part, passed: 0 }
     }
 
     /// Returns the bytes to keep of the next piece, which has `size` bytes.
@@ -145,7 +146,11 @@ impl Slicer {
             let offset = position.saturating_sub(self.passed);
             usize::try_from(offset).map_or(size, |offset| offset.min(size))
         };
-        let kept = within(self.slice.first)..within(self.slice.last.saturating_add(1));
+        let kept = match self.part {
+            Part::Whole => 0..size,
+            Part::Slice(slice) => within(slice.first)..within(slice.last.saturating_add(1)),
+            Part::Nothing => 0..0,
+        };
         self.passed = self.passed.saturating_add(size as u64);
         kept
     }
@@ -182,15 +187,15 @@ mod tests {
             ("bytes=90-99999999999999999999999", 100, slice(90, 99)),
             ("bytes=0-", 100, slice(0, 99)),
             ("bytes=99-", 100, slice(99, 99)),
-            ("bytes=100-", 100, Part::Unsatisfiable),
-            ("bytes=100-200", 100, Part::Unsatisfiable),
-            ("bytes=99999999999999999999999-", 100, Part::Unsatisfiable),
+            ("bytes=100-", 100, Part::Nothing),
+            ("bytes=100-200", 100, Part::Nothing),
+            ("bytes=99999999999999999999999-", 100, Part::Nothing),
             ("bytes=-1", 100, slice(99, 99)),
             ("bytes=-100", 100, slice(0, 99)),
             ("bytes=-1000", 100, slice(0, 99)),
-            ("bytes=-0", 100, Part::Unsatisfiable),
-            ("bytes=0-", 0, Part::Unsatisfiable),
-            ("bytes=0-0", 0, Part::Unsatisfiable),
+            ("bytes=-0", 100, Part::Nothing),
+            ("bytes=0-", 0, Part::Nothing),
+            ("bytes=0-0", 0, Part::Nothing),
             ("bytes=-5", 0, Part::Whole),
             ("Bytes=0-9", 100, slice(0, 9)),
             ("bytes= 0-9 ", 100, slice(0, 9)),
@@ -256,7 +261,7 @@ mod tests {
             let range = ByteRange::From { first, last: Some(first + more) };
             let length = body.len() as u64;
             if let Part::Slice(slice) = range.of(length) {
-                let mut slicer = Slicer::new(slice);
+                let mut slicer = Slicer::new(Part::Slice(slice));
                 let (mut kept, mut at) = (Vec::new(), 0);
                 for size in pieces {
                     kept.extend_from_slice(&body[at..at + size][slicer.keep(size)]);

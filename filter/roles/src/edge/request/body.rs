@@ -13,6 +13,7 @@ use crate::worker::{
     Worker,
     bodies::{self, Late},
 };
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::host::HostError;
 use sluice_core::internal_headers::{EMPTY_HEADER, ORIGINAL_PATH_HEADER};
 use sluice_core::key::{NAME_END, Rejection};
@@ -20,7 +21,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
-use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Link, StoreRequest};
+use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Link};
 
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had no body. If the origin is a bucket, a
@@ -82,7 +83,7 @@ impl Edge {
     /// length is known. The guard accepts the request under its canonical path.
     fn send_back(&mut self, host: &dyn Host) -> Result<(), HostError> {
         let headers = host.headers(Map::Request)?;
-        let state = std::mem::replace(&mut self.state, State::Background);
+        let state = std::mem::replace(&mut self.state, State::Unchanged);
         if let State::Awaiting(target) = &state {
             keep_path(host, &headers, headers.target().path, target.path())?;
             host.set_header(Map::Request, ":path", target.path())?;

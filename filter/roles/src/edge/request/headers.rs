@@ -2,12 +2,13 @@
 //! The headers of a request to the store.
 
 use sluice_core::admission::RequestFacts;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::host::HostError;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::INTERNAL_PREFIX;
 use sluice_core::key::{CanonicalTarget, Target};
-use sluice_store::{PATH_HEADER, StoreRequest};
+use sluice_store::PATH_HEADER;
 
 use crate::request::headers::{keep_path, select, set_aside};
 use crate::worker::identity::Identity;

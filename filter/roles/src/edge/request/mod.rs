@@ -8,8 +8,8 @@ mod own_request;
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::shared::board::FlightKey;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::host::HostError;
 use sluice_core::hot::HotLookup;
 use sluice_core::http::caching::cache_name::CDN_LOOP;
@@ -22,7 +22,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::policy::Obedience;
 use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
-use sluice_store::{LINK_HEADER, Link, Sender, StoreRequest};
+use sluice_store::{LINK_HEADER, Link, Sender};
 
 use super::authorization_sharing::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
@@ -164,7 +164,7 @@ impl Edge {
         let location = reads.then(|| root_location(policy, &facts.target));
         match (location.flatten(), worker) {
             (Some(location), Some(worker)) => {
-                self.state = State::Answered;
+                self.state = State::Answered { typed: true };
                 website::answer_redirect(
                     &*worker.host,
                     &worker.metrics,
@@ -282,7 +282,7 @@ impl Edge {
         match website::destination(&worker.keys, &self.policy.policy, &visitor, target) {
             Destination::Requested => sought.visit = Some(visitor),
             Destination::Redirect(location) => {
-                self.state = State::Answered;
+                self.state = State::Answered { typed: true };
                 website::answer_redirect(
                     &*worker.host,
                     &worker.metrics,
@@ -312,7 +312,8 @@ impl Edge {
         worker.keys.qualify_generation(policy, target);
         worker.keys.qualify(policy, target, headers)?;
         if head {
-            looks::turn_to_headers(worker, target);
+            let (host, keys) = (&*worker.host, &worker.keys);
+            looks::turn_to_headers(host, keys, &mut worker.coalescer, target);
         }
         Ok(worker.keys.flight_key(target))
     }
@@ -334,11 +335,8 @@ impl Edge {
         let Some(answered) = hot::answer(worker, &wanted, demand, head, &self.policy)? else {
             return Ok(false);
         };
-        self.state = if answered.typed {
-            State::Answered
-        } else {
-            State::AnsweredUntyped
-        };
+        let typed = answered.typed;
+        self.state = State::Answered { typed };
         Ok(true)
     }
 
@@ -405,7 +403,7 @@ impl Edge {
         }
         self.state = State::Cached(Rc::clone(&stream));
         if let Some(request) = ask_the_store(&*worker.host, way, stream.head)? {
-            resumption::send(worker, &stream, request)?;
+            resumption::send(worker, &stream, NextStep::Send(request))?;
             return Ok(Action::Continue);
         }
         if !takes_part(&mut worker.keys, &stream) {
@@ -415,10 +413,10 @@ impl Edge {
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
         let overtakes = admitted.is_none() && background::overtakes(worker, &stream);
         worker.roots.restore(id);
-        let admitted = admitted.or(overtakes.then_some(NextStep::Ahead));
+        let admitted = admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)));
         match admitted.and_then(|next_step| background::ready(worker, &stream, next_step)) {
             Some(next_step) => {
-                resumption::send_on(worker, &stream, next_step)?;
+                resumption::send(worker, &stream, next_step)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),
@@ -429,7 +427,7 @@ impl Edge {
     fn look(&mut self, worker: &mut Worker, stream: &Rc<EdgeRequest>) -> Result<Action, Refusal> {
         match authorization_sharing::look(worker, stream) {
             Some(next_step) => {
-                resumption::send_on(worker, stream, next_step)?;
+                resumption::send(worker, stream, next_step)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),
@@ -437,7 +435,7 @@ impl Edge {
     }
 
     fn answer_preflight(&mut self, host: &dyn Host) -> Result<(), HostError> {
-        self.state = State::Answered;
+        self.state = State::Answered { typed: true };
         // The answer to a preflight is complete without further CORS headers.
         let cors = self.cors.take();
         match (cors, self.cors_policy()) {

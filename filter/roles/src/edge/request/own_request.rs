@@ -4,20 +4,21 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
-use sluice_store::{LINK_HEADER, Link, StoreRequest};
+use sluice_store::{LINK_HEADER, Link};
 
 use super::headers::{set_target, take_path};
 use crate::edge::{Edge, Refusal, State};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
 use crate::request::headers::{avoid_the_store, may_share};
 use crate::worker::Worker;
 use crate::worker::own_requests::{
     call_ends::{self, Told},
-    calls::{BackgroundCall, CallKind},
+    calls::BackgroundCall,
 };
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
@@ -40,7 +41,7 @@ impl Edge {
             StoreRequest::Fill => self.receive_fill(worker, link, headers),
             StoreRequest::Substitute => self.receive_for_substitute(worker, link, headers),
             request => {
-                self.state = State::Background;
+                self.state = State::Unchanged;
                 if request == StoreRequest::Size {
                     avoid_the_store(&*worker.host, false)?;
                 } else {
@@ -79,8 +80,8 @@ impl Edge {
         });
         call_ends::prepared(worker, call.kind, &Told::default(), id.0);
         let action = match admission {
-            Some(NextStep::Lead) => {
-                resumption::send(worker, &stream, StoreRequest::Lead)?;
+            Some(NextStep::Send(StoreRequest::Lead)) => {
+                resumption::send(worker, &stream, NextStep::Send(StoreRequest::Lead))?;
                 Action::Continue
             }
             // Another request leads, and its client may leave, so this one waits.
@@ -91,7 +92,7 @@ impl Edge {
                 Action::Pause
             }
         };
-        self.state = State::Filling(stream);
+        self.state = State::Own(stream);
         Ok(action)
     }
 
@@ -102,8 +103,8 @@ impl Edge {
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.requests.open(&stream);
-        resumption::send(worker, &stream, link.request)?;
-        self.state = State::Refreshing(stream);
+        resumption::send(worker, &stream, NextStep::Send(link.request))?;
+        self.state = State::Own(stream);
         Ok(Action::Continue)
     }
 
@@ -170,7 +171,7 @@ impl Edge {
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.requests.open(&stream);
-        resumption::send_on(worker, &stream, NextStep::HitForMiss(reason))?;
+        resumption::send(worker, &stream, NextStep::HitForMiss(reason))?;
         self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);
         Ok(Action::Continue)

@@ -9,8 +9,9 @@ use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::http::syntax::field_value::FieldValue;
 
 use crate::edge::hot::common;
+use crate::reply::complete_reply::CompleteReply;
 use crate::reply::delivery::deliver;
-use crate::reply::{CACHE_STATUS, DueReply, answer_failure};
+use crate::reply::{CACHE_STATUS, DueReply};
 use crate::request::EdgeRequest;
 use crate::request::account;
 use crate::request::body::PartCopy;
@@ -34,7 +35,7 @@ pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> ho
     if status == 206 && !wanted && stream.is_for_one_version() {
         stream.progress.answered.set(true);
         stream.progress.account.results_in(account::FAILED);
-        answer_failure(&*worker.host, &worker.identity.name, 502, false)?;
+        CompleteReply::failure(&worker.identity.name, 502, false).send(&*worker.host)?;
         return Ok(Action::Pause);
     }
     if wanted && stream.progress.shares.get() && may_share(&headers) {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
 use sluice_core::coalescing::learnt::hints::Hint;
-use sluice_core::coalescing::{NextStep, SMALL_BYTES};
+use sluice_core::coalescing::{NextStep, SMALL_BYTES, StoreRequest};
 use sluice_core::freshness::{UncacheableReason, is_request_error};
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::CanonicalTarget;
@@ -24,7 +24,6 @@ use sluice_core::policy::Policy;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{BodyId, Millis};
 use sluice_store::Entry;
-use sluice_store::StoreRequest;
 use sluice_store::StoredFields;
 use sluice_store::restored;
 use sluice_store::{Arrival, NO_ROOM, Served};
@@ -39,22 +38,21 @@ use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::own_requests::{background, unread};
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use client_headers::{add_client_headers, add_headers};
-use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant};
+use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
-use variants::Recognized;
 
 /// How long a purged response is served after a failure of the origin, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
 
 /// Handles the response to a request whose method or headers made it bypass the store.
 pub fn respond_passed(
-    worker: &Worker,
+    host: &dyn Host,
+    identity: &Identity,
     reason: PassReason,
     policy: &Policy,
     target: &CanonicalTarget,
 ) -> host::Result<Action> {
-    let host = &*worker.host;
     sluice_store::unmark_around(host)?;
     add_headers(host, policy.rule(target.path()))?;
     let forward = match reason {
@@ -73,7 +71,7 @@ pub fn respond_passed(
     if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
         said = said.forward_status(status);
     }
-    add_cache_status(&*worker.host, &worker.identity, &said)?;
+    add_cache_status(host, identity, &said)?;
     Ok(Action::Continue)
 }
 
@@ -91,12 +89,8 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
             false => respond_without_entry(worker, stream),
         };
     };
-    match variants::recognize(worker, stream, &entry) {
-        Recognized::Wanted => {}
-        Recognized::Other(wanted) => return refuse_variant(worker, stream, wanted),
-        Recognized::Foreign => {
-            return refuse_mismatch(worker, stream, "the response of another key");
-        }
+    if let Some(action) = variants::refuse_unwanted(worker, stream, &entry)? {
+        return Ok(action);
     }
     if !fields.describe_the_body(&entry) {
         worker.discard(stream);
@@ -111,7 +105,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
         &fields,
     );
     let shared = !stream.authenticated || served.entry.allows_authenticated;
-    if stream.progress.store_request.get() == StoreRequest::StoreOnly
+    if stream.progress.request() == StoreRequest::StoreOnly
         && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
     {
         return refuse_not_stored(&*worker.host, &worker.identity, stream);
@@ -173,7 +167,7 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     // A lookup confirms a leader's response when the store has it; until then the store serves the purged object. No
     // lookup follows a lone request's fill, so it is confirmed here.
     let revalidated = served.own && served.entry.stored && served.entry.revalidated;
-    let leads = stream.progress.store_request.get() == StoreRequest::Lead;
+    let leads = stream.progress.request() == StoreRequest::Lead;
     if stream.progress.forced.get() && revalidated && !leads {
         worker.keys.confirm(stream.key.key);
     }
@@ -217,14 +211,14 @@ fn restore(
     )?;
     let collapsed = matches!(
         stream.progress.next_step.get(),
-        Some(NextStep::Collapsed | NextStep::Validated)
+        Some(NextStep::Send(StoreRequest::Collapsed) | NextStep::Send(StoreRequest::Validated))
     );
     let status = if stream.authenticated && served.is_its_clients_alone() {
         CacheStatus::forwarded(Forward::Bypass)
             .forward_status(entry.status)
             .detail(PassReason::Authorization.name())
     } else {
-        served.cache_status(stream.progress.store_request.get(), collapsed)
+        served.cache_status(stream.progress.request(), collapsed)
     };
     let reason = reason_of(stream, served);
     let status = reason.map_or(status, |reason| status.detail(reason.name()));
@@ -288,7 +282,13 @@ fn finish(
         substitute::finish(&*worker.host, stand_in, &stream.policy.policy)?;
     }
     if is_plain_hit(stream, served) {
-        hot::begin(worker, stream, announced, served.sighting())?;
+        hot::begin(
+            &*worker.host,
+            &mut worker.keys,
+            stream,
+            announced,
+            served.sighting(),
+        )?;
     }
     let fragile = served.is_fill();
     stream.progress.fragile.set(fragile);
@@ -298,7 +298,7 @@ fn finish(
         .flatten();
     let delivered = deliver(&*worker.host, stream, status, !fragile, counted);
     if fragile {
-        unread::learn(worker, stream, announced);
+        unread::learn(&mut worker.unread, stream, announced);
     }
     delivered
 }
@@ -313,10 +313,7 @@ fn reason_of(stream: &EdgeRequest, served: &Served<'_>) -> Option<UncacheableRea
 fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
     let keyed = served.entry.key == stream.target.cache_key();
-    !changed
-        && keyed
-        && !stream.progress.forced.get()
-        && served.is_hit(stream.progress.store_request.get())
+    !changed && keyed && !stream.progress.forced.get() && served.is_hit(stream.progress.request())
 }
 
 /// The response's body, if it is that of a stored object and the headers lack its length.
@@ -339,7 +336,7 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
             .keys
             .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     }
-    let result = served.metric(stream.progress.store_request.get());
+    let result = served.metric(stream.progress.request());
     worker.metrics.count_of(&stream.policy, result);
     worker
         .metrics
@@ -381,14 +378,14 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
 /// that passes through it, also one that bypasses the store with its request. A response made by Envoy has no age.
 fn is_of_the_store(stream: &EdgeRequest, fields: &StoredFields<'_>, around: bool) -> bool {
     match around {
-        true => !stream.progress.store_request.get().avoids_the_store(),
+        true => !stream.progress.request().avoids_the_store(),
         false => fields.has_age(),
     }
 }
 
 /// Handles a response that ORIGIN has not marked: it bypassed the store, or Envoy made it.
 fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
+    if stream.progress.request() == StoreRequest::StoreOnly {
         stream.progress.account.results_in(account::NOT_STORED);
         let not_stored = detailed(&worker.identity.name, NOT_STORED);
         worker
@@ -399,8 +396,8 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let status = worker.host.header_number(Map::Response, ":status")?;
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
-    let bypass = stream.progress.store_request.get() == StoreRequest::Bypass;
-    let is_ahead = stream.progress.store_request.get() == StoreRequest::Ahead;
+    let bypass = stream.progress.request() == StoreRequest::Bypass;
+    let is_ahead = stream.progress.request() == StoreRequest::Ahead;
     if !bypass && !is_ahead {
         worker
             .metrics
@@ -442,7 +439,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 
 /// The `Cache-Status` of a response that ORIGIN has not marked.
 fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
-    match stream.progress.store_request.get() {
+    match stream.progress.request() {
         StoreRequest::Bypass => CacheStatus::forwarded(Forward::Bypass)
             .forward_status(status)
             .detail(match stream.progress.next_step.get() {

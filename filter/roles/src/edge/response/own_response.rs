@@ -8,14 +8,15 @@ use std::rc::Rc;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::http::conditional::demand::Demand;
+use sluice_core::http::conditional::range::Part;
 use sluice_store::Served;
 use sluice_store::StoredFields;
 
 use super::{respond_cached, served_to};
 use crate::reply::DueReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
 use crate::worker::Worker;
 use sluice_host::{self as host, Action, Host, Map};
 
@@ -117,7 +118,10 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 /// Ends a request of the filter in the root context's next turn.
 fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
     stream.progress.answered.set(true);
-    worker.answer_later(stream.id.0, DueReply::Outcome { status });
+    worker.answer_later(
+        stream.id.0,
+        DueReply::Complete(CompleteReply::outcome(status)),
+    );
     Action::Pause
 }
 
@@ -125,6 +129,6 @@ fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
 fn drain(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
     host.set_header(Map::Response, ":status", "200")?;
     host.remove_header(Map::Response, "content-length")?;
-    stream.body.passing.set(Passing::Nothing);
+    stream.body.pass_only(Part::Nothing);
     Ok(Action::Continue)
 }

@@ -2,13 +2,14 @@
 //! Responses that EDGE does not pass on, and the answers that replace them.
 
 use crate::worker::identity::Identity;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_host::Host;
-use sluice_store::StoreRequest;
 
-use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
+use crate::reply::complete_reply::CompleteReply;
+use crate::reply::{DueReply, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::Worker;
@@ -42,11 +43,11 @@ pub fn refuse_mismatch(
         .metrics
         .warn(|| format!("sluice: the store gave {what}"));
     mismatches::avoid_the_store(worker, stream);
-    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
+    if stream.progress.request() == StoreRequest::StoreOnly {
         return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     // For a request that already bypasses the store, such a call would get the same response.
-    let around = stream.progress.store_request.get().avoids_the_store();
+    let around = stream.progress.request().avoids_the_store();
     let called = !around && mismatches::fetch_around(worker, stream);
     await_call(
         &*worker.host,
@@ -88,12 +89,12 @@ pub fn refuse_variant(
         stream.id,
         FlightOutcome::Found { until, small },
     );
-    if stream.progress.store_request.get() == StoreRequest::StoreOnly {
+    if stream.progress.request() == StoreRequest::StoreOnly {
         return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     if stream.for_others {
         stream.progress.answered.set(true);
-        worker.answer_later(stream.id.0, DueReply::Outcome { status: 204 });
+        worker.answer_later(stream.id.0, DueReply::Complete(CompleteReply::outcome(204)));
         return Ok(Action::Pause);
     }
     let called = fetch_variant(worker, stream, wanted);
@@ -127,6 +128,6 @@ pub fn refuse_expired(
     });
     stream.progress.answered.set(true);
     stream.progress.account.results_in(account::FAILED);
-    answer_failure(&*worker.host, &worker.identity.name, status, false)?;
+    CompleteReply::failure(&worker.identity.name, status, false).send(&*worker.host)?;
     Ok(Action::Pause)
 }

@@ -9,58 +9,43 @@ use sluice_core::key::vary::{self, VaryNames};
 use sluice_store::Entry;
 use sluice_store::STORED_VARY;
 
+use super::refused::{refuse_mismatch, refuse_variant};
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 use crate::worker::own_requests::variants;
 use sluice_host::headers::Headers;
-use sluice_host::{self as host, Host, Map};
+use sluice_host::{self as host, Action, Host, Map};
 
-/// The relation of a marked response to a request.
-#[derive(Debug)]
-pub enum Recognized {
-    /// The response that the request wants.
-    Wanted,
-    /// Another variant of its URL. The variant that the request wants has this target, unless one of its headers is
-    /// too long for a key.
-    Other(Option<CanonicalTarget>),
-    /// The response of another key, which has the same file name.
-    Foreign,
-}
-
-/// Compares the key of a response with that of the request. If the URL varies, the worker learns which variant the
+/// Refuses a response that the request does not want: that of another key with the same file name, or another variant
+/// of its URL. Returns `None` if the request wants the response. If the URL varies, the worker learns which variant the
 /// store has under the plain key.
-pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -> Recognized {
-    let target = &stream.target;
-    if entry.key == target.cache_key() {
-        return Recognized::Wanted;
+pub fn refuse_unwanted(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    entry: &Entry<'_>,
+) -> host::Result<Option<Action>> {
+    let (target, plain_key) = (&stream.target, stream.target.plain_key());
+    // A response that does not vary is for all requests, and ORIGIN has requested one of this fill for this request.
+    let is_plain =
+        || entry.key == plain_key || entry.fill == worker.identity.vouching.fill_id(stream.id);
+    if entry.key == target.cache_key() || (target.is_stored_plainly() && is_plain()) {
+        return Ok(None);
     }
-    if !target.is_stored_plainly() {
-        return Recognized::Foreign;
-    }
-    let plain_key = target.plain_key();
-    if entry.key == plain_key || entry.fill == worker.identity.vouching.fill_id(stream.id) {
-        // A response that does not vary is for all requests, and ORIGIN has requested this one for this request.
-        return Recognized::Wanted;
-    }
-    let Some(names) = VaryNames::beyond(plain_key, entry.key) else {
-        return Recognized::Foreign;
+    let names = VaryNames::beyond(plain_key, entry.key).filter(|_| target.is_stored_plainly());
+    let wanted = names.map(|names| stream.variant(&names));
+    // The plain keys of this policy may have parts that those of the former policy did not have.
+    let is_foreign = |wanted: &CanonicalTarget| wanted.cache_key() == plain_key;
+    let Some(wanted) = wanted.filter(|wanted| !wanted.as_ref().is_some_and(is_foreign)) else {
+        return refuse_mismatch(worker, stream, "the response of another key").map(Some);
     };
-    let wanted = stream.variant(&names);
-    if wanted
-        .as_ref()
-        .is_some_and(|wanted| wanted.cache_key() == plain_key)
-    {
-        // The plain keys of this policy have parts that those of the former policy did not have.
-        return Recognized::Foreign;
-    }
     variants::learn_plain_variant(worker, plain_key, entry.key, stream.key.key, stream.id.0);
     match wanted {
         Some(mut wanted) if wanted.cache_key() == entry.key => {
             wanted.take_plain_key();
             stream.progress.variant.replace(Some(Rc::new(wanted)));
-            Recognized::Wanted
+            Ok(None)
         }
-        wanted => Recognized::Other(wanted),
+        wanted => refuse_variant(worker, stream, wanted).map(Some),
     }
 }
 

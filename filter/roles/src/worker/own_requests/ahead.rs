@@ -7,19 +7,19 @@ use sluice_core::coalescing::Coalescer;
 use sluice_host::Host;
 use std::rc::Rc;
 
-use sluice_core::coalescing::NextStep;
 use sluice_core::coalescing::beside::ahead::{
     Described, FillProgress, Representation, may_begin_beyond,
 };
 use sluice_core::coalescing::flight::Role;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::policy::Policy;
 use sluice_core::workers::{KeyHash, NumberMap, StreamId};
 
 use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::CallKind;
 use crate::worker::requests::OpenRequests;
 use sluice_host::headers::Headers;
 
@@ -187,7 +187,9 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
     });
     for (id, waited, ()) in released {
         worker.has_waited(id, waited);
-        worker.wakeups.resume(id, NextStep::Ahead);
+        worker
+            .wakeups
+            .resume(id, NextStep::Send(StoreRequest::Ahead));
     }
     worker.roots.wake();
 }

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The worker's own requests: refreshes, background fills, and lookups that prepare a client's request.
 
+use crate::request::call_kind::CallKind;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
-use sluice_core::coalescing::{CLAIM_MILLIS, NextStep};
+use sluice_core::coalescing::{CLAIM_MILLIS, NextStep, StoreRequest};
+use sluice_core::http::conditional::range::Part;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{KeyHash, Millis};
 
 use crate::reply::DueReply;
-use crate::request::body::Passing;
+use crate::request::EdgeRequest;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
-use crate::request::{EdgeRequest, PriorCall};
 use crate::worker::Worker;
 use crate::worker::own_requests::{ahead, unread};
-use crate::worker::own_requests::{
-    calls::{BackgroundCall, CallKind},
-    looks,
-};
+use crate::worker::own_requests::{calls::BackgroundCall, looks};
 use sluice_host::{Host, Map};
 
 /// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.
@@ -75,17 +73,6 @@ pub fn renew_claims(worker: &mut Worker) {
     }
 }
 
-/// The state of the call that a request needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Preparation {
-    /// The request waits for the call.
-    Waits,
-    /// The request needs no further call, or there are too many calls.
-    Done,
-    /// The store has no response, and the bounds on unread fills leave no room for one more.
-    Refused,
-}
-
 /// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
 ///
 /// If this worker does not know of the object, the store may have it nevertheless, for example after a restart. If
@@ -93,63 +80,76 @@ enum Preparation {
 /// the end of the object. A background fill continues for other requests, also after its client has left. A HEAD
 /// needs a fill only to revalidate a stored response. A conditional request needs a fill that continues after its
 /// client has its 304.
-fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
+///
+/// Returns its next step if it does not wait for a call.
+fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let key = stream.key.key;
-    let (prior_call, call) = match stream.progress.prior_call.get() {
-        PriorCall::None if stream.looks_first() => (PriorCall::Looked, CallKind::Look(key)),
-        _ if stream.sizes_next() => (PriorCall::Sized, CallKind::Size(key)),
-        PriorCall::Done => return prepare_again(worker, stream),
-        _ => (PriorCall::Done, CallKind::Fill(key)),
+    let call = match stream.progress.prior_call.get() {
+        None if stream.looks_first() => CallKind::Look(key),
+        Some(CallKind::Fill(_)) => return prepare_again(worker, stream),
+        _ if stream.sizes_next() => CallKind::Size(key),
+        _ => CallKind::Fill(key),
     };
-    stream.progress.prior_call.set(prior_call);
+    stream.progress.prior_call.set(Some(call));
     wait_for(worker, stream, call)
 }
 
 /// Makes a request that has had its calls wait for one more fill, if the response to the last fill may concern that
 /// fill only.
-fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
+fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let (key, now) = (stream.key.key, worker.host.monotonic_millis());
     let call = CallKind::Fill(key);
     let lacks_heir = worker.coalescer.lacks_heir(key, now);
     if lacks_heir && worker.calls.join(call, stream.id) {
-        Preparation::Waits
+        None
     } else if worker.coalescer.take_heirless_fill(key, now) {
         wait_for(worker, stream, call)
     } else {
-        Preparation::Done
+        Some(without_call(stream))
     }
 }
 
 /// Makes a request wait for a lookup. Without a stored response it can only be sent to the origin alone.
-fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
-    stream.progress.prior_call.set(PriorCall::Done);
-    wait_for(worker, stream, CallKind::Look(stream.key.key))
+fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
+    let key = stream.key.key;
+    stream.progress.prior_call.set(Some(CallKind::Fill(key)));
+    wait_for(worker, stream, CallKind::Look(key))
 }
 
 /// Makes a request with credentials wait for a lookup of a response that it may share. Returns its next step if it
 /// cannot wait.
 pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    match wait_for(worker, stream, CallKind::Look(stream.key.key)) {
-        Preparation::Waits => None,
-        Preparation::Done | Preparation::Refused => Some(looks::unshared(stream)),
+    let refused = wait_for(worker, stream, CallKind::Look(stream.key.key));
+    refused.map(|_| looks::unshared(stream))
+}
+
+/// The next step of a request that needs no further call, or cannot have one.
+fn without_call(stream: &EdgeRequest) -> NextStep {
+    if stream.head {
+        NextStep::Send(StoreRequest::Alone)
+    } else if stream.is_for_part() {
+        NextStep::UnsharedRange
+    } else {
+        NextStep::Unfilled
     }
 }
 
-/// Makes a request wait for a call. Makes the call if no other request waits for it.
-fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Preparation {
+/// Makes a request wait for a call. Makes the call if no other request waits for it. Returns the next step of the
+/// request if there are too many calls, or if the bounds on unread fills leave no room for one more.
+fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Option<NextStep> {
     if worker.calls.join(call, stream.id) {
-        return Preparation::Waits;
+        return None;
     }
     if !worker.calls.has_room_to_prepare() {
         worker.metrics.count(Metric::LimitsReached, 1);
-        return Preparation::Done;
+        return Some(without_call(stream));
     }
     if !unread::may_call(&*worker.host, &mut worker.unread, stream, call) {
         worker.metrics.count(Metric::UnreadFillsRefused, 1);
         return if stream.head {
-            Preparation::Done
+            Some(without_call(stream))
         } else if stream.is_for_part() {
-            Preparation::Refused
+            Some(NextStep::Unfilled)
         } else {
             look(worker, stream)
         };
@@ -165,40 +165,38 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Prepar
         stream,
         call,
     );
-    Preparation::Waits
+    None
 }
 
 /// The final next step of a request for which the coalescer has decided on `next_step`, or `None` if it waits for a
 /// call first. A range or a conditional request does not justify a fill that no other request shares, so it bypasses
 /// the store after its calls.
 pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> Option<NextStep> {
-    if next_step == NextStep::Lead {
+    if next_step == NextStep::Send(StoreRequest::Lead) {
         unread::lead(&*worker.host, &mut worker.unread, stream);
     }
     let waits = stream.is_for_part()
         || stream.shares_headers_only()
         || stream.needs_background_leader()
         || (stream.may_be_bodiless() && !stream.may_lead);
-    let prepares = next_step == NextStep::Alone && waits && stream.policy.policy.coalesce.enabled;
-    let fills = matches!(next_step, NextStep::Lead | NextStep::Alone);
+    let prepares = next_step == NextStep::Send(StoreRequest::Alone)
+        && waits
+        && stream.policy.policy.coalesce.enabled;
+    let fills = matches!(
+        next_step,
+        NextStep::Send(StoreRequest::Lead) | NextStep::Send(StoreRequest::Alone)
+    );
     let calls = prepares || (fills && stream.may_finish_early());
     if (calls && !keep_headers(&worker.metrics, &worker.roots, stream)) || !prepares {
         return Some(next_step);
     }
     // A background fill would be sent with these headers.
-    let prepared = if stream.may_lead {
+    if stream.may_lead {
         prepare(worker, stream)
-    } else if stream.may_be_bodiless() && stream.progress.prior_call.get() != PriorCall::Done {
+    } else if stream.may_be_bodiless() && stream.progress.prior_call.get().is_none() {
         look(worker, stream)
     } else {
-        Preparation::Done
-    };
-    match prepared {
-        Preparation::Waits => None,
-        Preparation::Refused => Some(NextStep::Unfilled),
-        Preparation::Done if stream.head => Some(NextStep::Alone),
-        Preparation::Done if stream.is_for_part() => Some(NextStep::UnsharedRange),
-        Preparation::Done => Some(NextStep::Unfilled),
+        Some(without_call(stream))
     }
 }
 
@@ -246,7 +244,7 @@ fn call_for(
 /// It starts none after `Fresh`, because the request headers were not kept then; the next request fetches the object
 /// again.
 pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
-    let less = !matches!(stream.body.passing.get(), Passing::Whole);
+    let less = stream.body.passing.get().part != Part::Whole;
     let known = !stream.progress.headers.borrow().is_empty();
     let filled = stream.progress.fragile.get() && stream.may_finish_early() && less && known;
     let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {

@@ -5,22 +5,23 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::beside::unread::UnreadFill;
-use sluice_core::coalescing::{NextStep, StoreNews};
+use sluice_core::coalescing::{NextStep, StoreNews, StoreRequest};
 use sluice_core::http::syntax::field_value::JoinedValue;
-use sluice_core::key::vary::{VaryDecision, fit};
+use sluice_core::key::vary::fit;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::workers::KeyHash;
 use sluice_store::Entry;
 use sluice_store::StoredFields;
-use sluice_store::{LookupResult, has_come_since, has_succeeded};
+use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
 use crate::worker::own_requests::{ahead, unread};
 use crate::worker::own_requests::{
     background::{overtakes, pause},
-    calls::{BackgroundCall, CallKind},
+    calls::BackgroundCall,
     looks, mismatches, substitutes, variants,
 };
 use sluice_host::Map;
@@ -98,19 +99,20 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
         let far = told.representation.as_ref();
         let far = far.is_some_and(|described| ahead::begins_far(&stream, described));
         let leads = may_lead && stream.may_lead && !far;
-        request.may_lead |= leads && unread::may_lead(worker, &stream, told.length);
+        request.may_lead |=
+            leads && unread::may_lead(&*worker.host, &mut worker.unread, &stream, told.length);
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
-        if admitted != Some(NextStep::Lead) {
+        if admitted != Some(NextStep::Send(StoreRequest::Lead)) {
             unread::leads_not(&mut worker.unread, &stream);
         }
         let next_step = match admitted {
-            None if !asked && overtakes(worker, &stream) => NextStep::Ahead,
+            None if !asked && overtakes(worker, &stream) => NextStep::Send(StoreRequest::Ahead),
             None => continue,
             // The request has waited for the call.
-            Some(NextStep::Fresh) => NextStep::Collapsed,
+            Some(NextStep::Send(StoreRequest::Fresh)) => NextStep::Send(StoreRequest::Collapsed),
             Some(next_step) => next_step,
         };
-        may_lead &= next_step != NextStep::Lead;
+        may_lead &= next_step != NextStep::Send(StoreRequest::Lead);
         worker.wakeups.resume(id, next_step);
     }
     worker.roots.restore(context);
@@ -141,12 +143,13 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
 /// Whether ranges of a response with these headers may differ between requests for `key`.
 fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
     let vary = headers.joined("vary");
-    fit(policy, key, vary.as_ref().map(JoinedValue::value)) != VaryDecision::Keyed
+    let unkeyed = fit(policy, key, vary.as_ref().map(JoinedValue::value));
+    !unkeyed.is_ok_and(|unkeyed| unkeyed.is_empty())
 }
 
-/// The result of a lookup for a flight of `key`. A flight that began before a soft purge has the hash from before it,
+/// The store's report to a lookup for a flight of `key`. A flight that began before a soft purge has the hash from before it,
 /// and its followers accept a response from before it.
-fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> LookupResult {
+fn news_of(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> StoreNews {
     let cache_key = call.target.cache_key();
     let current = key == worker.keys.key_hash(cache_key);
     let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
@@ -158,27 +161,24 @@ fn looked_up(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Lookup
         })
     };
     let now = worker.host.monotonic_millis();
-    let looked_up = LookupResult::read(&*worker.host, now, outdated, awaited);
-    if matches!(
-        looked_up,
-        LookupResult::Answered(StoreNews::Readable { .. } | StoreNews::Validated)
-    ) {
+    let news = looked_up(&*worker.host, now, outdated, awaited);
+    if matches!(news, StoreNews::Readable { .. } | StoreNews::Validated) {
         worker.keys.confirm_current(key, &call.target);
     }
-    looked_up
+    news
 }
 
 /// Ends a call: completes its work, or handles its failure.
 pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
     match call.kind {
         CallKind::Confirmation(key) => {
-            let looked_up = if answered {
-                looked_up(worker, key, call)
+            let news = if answered {
+                news_of(worker, key, call)
             } else {
-                LookupResult::Missing
+                StoreNews::Missing
             };
             let now = worker.host.monotonic_millis();
-            worker.confirmations.take_lookup(key, looked_up, now);
+            worker.confirmations.take_lookup(key, news, now);
             worker.hear_store();
         }
         CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),

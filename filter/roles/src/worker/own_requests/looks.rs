@@ -3,37 +3,28 @@
 //! headers are shared. Ranges need them ahead of the question for the object's size. Requests that would otherwise be
 //! sent to the origin alone need them as well.
 
-use sluice_core::coalescing::{NextStep, StoreNews};
+use sluice_core::coalescing::{Coalescer, NextStep, StoreNews, StoreRequest};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
-use sluice_store::{LOOKUP_EXPIRED, LookupResult, allows_authenticated, has_told};
+use sluice_store::{LOOKUP_EXPIRED, allows_authenticated, has_told, looked_up};
 
-use crate::request::{EdgeRequest, PriorCall};
-use crate::worker::own_requests::calls::CallKind;
-use crate::worker::{Worker, keys::AuthorizedSharing};
+use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
+use crate::worker::Worker;
+use crate::worker::keys::{AuthorizedSharing, Keys};
 use sluice_host::Host;
 
-/// The result of a lookup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
-    /// A response that the store serves without asking the origin.
-    Served {
-        /// Whether requests with `Authorization` may share it.
-        allows_authenticated: bool,
-    },
-    /// A response that must be revalidated.
-    Expired,
-    /// No usable response.
-    Nothing,
-}
-
 /// Changes a HEAD's target to the headers alone if this worker knows of stored headers but of no stored object.
-pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
+pub fn turn_to_headers(
+    host: &dyn Host,
+    keys: &Keys,
+    coalescer: &mut Coalescer,
+    target: &mut CanonicalTarget,
+) {
     let headers = target.for_headers();
-    let now = worker.host.monotonic_millis();
-    let whole = worker.keys.key_hash(target.cache_key());
-    let part = worker.keys.key_hash(headers.cache_key());
-    let coalescer = &mut worker.coalescer;
+    let now = host.monotonic_millis();
+    let whole = keys.key_hash(target.cache_key());
+    let part = keys.key_hash(headers.cache_key());
     let has_whole = coalescer.remembered(whole, now).is_some() || coalescer.is_storing(whole);
     if !has_whole && coalescer.knows(part, now) {
         *target = headers;
@@ -42,10 +33,10 @@ pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
 
 /// Handles the store's answer to a lookup, if there is one, and resumes the requests that wait for it.
 pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answered: bool) {
-    let seen = if answered {
-        seen(&*worker.host, target)
+    let news = if answered {
+        news_of(&*worker.host)
     } else {
-        Seen::Nothing
+        StoreNews::Missing
     };
     for id in worker.calls.take_waiting(CallKind::Look(key)) {
         let Some(stream) = worker.requests.get(id) else {
@@ -54,27 +45,33 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
         let purged = worker
             .keys
             .must_revalidate(stream.target.cache_key(), stream.key.key);
-        let next_step = match seen {
-            Seen::Served {
-                allows_authenticated: true,
-            } if stream.authenticated && !purged => {
+        let next_step = match news {
+            StoreNews::Readable { .. }
+                if stream.authenticated
+                    && !purged
+                    && allows_authenticated(&*worker.host, target) =>
+            {
                 worker
                     .keys
                     .note_authorized_sharing(key, Some(AuthorizedSharing::All));
-                NextStep::Fresh
+                NextStep::Send(StoreRequest::Fresh)
             }
             _ if stream.authenticated => unshared(&stream),
-            Seen::Served { .. } if !stream.head && !purged => NextStep::Fresh,
-            _ if stream.sizes_next() => NextStep::Alone,
-            // A request that may lead validates a response that was purged softly.
-            Seen::Expired if !stream.head && !purged => NextStep::Fresh,
-            _ if !stream.head => NextStep::Unfilled,
-            Seen::Nothing => NextStep::Varies,
-            Seen::Served { .. } if !purged => {
-                stream.progress.prior_call.set(PriorCall::Done);
-                NextStep::Alone
+            StoreNews::Readable { .. } if !stream.head && !purged => {
+                NextStep::Send(StoreRequest::Fresh)
             }
-            Seen::Served { .. } | Seen::Expired => NextStep::Alone,
+            _ if stream.sizes_next() => NextStep::Send(StoreRequest::Alone),
+            // A request that may lead validates a response that was purged softly.
+            StoreNews::Validated if !stream.head && !purged => NextStep::Send(StoreRequest::Fresh),
+            _ if !stream.head => NextStep::Unfilled,
+            StoreNews::Outdated | StoreNews::Missing | StoreNews::Lost => NextStep::Varies,
+            StoreNews::Readable { .. } if !purged => {
+                stream.progress.prior_call.set(Some(CallKind::Fill(key)));
+                NextStep::Send(StoreRequest::Alone)
+            }
+            StoreNews::Readable { .. } | StoreNews::Validated => {
+                NextStep::Send(StoreRequest::Alone)
+            }
         };
         worker.wakeups.resume(id, next_step);
     }
@@ -85,17 +82,16 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
 pub fn unshared(stream: &EdgeRequest) -> NextStep {
     match stream.demand {
         Some(_) => NextStep::Unfilled,
-        None => NextStep::Unshared,
+        None => NextStep::Send(StoreRequest::Unshared),
     }
 }
 
-fn seen(host: &dyn Host, target: &CanonicalTarget) -> Seen {
-    match LookupResult::read(host, 0, |_| false, |_, _| true) {
-        LookupResult::Answered(StoreNews::Readable { .. }) => Seen::Served {
-            allows_authenticated: allows_authenticated(host, target),
-        },
-        LookupResult::Answered(StoreNews::Validated) => Seen::Expired,
-        _ if has_told(host, LOOKUP_EXPIRED) => Seen::Expired,
-        _ => Seen::Nothing,
+/// The store's report to a lookup. A response that must be revalidated now counts as one that each use validates.
+fn news_of(host: &dyn Host) -> StoreNews {
+    match looked_up(host, 0, |_| false, |_, _| true) {
+        StoreNews::Missing | StoreNews::Lost if has_told(host, LOOKUP_EXPIRED) => {
+            StoreNews::Validated
+        }
+        news => news,
     }
 }

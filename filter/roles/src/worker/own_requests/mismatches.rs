@@ -13,8 +13,9 @@ use sluice_core::workers::message::FlightOutcome;
 use crate::reply::answer_mismatch;
 use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::worker::own_requests::calls::BackgroundCall;
 
 /// Makes later requests for the key of `stream` bypass the store, and also the requests that wait for it.
 pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {

@@ -10,7 +10,10 @@ use sluice_core::workers::KeyHash;
 use crate::reply::DueReply;
 use crate::reply::substitute::{Document, HeldResponse};
 use crate::request::EdgeRequest;
-use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::request::call_kind::CallKind;
+use crate::worker::metrics::Metrics;
+use crate::worker::own_requests::calls::BackgroundCall;
+use crate::worker::roots::Roots;
 use crate::worker::{Worker, keys::MissingObject};
 
 /// Makes a held response wait for its substitute. Returns false if no document can replace it.
@@ -92,15 +95,14 @@ fn look_further(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) {
         look_for_substitute(worker, stream, HeldResponse { substitute, ..held })
     });
     if !waits {
-        release(worker, stream);
+        release(&worker.roots, &worker.metrics, stream);
     }
 }
 
 /// Lets a held response continue.
-fn release(worker: &mut Worker, stream: &EdgeRequest) {
-    let released = worker
-        .roots
+fn release(roots: &Roots, metrics: &Metrics, stream: &EdgeRequest) {
+    let released = roots
         .act_as(stream.id.0)
         .and_then(|host| stream.body.release(host));
-    worker.metrics.check(released);
+    metrics.check(released);
 }

@@ -4,13 +4,12 @@
 use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::http::conditional::demand::Demand;
+use sluice_core::http::conditional::range::Part;
 use sluice_core::policy::Policy;
 use sluice_host::Host;
 
 use crate::request::EdgeRequest;
-use crate::request::body::Passing;
-use crate::worker::Worker;
-use crate::worker::own_requests::calls::CallKind;
+use crate::request::call_kind::CallKind;
 
 /// Whether a call may be made for a request. A fill counts against the bounds from here on. A question for a size
 /// needs room because it would lead to a fill.
@@ -34,17 +33,22 @@ pub fn may_call(
 
 /// Whether a range of an object of that length may lead. Its fill counts against the bounds from here on, unless the
 /// client reads half of the object or more.
-pub fn may_lead(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) -> bool {
-    let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
+pub fn may_lead(
+    host: &dyn Host,
+    unread: &mut UnreadFills,
+    stream: &EdgeRequest,
+    length: Option<u64>,
+) -> bool {
+    let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
     let fill = UnreadFill::Client(stream.id);
-    let unread = match length {
+    let bytes = match length {
         Some(length) => match part_unread(stream, length) {
             0 => return true,
-            unread => Some(unread),
+            bytes => Some(bytes),
         },
         None => None,
     };
-    worker.unread.begin(fill, policy, unread, now)
+    unread.begin(fill, policy, bytes, now)
 }
 
 /// Whether a request with this demand may lead itself. Its answer may be a 412, which leaves the fill unread.
@@ -76,25 +80,25 @@ pub fn leads_not(unread: &mut UnreadFills, stream: &EdgeRequest) {
 }
 
 /// Takes back the count of a request that has ended.
-pub fn end(worker: &mut Worker, stream: &EdgeRequest) {
-    worker.unread.end(fill_of(stream));
+pub fn end(unread: &mut UnreadFills, stream: &EdgeRequest) {
+    unread.end(fill_of(stream));
 }
 
 /// Corrects the count of a fill by the length in its response headers.
-pub fn learn(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) {
+pub fn learn(unread: &mut UnreadFills, stream: &EdgeRequest, length: Option<u64>) {
     let length = length.unwrap_or(stream.policy.policy.cache.max_object_bytes);
-    let unread = match stream.body.passing.get() {
+    let bytes = match stream.body.passing.get().part {
         _ if stream.for_others => length,
-        Passing::Whole => 0,
-        Passing::Slice(_) => part_unread(stream, length),
-        Passing::Nothing => length,
+        Part::Whole => 0,
+        Part::Slice(_) => part_unread(stream, length),
+        Part::Nothing => length,
     };
     if stream.head {
         return;
     }
-    match unread {
-        0 => worker.unread.end(fill_of(stream)),
-        unread => worker.unread.learn(fill_of(stream), unread),
+    match bytes {
+        0 => unread.end(fill_of(stream)),
+        bytes => unread.learn(fill_of(stream), bytes),
     }
 }
 

@@ -17,9 +17,10 @@ use sluice_core::workers::message::Message;
 use crate::reply::answer_mismatch;
 use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
+use crate::request::call_kind::CallKind;
 use crate::request::headers::headers_for_calls;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::worker::own_requests::calls::BackgroundCall;
 
 /// Remembers that the store has the variant with key `cache_key` under the plain key of its URL, and tells the other
 /// workers. Requests that wait for `flight`, whose response showed it, continue under the keys of the variants that

@@ -8,7 +8,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, StreamId};
 
 use crate::reply::DueReply;
-use crate::reply::demand_reply::BodilessReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 use crate::worker::Worker;
@@ -62,12 +62,12 @@ impl Worker {
     pub fn answer_followers(
         &mut self,
         filled: &EdgeRequest,
-        answer: impl Fn(&Demand) -> Option<BodilessReply>,
+        answer: impl Fn(&Demand) -> Option<CompleteReply>,
     ) {
         self.answer_alike(filled, |follower| {
             let demand = follower.demand.as_ref();
             let demand = demand.filter(|_| follower.needs_background_leader());
-            demand.and_then(&answer).map(DueReply::Bodiless)
+            demand.and_then(&answer).map(DueReply::Complete)
         });
     }
 

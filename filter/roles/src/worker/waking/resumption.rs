@@ -5,18 +5,19 @@ use crate::worker::metrics::Metrics;
 use sluice_host::Host;
 use std::rc::Rc;
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
-use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, StoreRequest};
+use sluice_store::{BYPASS_SENTINEL, LINK_HEADER};
 
 use crate::reply::DueReply;
+use crate::reply::complete_reply::CompleteReply;
+use crate::request::EdgeRequest;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
-use crate::request::{EdgeRequest, PriorCall};
 use crate::worker::Worker;
 use crate::worker::own_requests::background;
 use crate::worker::waking::wakeups::BATCH;
@@ -48,7 +49,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
             Ok(())
         }
         // Another request may have begun to lead while this one waited for the lookup.
-        NextStep::Alone if stream.sizes_next() => {
+        NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
             let next_step = admit(worker, &stream);
             go_on(worker, &stream, next_step)
         }
@@ -60,7 +61,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
 fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
     let overtakes = admitted.is_none() && background::overtakes(worker, stream);
-    admitted.or(overtakes.then_some(NextStep::Ahead))
+    admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)))
 }
 
 /// Lets a parked request continue, unless it waits for a call first.
@@ -75,7 +76,7 @@ fn go_on(
         return Ok(());
     };
     worker.roots.act_as(stream.id.0)?;
-    let sent = send_on(worker, stream, next_step);
+    let sent = send(worker, stream, next_step);
     // Resumes even after an error, because a request must not stay parked.
     let resumed = worker.host.resume(Half::Request);
     sent.and(resumed)
@@ -90,7 +91,8 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
             (stream, Some(NextStep::HitForMiss(UncacheableReason::Vary)))
         }
     };
-    let ends = stream.for_others && next_step.is_some_and(|next_step| next_step != NextStep::Lead);
+    let ends = stream.for_others
+        && next_step.is_some_and(|next_step| next_step != NextStep::Send(StoreRequest::Lead));
     let gone_on = if ends {
         end_unneeded(worker, stream);
         Ok(())
@@ -103,7 +105,7 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
 /// Ends a background fill that no request needs any more.
 fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
     fill.progress.answered.set(true);
-    worker.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
+    worker.answer_later(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
 }
 
 /// Makes a new record of the request, under the key of its variant.
@@ -126,7 +128,7 @@ fn retarget(
     if stream.authenticated && worker.keys.varies_with_credentials(&target) {
         return Ok(Err(HeaderTooLong));
     }
-    if stream.head && stream.progress.prior_call.get() == PriorCall::Looked {
+    if stream.head && stream.has_been_looked_up() {
         target = target.for_headers();
     }
     let path = worker.identity.store_path(&target);
@@ -145,15 +147,11 @@ fn retarget(
 }
 
 /// Sets the headers with which the effective context's request continues.
-pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
+pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> host::Result<()> {
+    let Some(request) = next_step.request() else {
+        return Ok(());
+    };
     stream.progress.next_step.set(Some(next_step));
-    let request = StoreRequest::of(next_step);
-    request.map_or(Ok(()), |request| send(worker, stream, request))
-}
-
-/// Sets the headers of `request` on the effective context's request.
-pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) -> host::Result<()> {
-    stream.progress.store_request.set(request);
     if request == StoreRequest::Lead {
         stream.progress.account.leads();
     }
@@ -180,30 +178,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) ->
             .look(&*worker.host, worker.host.monotonic_millis())?;
     }
     match request {
-        StoreRequest::Bypass => {
-            let result = match stream.progress.next_step.get() {
-                Some(NextStep::HitForMiss(reason)) => {
-                    worker
-                        .metrics
-                        .count_uncacheable(&stream.policy, Some(reason));
-                    stream.progress.account.is_not_stored(reason);
-                    Some(Metric::RequestsHitForMiss)
-                }
-                Some(NextStep::NoRoom) => Some(Metric::RequestsMiss),
-                _ => None,
-            };
-            if let Some(result) = result {
-                worker.metrics.count_of(&stream.policy, result);
-                stream
-                    .progress
-                    .account
-                    .results_in(account::result_of(result));
-            }
-            let demand = stream.demand.as_ref();
-            demand.map_or(Ok(()), |demand| put_back(&*worker.host, demand))?;
-            let names_version = demand.is_some_and(Demand::has_if_range);
-            avoid_the_store(&*worker.host, names_version)
-        }
+        StoreRequest::Bypass => ask_around(&*worker.host, &worker.metrics, stream, next_step),
         StoreRequest::Ahead => ask_ahead(&*worker.host, &worker.metrics, stream),
         // Neither a stored response nor a validation of it is valid for these credentials.
         StoreRequest::Unshared if stream.authenticated => {
@@ -219,6 +194,32 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, request: StoreRequest) ->
         StoreRequest::Lead if stream.head => make_get(&*worker.host),
         _ => Ok(()),
     }
+}
+
+/// Restores the conditions and the range of the effective context's request, and keeps the request from the store.
+fn ask_around(
+    host: &dyn Host,
+    metrics: &Metrics,
+    stream: &EdgeRequest,
+    next_step: NextStep,
+) -> host::Result<()> {
+    let account = &stream.progress.account;
+    let result = match next_step {
+        NextStep::HitForMiss(reason) => {
+            metrics.count_uncacheable(&stream.policy, Some(reason));
+            account.is_not_stored(reason);
+            Some(Metric::RequestsHitForMiss)
+        }
+        NextStep::NoRoom => Some(Metric::RequestsMiss),
+        _ => None,
+    };
+    if let Some(result) = result {
+        metrics.count_of(&stream.policy, result);
+        account.results_in(account::result_of(result));
+    }
+    let demand = stream.demand.as_ref();
+    demand.map_or(Ok(()), |demand| put_back(host, demand))?;
+    avoid_the_store(host, demand.is_some_and(Demand::has_if_range))
 }
 
 /// Restores the range of the effective context's request, for the representation that the fill stores and no other.

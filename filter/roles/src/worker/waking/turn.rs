@@ -7,9 +7,11 @@ use sluice_core::workers::message::{FlightOutcome, Message};
 use sluice_core::workers::{Millis, StreamId};
 
 use crate::reply::DueReply;
+use crate::reply::complete_reply::CompleteReply;
 use crate::request::account;
+use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::{BackgroundCall, CallKind};
+use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::waking::resumption;
 
 impl Worker {
@@ -77,7 +79,9 @@ impl Worker {
                 waited,
             } => {
                 self.metrics.count(Metric::FollowersFailed, 1);
-                self.answer_follower(stream, waited, account::FAILED, DueReply::Failed { status });
+                let failure = CompleteReply::failure(&self.identity.name, status, true);
+                let failure = DueReply::Complete(failure);
+                self.answer_follower(stream, waited, account::FAILED, failure);
             }
             Effect::Confirm { key, target } => self.keys.confirm_current(key, &target),
             Effect::Learn { target, names } => self.keys.learn(&target, names),
