@@ -67,7 +67,13 @@ fn check_certificate(certificate: &Certificate, site: &Site, now: SystemTime) ->
             finding.into_iter().collect()
         }
         Err(problems) => {
-            let name = |of_key: bool| if of_key { "TLS_KEY" } else { "TLS_CERT" };
+            let name = |of_key: bool| {
+                if of_key {
+                    "SLUICE_TLS_KEY"
+                } else {
+                    "SLUICE_TLS_CERT"
+                }
+            };
             let problems = problems.into_iter();
             let text =
                 problems.map(|problem| format!("{}={}", name(problem.of_key), problem.message));

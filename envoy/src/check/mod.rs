@@ -21,6 +21,8 @@ pub enum Finding {
     Problem(String),
     /// A problem to come, or a check that was not possible.
     Warning(String),
+    /// A setting that works, but is better written in another way.
+    Note(String),
 }
 
 impl Finding {
@@ -35,6 +37,7 @@ impl fmt::Display for Finding {
         match self {
             Self::Problem(text) => out.write_str(text),
             Self::Warning(text) => write!(out, "warning: {text}"),
+            Self::Note(text) => write!(out, "note: {text}"),
         }
     }
 }
@@ -52,6 +55,7 @@ pub fn check(online: bool) -> Vec<Finding> {
     };
     let notices = settings.notices.iter().cloned();
     let mut findings: Vec<_> = notices.map(Finding::Warning).collect();
+    findings.extend(settings.notes.iter().cloned().map(Finding::Note));
     findings.extend(files::check(&settings));
     if online && !findings.iter().any(Finding::is_problem) {
         findings.extend(online::check(&settings));

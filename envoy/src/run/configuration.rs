@@ -96,7 +96,9 @@ impl Configuration<'_> {
         };
         match FileWatch::start(files, tell) {
             Ok(watch) => self.watch = Some((watch, files.to_owned())),
-            Err(error) => say(&format!("WATCH=1: the files cannot be watched: {error}")),
+            Err(error) => say(&format!(
+                "SLUICE_WATCH=on: the files cannot be watched: {error}"
+            )),
         }
     }
 }

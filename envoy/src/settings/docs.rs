@@ -13,21 +13,74 @@ pub fn tables() -> String {
     tables.join("\n\n") + "\n"
 }
 
+/// The prefix of the names that this project defines. Names that other programs define, such as `AWS_REGION`, are
+/// used unchanged.
+pub const PREFIX: &str = "SLUICE_";
+
+/// Heading of the table of the edge's parts. Parts have no short names.
+const PARTS: &str = "\n## What `make run`";
+
+/// Suffix of the variable that names the file with a secret.
+const FILE: &str = "_FILE";
+
 /// The names of all settings.
-#[cfg(test)]
 pub fn names() -> impl Iterator<Item = &'static str> {
-    PAGE.lines()
-        .filter_map(|row| row.strip_prefix("| `")?.split('`').next())
+    names_in(PAGE)
+}
+
+fn names_in(page: &'static str) -> impl Iterator<Item = &'static str> {
+    let rows = page.lines();
+    rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next())
+}
+
+/// The names of the settings that have a short name, which is the name without [`PREFIX`].
+pub fn names_with_short_name() -> impl Iterator<Item = &'static str> {
+    let page = PAGE.split_once(PARTS).map_or(PAGE, |(page, _)| page);
+    names_in(page).filter(|name| name.starts_with(PREFIX))
+}
+
+/// The short name of the setting `name`; `None`: the setting has no short name.
+pub fn short_name(name: &str) -> Option<&'static str> {
+    let mut names = names_with_short_name();
+    names.find(|known| *known == name)?.strip_prefix(PREFIX)
+}
+
+/// Whether the setting `name` is a secret, which may be in a file.
+pub fn is_secret(name: &str) -> bool {
+    cells(name).is_some_and(|cells| cells.starts_with("secret |"))
+}
+
+/// The variable that names the file with the secret `name`.
+pub fn file_variable(name: &str) -> String {
+    format!("{name}{FILE}")
+}
+
+/// All variables of the setting `name`: its name, its short name, and both with `_FILE` if it is a secret.
+pub fn variables(name: &'static str) -> Vec<String> {
+    let names = [Some(name), short_name(name)].into_iter().flatten();
+    let files = names.clone().filter(|_| is_secret(name));
+    let files = files.map(file_variable);
+    names.map(str::to_owned).chain(files).collect()
+}
+
+/// The variables with secrets that Envoy does not need. Envoy needs those of AWS.
+pub fn secrets_of_the_edge() -> impl Iterator<Item = String> {
+    let secrets = names().filter(|name| is_secret(name) && !name.starts_with("AWS_"));
+    secrets.flat_map(variables)
 }
 
 /// The default of the setting `name`, for a variable that is unset or empty. `None`: the default is in words.
 pub fn default_value(name: &str) -> Option<&'static str> {
-    let start = format!("| `{name}` | ");
-    let cells = PAGE.lines().find_map(|row| row.strip_prefix(&start))?;
-    let (_type, cells) = cells.split_once(" | ")?;
+    let (_type, cells) = cells(name)?.split_once(" | ")?;
     let (default, _meaning) = cells.split_once(" | ")?;
     let value = default.strip_prefix('`')?.strip_suffix('`')?;
     (!value.contains('`')).then_some(value)
+}
+
+/// The row of the setting `name` after its name.
+fn cells(name: &str) -> Option<&'static str> {
+    let start = format!("| `{name}` | ");
+    PAGE.lines().find_map(|row| row.strip_prefix(&start))
 }
 
 #[cfg(test)]
@@ -56,10 +109,35 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_of_the_edge_have_short_names() {
+        assert_eq!(short_name("SLUICE_ORIGIN"), Some("ORIGIN"));
+        for none in [
+            "SLUICE_STATE",
+            "SLUICE_ENVOY",
+            "AWS_REGION",
+            "SSL_CERT_FILE",
+        ] {
+            assert_eq!(short_name(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_secret_may_be_in_a_file() {
+        let variables = variables("SLUICE_PURGE_TOKEN").join(" ");
+        let expected = "SLUICE_PURGE_TOKEN PURGE_TOKEN SLUICE_PURGE_TOKEN_FILE PURGE_TOKEN_FILE";
+        assert_eq!(variables, expected);
+        assert!(is_secret("AWS_SECRET_ACCESS_KEY") && !is_secret("SLUICE_TLS_KEY"));
+    }
+
+    #[test]
     fn a_default_is_a_value_or_described_in_words() {
-        assert_eq!(default_value("EDGE_PORT"), Some("8080"));
-        assert_eq!(default_value("S3_ENDPOINT"), None);
-        for in_words in ["S3_ADDRESSING", "CACHE_DIR", "CACHE_MAX_OBJECT_BYTES"] {
+        assert_eq!(default_value("SLUICE_EDGE_PORT"), Some("8080"));
+        assert_eq!(default_value("SLUICE_S3_ENDPOINT"), None);
+        for in_words in [
+            "SLUICE_S3_ADDRESSING",
+            "SLUICE_CACHE_DIR",
+            "SLUICE_CACHE_MAX_OBJECT_BYTES",
+        ] {
             assert_eq!(default_value(in_words), None);
         }
     }

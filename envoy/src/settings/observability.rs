@@ -20,14 +20,14 @@ pub enum AccessLog {
 }
 
 impl AccessLog {
-    /// Reads `ACCESS_LOG`.
+    /// Reads `SLUICE_ACCESS_LOG`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let choices = [
             ("text", Self::Text),
             ("json", Self::Json),
             ("off", Self::Off),
         ];
-        env.choice("ACCESS_LOG", &choices)
+        env.choice("SLUICE_ACCESS_LOG", &choices)
     }
 }
 

@@ -183,8 +183,8 @@ const SITE: &[Field] = &[
     Field {
         name: "purge_token",
         about: "The name of the variable with the token for purges of this site only, at least 16 characters. It must \
-                differ from the tokens of other sites and from PURGE_TOKEN. Default: the site can be purged with the \
-                edge's PURGE_TOKEN only.",
+                differ from the tokens of other sites and from SLUICE_PURGE_TOKEN. Default: the site can be purged with the \
+                edge's SLUICE_PURGE_TOKEN only.",
         required: false,
         form: VARIABLE,
     },

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+mod aws;
+mod names;
+mod secrets;
+
 use std::ffi::OsString;
 
 use super::*;
@@ -32,13 +36,13 @@ fn problems(variables: &[(&str, &str)]) -> Vec<String> {
 fn a_state_folder_has_room_for_the_socket_in_it() {
     let fits = format!("/{}", "s".repeat(89));
     let settings = read(&[
-        ("ORIGIN", "s3://site"),
+        ("SLUICE_ORIGIN", "s3://site"),
         ("SLUICE_STATE", &fits),
-        ("EDGE_PORT", "65535"),
+        ("SLUICE_EDGE_PORT", "65535"),
     ]);
     assert_eq!(settings.unwrap().admin_socket().as_os_str().len(), 107);
     let long = fits + "s";
-    let problems = problems(&[("ORIGIN", "s3://site"), ("SLUICE_STATE", &long)]);
+    let problems = problems(&[("SLUICE_ORIGIN", "s3://site"), ("SLUICE_STATE", &long)]);
     let expected = format!(
         "SLUICE_STATE={long:?}: expected a folder whose absolute path has at most 90 bytes"
     );
@@ -70,14 +74,14 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
     assert_eq!(settings.hot.max_object_bytes, 64 << 10);
     assert_eq!(settings.cache.max_entries, 100_000);
     assert_eq!(settings.concurrency, 8, "all cores");
-    assert!(settings.static_credentials, "the demo has some");
+    assert_eq!(settings.credentials, credentials::environment(false));
     assert!(settings.filter);
 }
 
 #[test]
 fn an_empty_variable_counts_as_unset() {
     assert_eq!(
-        read(&[("ORIGIN", ""), ("EDGE_PORT", "")])
+        read(&[("SLUICE_ORIGIN", ""), ("SLUICE_EDGE_PORT", "")])
             .unwrap()
             .edge_port,
         8080
@@ -87,10 +91,18 @@ fn an_empty_variable_counts_as_unset() {
 #[test]
 fn what_kubernetes_sets_for_a_service_counts_as_unset_and_is_told() {
     let links = [
-        ("EDGE_PORT", "tcp://10.0.0.1:80", "edge"),
-        ("EDGE_TLS_PORT", "tcp://[fd00::1]:443", "edge-tls"),
-        ("PURGE_PORT", "tcp://10.0.0.2:8081", "purge"),
-        ("METRICS_PORT", "udp://10.0.0.3:9901", "metrics"),
+        ("SLUICE_EDGE_PORT", "tcp://10.0.0.1:80", "sluice-edge"),
+        (
+            "SLUICE_EDGE_TLS_PORT",
+            "tcp://[fd00::1]:443",
+            "sluice-edge-tls",
+        ),
+        ("SLUICE_PURGE_PORT", "tcp://10.0.0.2:8081", "sluice-purge"),
+        (
+            "SLUICE_METRICS_PORT",
+            "udp://10.0.0.3:9901",
+            "sluice-metrics",
+        ),
     ];
     let variables = links.map(|(name, value, _)| (name, value));
     let settings = read(&variables).unwrap();
@@ -106,7 +118,7 @@ fn what_kubernetes_sets_for_a_service_counts_as_unset_and_is_told() {
         assert!(settings.notices.contains(line), "{:?}", settings.notices);
     }
     assert_eq!(settings.notices.len(), told.len());
-    let wrong = problems(&[("METRICS_PORT", "tcp://metrics:80")]);
+    let wrong = problems(&[("SLUICE_METRICS_PORT", "tcp://metrics:80")]);
     assert!(wrong[0].contains("1 to 65535"), "{wrong:?}");
 }
 
@@ -116,7 +128,10 @@ fn a_bucket_is_at_aws_unless_there_is_an_endpoint() {
         Some(Origin::Bucket(bucket)) => bucket,
         other => panic!("{other:?}"),
     };
-    let aws = bucket(&[("ORIGIN", "s3://site/a/b/"), ("AWS_REGION", "eu-west-1")]);
+    let aws = bucket(&[
+        ("SLUICE_ORIGIN", "s3://site/a/b/"),
+        ("AWS_REGION", "eu-west-1"),
+    ]);
     assert_eq!(
         aws.endpoint.to_string(),
         "https://site.s3.eu-west-1.amazonaws.com"
@@ -126,8 +141,8 @@ fn a_bucket_is_at_aws_unless_there_is_an_endpoint() {
         ("a/b", Addressing::VirtualHost)
     );
     let own = bucket(&[
-        ("ORIGIN", "s3://site"),
-        ("S3_ENDPOINT", "http://minio:9000"),
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("SLUICE_S3_ENDPOINT", "http://minio:9000"),
     ]);
     assert_eq!(own.endpoint.to_string(), "http://minio:9000");
     assert_eq!(
@@ -142,27 +157,27 @@ fn the_user_may_say_where_a_buckets_name_stands() {
         Some(Origin::Bucket(bucket)) => bucket.endpoint.to_string(),
         other => panic!("{other:?}"),
     };
-    let site = ("ORIGIN", "s3://site");
-    let own = ("S3_ENDPOINT", "https://s3.test");
-    let by_host = ("S3_ADDRESSING", "virtual_host");
+    let site = ("SLUICE_ORIGIN", "s3://site");
+    let own = ("SLUICE_S3_ENDPOINT", "https://s3.test");
+    let by_host = ("SLUICE_S3_ADDRESSING", "virtual_host");
     assert_eq!(bucket(&[site, own, by_host]), "https://site.s3.test");
-    let aws = bucket(&[site, ("S3_ADDRESSING", "path")]);
+    let aws = bucket(&[site, ("SLUICE_S3_ADDRESSING", "path")]);
     assert_eq!(aws, "https://s3.us-east-1.amazonaws.com");
-    let address = ("S3_ENDPOINT", "http://127.0.0.1:9000");
+    let address = ("SLUICE_S3_ENDPOINT", "http://127.0.0.1:9000");
     let refused = problems(&[site, address, by_host]);
-    let expected = "S3_ADDRESSING=\"virtual_host\": expected path, or S3_ENDPOINT to have a name";
+    let expected = "SLUICE_S3_ADDRESSING=\"virtual_host\": expected path, or SLUICE_S3_ENDPOINT to have a name";
     assert!(
         refused.len() == 1 && refused[0].starts_with(expected),
         "{refused:?}"
     );
-    let refused = problems(&[site, ("S3_ADDRESSING", "subdomain")]);
-    let expected = "S3_ADDRESSING=\"subdomain\": expected path or virtual_host";
+    let refused = problems(&[site, ("SLUICE_S3_ADDRESSING", "subdomain")]);
+    let expected = "SLUICE_S3_ADDRESSING=\"subdomain\": expected path or virtual_host";
     assert_eq!(refused, [expected]);
 }
 
 #[test]
 fn a_memory_cache_is_made_on_dev_shm() {
-    let cache = read(&[("CACHE", "memory")]).unwrap().cache;
+    let cache = read(&[("SLUICE_CACHE", "memory")]).unwrap().cache;
     assert_eq!(
         (cache.medium, cache.dir),
         (Medium::Memory, PathBuf::from("/dev/shm"))
@@ -172,34 +187,54 @@ fn a_memory_cache_is_made_on_dev_shm() {
 /// Settings, values that they refuse, and a part of what they accept.
 const BAD_VALUES: &[(&str, &str, &str)] = &[
     (
-        "ORIGIN",
+        "SLUICE_ORIGIN",
         "example.com",
         "s3://BUCKET[/PREFIX], http://HOST[:PORT]",
     ),
-    ("ORIGIN", "s3://Site", "valid bucket name"),
+    ("SLUICE_ORIGIN", "s3://Site", "valid bucket name"),
     (
-        "ORIGIN",
+        "SLUICE_ORIGIN",
         "s3://site/../other",
         "without empty, . or .. segments",
     ),
-    ("ORIGIN", "http://example.com/path", "http://HOST[:PORT]"),
-    ("AWS_REGION", "us east", "a region"),
-    ("BIND", "localhost", "an IPv4 or IPv6 address"),
-    ("EDGE_PORT", "0", "1 to 65535"),
-    ("EDGE_PORT", "http", "1 to 65535"),
-    ("PURGE_PORT", "65536", "1 to 65535"),
-    ("TRUSTED_HOPS", "all", "a number of proxies from 0 to 16"),
     (
-        "RATE_LIMIT_PER_ADDRESS",
+        "SLUICE_ORIGIN",
+        "http://example.com/path",
+        "http://HOST[:PORT]",
+    ),
+    ("AWS_REGION", "us east", "a region"),
+    ("SLUICE_BIND", "localhost", "an IPv4 or IPv6 address"),
+    ("SLUICE_EDGE_PORT", "0", "1 to 65535"),
+    ("SLUICE_EDGE_PORT", "http", "1 to 65535"),
+    ("SLUICE_PURGE_PORT", "65536", "1 to 65535"),
+    (
+        "SLUICE_TRUSTED_HOPS",
+        "all",
+        "a number of proxies from 0 to 16",
+    ),
+    (
+        "SLUICE_RATE_LIMIT_PER_ADDRESS",
         "10/s",
         "a number from 0 to 1000000",
     ),
-    ("METRICS_PORT", "off", "1 to 65535"),
-    ("CACHE_RESERVE", "5GB", "0, 1% to 50%, or a number of bytes"),
-    ("CACHE_RESERVE", "60%", "0, 1% to 50%, or a number of bytes"),
-    ("METRICS_BIND", "localhost", "an IPv4 or IPv6 address"),
-    ("STATS", "none", "few or all"),
-    ("ACCESS_LOG", "yes", "text, json or off"),
+    ("SLUICE_METRICS_PORT", "off", "1 to 65535"),
+    (
+        "SLUICE_CACHE_RESERVE",
+        "5GB",
+        "0, 1% to 50%, or a number of bytes",
+    ),
+    (
+        "SLUICE_CACHE_RESERVE",
+        "60%",
+        "0, 1% to 50%, or a number of bytes",
+    ),
+    (
+        "SLUICE_METRICS_BIND",
+        "localhost",
+        "an IPv4 or IPv6 address",
+    ),
+    ("SLUICE_STATS", "none", "few or all"),
+    ("SLUICE_ACCESS_LOG", "yes", "text, json or off"),
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "https://collector:4318",
@@ -213,33 +248,53 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ("OTEL_TRACES_SAMPLER_ARG", "1.5", "a ratio from 0 to 1"),
     ("OTEL_TRACES_SAMPLER_ARG", "NaN", "a ratio from 0 to 1"),
     ("OTEL_SERVICE_NAME", "a\u{7}", "visible characters"),
-    ("HEALTH_PATH", "healthz", "a path"),
-    ("HEALTH_PATH", "/", "a path"),
-    ("HEALTH_PATH", "/a b", "a path"),
-    ("DRAIN_SECONDS", "1h", "seconds"),
-    ("S3_RETRIES", "11", "0 to 10"),
-    ("ORIGIN_KEEPALIVE", "99ms", "a duration from 100ms to 1h"),
-    ("ORIGIN_KEEPALIVE", "61m", "a duration from 100ms to 1h"),
-    ("ORIGIN_KEEPALIVE", "4", "a duration from 100ms to 1h"),
-    ("CACHE_NAME", "a b", "a letter, and at most 63"),
-    ("VIA", "no", "on or off"),
-    ("S3_CHECK", "yes", "on or off"),
-    ("CACHE", "ram", "disk or memory"),
-    ("CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
-    ("CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),
-    ("CACHE_MAX_ENTRIES", "0", "1 to 1000000000"),
+    ("SLUICE_HEALTH_PATH", "healthz", "a path"),
+    ("SLUICE_HEALTH_PATH", "/", "a path"),
+    ("SLUICE_HEALTH_PATH", "/a b", "a path"),
+    ("SLUICE_DRAIN_SECONDS", "1h", "seconds"),
+    ("SLUICE_S3_RETRIES", "11", "0 to 10"),
     (
-        "CACHE_MAX_OBJECT_BYTES",
-        "2GiB",
-        "at most CACHE_MAX_BYTES, 1GiB",
+        "SLUICE_ORIGIN_KEEPALIVE",
+        "99ms",
+        "a duration from 100ms to 1h",
     ),
-    ("HOT_BYTES", "2GiB", "0, or a number of bytes to 1GiB"),
-    ("HOT_BYTES", "off", "0, or a number of bytes to 1GiB"),
-    ("HOT_OBJECT_BYTES", "0", "from 1 to 1GiB"),
-    ("POLICY", "/no/such/file", "a file that can be read"),
-    ("POLICY", "/", "a folder"),
-    ("CONCURRENCY", "0", "1 to 512"),
-    ("CONCURRENCY", "+2", "1 to 512"),
+    (
+        "SLUICE_ORIGIN_KEEPALIVE",
+        "61m",
+        "a duration from 100ms to 1h",
+    ),
+    (
+        "SLUICE_ORIGIN_KEEPALIVE",
+        "4",
+        "a duration from 100ms to 1h",
+    ),
+    ("SLUICE_CACHE_NAME", "a b", "a letter, and at most 63"),
+    ("SLUICE_VIA", "no", "on or off"),
+    (
+        "SLUICE_S3_CHECK",
+        "yes",
+        "on or off (true or false, 1 or 0)",
+    ),
+    ("SLUICE_CACHE", "ram", "disk or memory"),
+    ("SLUICE_CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
+    ("SLUICE_CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),
+    ("SLUICE_CACHE_MAX_ENTRIES", "0", "1 to 1000000000"),
+    (
+        "SLUICE_CACHE_MAX_OBJECT_BYTES",
+        "2GiB",
+        "at most SLUICE_CACHE_MAX_BYTES, 1GiB",
+    ),
+    (
+        "SLUICE_HOT_BYTES",
+        "2GiB",
+        "0, or a number of bytes to 1GiB",
+    ),
+    ("SLUICE_HOT_BYTES", "off", "0, or a number of bytes to 1GiB"),
+    ("SLUICE_HOT_OBJECT_BYTES", "0", "from 1 to 1GiB"),
+    ("SLUICE_POLICY", "/no/such/file", "a file that can be read"),
+    ("SLUICE_POLICY", "/", "a folder"),
+    ("SLUICE_CONCURRENCY", "0", "1 to 512"),
+    ("SLUICE_CONCURRENCY", "+2", "1 to 512"),
     ("SSL_CERT_FILE", "/no/such/file", "a file that can be read"),
 ];
 
@@ -261,11 +316,17 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
 #[test]
 fn what_belongs_together_is_asked_for_together() {
     for (variables, missing) in [
-        (&[("TLS_CERT", "/dev/null")] as &[_], "TLS_KEY: must be set"),
-        (&[("TLS_KEY", "/dev/null")], "TLS_CERT: must be set"),
         (
-            &[("EDGE_TLS_PORT", "8443")],
-            "EDGE_TLS_PORT: needs TLS_CERT and TLS_KEY",
+            &[("SLUICE_TLS_CERT", "/dev/null")] as &[_],
+            "SLUICE_TLS_KEY: must be set",
+        ),
+        (
+            &[("SLUICE_TLS_KEY", "/dev/null")],
+            "SLUICE_TLS_CERT: must be set",
+        ),
+        (
+            &[("SLUICE_EDGE_TLS_PORT", "8443")],
+            "SLUICE_EDGE_TLS_PORT: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY",
         ),
         (
             &[("AWS_ACCESS_KEY_ID", "k")],
@@ -280,12 +341,12 @@ fn what_belongs_together_is_asked_for_together() {
             "AWS_SESSION_TOKEN: must be unset",
         ),
         (
-            &[("S3_ENDPOINT", "http://minio:9000")],
-            "S3_ENDPOINT=\"http://minio:9000\": expected to be unset",
+            &[("SLUICE_S3_ENDPOINT", "http://minio:9000")],
+            "SLUICE_S3_ENDPOINT=\"http://minio:9000\": expected to be unset",
         ),
         (
-            &[("METRICS_PORT", "8080")],
-            "METRICS_PORT=\"8080\": expected another port than EDGE_PORT's",
+            &[("SLUICE_METRICS_PORT", "8080")],
+            "SLUICE_METRICS_PORT=\"8080\": expected another port than SLUICE_EDGE_PORT's",
         ),
     ] {
         let problems = problems(variables);
@@ -299,25 +360,25 @@ fn what_belongs_together_is_asked_for_together() {
 #[test]
 fn ports_may_not_be_the_same() {
     let tls = [
-        ("TLS_CERT", "/dev/null"),
-        ("TLS_KEY", "/dev/null"),
-        ("EDGE_TLS_PORT", "8080"),
+        ("SLUICE_TLS_CERT", "/dev/null"),
+        ("SLUICE_TLS_KEY", "/dev/null"),
+        ("SLUICE_EDGE_TLS_PORT", "8080"),
     ];
     assert_eq!(
         problems(&tls),
-        ["EDGE_TLS_PORT=\"8080\": expected another port than EDGE_PORT's"]
+        ["SLUICE_EDGE_TLS_PORT=\"8080\": expected another port than SLUICE_EDGE_PORT's"]
     );
 }
 
 #[test]
 fn all_problems_are_told_at_once() {
     let bad = [
-        ("ORIGIN", "x"),
-        ("BIND", "x"),
-        ("EDGE_PORT", "x"),
-        ("CACHE", "x"),
-        ("STATS", "x"),
-        ("CONCURRENCY", "x"),
+        ("SLUICE_ORIGIN", "x"),
+        ("SLUICE_BIND", "x"),
+        ("SLUICE_EDGE_PORT", "x"),
+        ("SLUICE_CACHE", "x"),
+        ("SLUICE_STATS", "x"),
+        ("SLUICE_CONCURRENCY", "x"),
     ];
     let problems = problems(&bad);
     for (name, _) in bad {
@@ -332,11 +393,11 @@ fn all_problems_are_told_at_once() {
 #[test]
 fn a_secret_with_a_line_end_or_an_outer_blank_is_refused_by_its_name() {
     let keys = [
-        ("ORIGIN", "s3://site"),
+        ("SLUICE_ORIGIN", "s3://site"),
         ("AWS_ACCESS_KEY_ID", "hush"),
         ("AWS_SECRET_ACCESS_KEY", "hush"),
         ("AWS_SESSION_TOKEN", "hush"),
-        ("PURGE_TOKEN", "hush-hush-hush-hush"),
+        ("SLUICE_PURGE_TOKEN", "hush-hush-hush-hush"),
     ];
     assert!(read(&keys).is_ok());
     for (name, value) in keys.into_iter().skip(1) {
@@ -376,13 +437,15 @@ fn secrets_are_never_repeated() {
 
 #[test]
 fn a_role_signs_where_no_key_is_set() {
-    assert!(!read(&[("ORIGIN", "s3://site")]).unwrap().static_credentials);
+    let of_role = read(&[("SLUICE_ORIGIN", "s3://site")]).unwrap();
+    assert_eq!(of_role.credentials, Credentials::Chain);
     let keys = [
-        ("ORIGIN", "s3://site"),
+        ("SLUICE_ORIGIN", "s3://site"),
         ("AWS_ACCESS_KEY_ID", "k"),
         ("AWS_SECRET_ACCESS_KEY", "s"),
     ];
-    assert!(read(&keys).unwrap().static_credentials);
+    let of_key = read(&keys).unwrap();
+    assert_eq!(of_key.credentials, credentials::environment(false));
 }
 
 #[cfg(unix)]
@@ -390,9 +453,9 @@ fn a_role_signs_where_no_key_is_set() {
 fn a_value_that_is_no_text_is_told_too() {
     use std::os::unix::ffi::OsStringExt as _;
     let error = Settings::from_lookup(&|name| {
-        (name == "CACHE").then(|| OsString::from_vec(vec![b'v', 0xff]))
+        (name == "SLUICE_CACHE").then(|| OsString::from_vec(vec![b'v', 0xff]))
     });
-    assert!(error.unwrap_err().to_string().starts_with("CACHE="));
+    assert!(error.unwrap_err().to_string().starts_with("SLUICE_CACHE="));
 }
 
 const TOPICS: &str =
@@ -400,12 +463,12 @@ const TOPICS: &str =
 
 #[test]
 fn messages_of_sns_are_taken_from_the_topics_that_are_listed() {
-    let bucket = ("ORIGIN", "s3://site");
+    let bucket = ("SLUICE_ORIGIN", "s3://site");
     assert_eq!(read(&[bucket]).unwrap().sns, None);
     let variables = [
         bucket,
-        ("SNS_TOPICS", TOPICS),
-        ("SNS_PROXY", "http://proxy:3128"),
+        ("SLUICE_SNS_TOPICS", TOPICS),
+        ("SLUICE_SNS_PROXY", "http://proxy:3128"),
     ];
     let settings = read(&variables).unwrap();
     let sns = settings.sns.as_ref().unwrap();
@@ -418,28 +481,37 @@ fn messages_of_sns_are_taken_from_the_topics_that_are_listed() {
 
 #[test]
 fn settings_for_sns_that_make_no_sense_are_refused() {
-    let topics = ("SNS_TOPICS", "arn:aws:sns:eu-central-1:123456789012:a");
+    let topics = (
+        "SLUICE_SNS_TOPICS",
+        "arn:aws:sns:eu-central-1:123456789012:a",
+    );
     for (variables, expected) in [
         (
-            &[("SNS_TOPICS", "arn:aws:sns:eu-central-1:123456789012:a.fifo")][..],
-            "SNS_TOPICS=\"arn:aws:sns:eu-central-1:123456789012:a.fifo\": expected names of standard topics",
-        ),
-        (&[("SNS_TOPICS", ",")], "SNS_TOPICS=\",\": expected names"),
-        (
-            &[topics, ("SNS_PROXY", "https://proxy")],
-            "SNS_PROXY=\"https://proxy\": expected http://HOST[:PORT]",
+            &[(
+                "SLUICE_SNS_TOPICS",
+                "arn:aws:sns:eu-central-1:123456789012:a.fifo",
+            )][..],
+            "SLUICE_SNS_TOPICS=\"arn:aws:sns:eu-central-1:123456789012:a.fifo\": expected names of standard topics",
         ),
         (
-            &[("SNS_PROXY", "http://proxy")],
-            "SNS_PROXY: must be unset, or SNS_TOPICS be set",
+            &[("SLUICE_SNS_TOPICS", ",")],
+            "SLUICE_SNS_TOPICS=\",\": expected names",
         ),
         (
-            &[topics, ("ORIGIN", "http://a.test")],
-            "ORIGIN=\"http://a.test\": expected s3://BUCKET[/PREFIX], or SNS_TOPICS to be unset",
+            &[topics, ("SLUICE_SNS_PROXY", "https://proxy")],
+            "SLUICE_SNS_PROXY=\"https://proxy\": expected http://HOST[:PORT]",
         ),
         (
-            &[topics, ("PURGE_PORT", "8080")],
-            "PURGE_PORT=\"8080\": expected another port than EDGE_PORT's",
+            &[("SLUICE_SNS_PROXY", "http://proxy")],
+            "SLUICE_SNS_PROXY: must be unset, or SLUICE_SNS_TOPICS be set",
+        ),
+        (
+            &[topics, ("SLUICE_ORIGIN", "http://a.test")],
+            "SLUICE_ORIGIN=\"http://a.test\": expected s3://BUCKET[/PREFIX], or SLUICE_SNS_TOPICS to be unset",
+        ),
+        (
+            &[topics, ("SLUICE_PURGE_PORT", "8080")],
+            "SLUICE_PURGE_PORT=\"8080\": expected another port than SLUICE_EDGE_PORT's",
         ),
     ] {
         let problems = problems(variables);
@@ -458,41 +530,45 @@ fn a_file_of_sites_takes_the_place_of_the_settings_of_one() {
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
     let token = ("TOKEN", "correct-horse-battery");
-    let settings = read(&[("SITES", file), token, ("AWS_REGION", "eu-west-1")]).unwrap();
+    let settings = read(&[("SLUICE_SITES", file), token, ("AWS_REGION", "eu-west-1")]).unwrap();
     assert!(settings.origin.is_none() && settings.tls_port.is_none() && settings.takes_purges());
     let sites = settings.sites.unwrap();
     assert!(sites.sites[0].origin.to_string().contains("eu-west-1"));
     for name in [
-        "ORIGIN",
-        "S3_ENDPOINT",
-        "S3_ADDRESSING",
-        "POLICY",
-        "TLS_CERT",
-        "TLS_KEY",
+        "SLUICE_ORIGIN",
+        "SLUICE_S3_ENDPOINT",
+        "SLUICE_S3_ADDRESSING",
+        "SLUICE_POLICY",
+        "SLUICE_TLS_CERT",
+        "SLUICE_TLS_KEY",
     ] {
-        let problems = problems(&[("SITES", file), token, (name, "x")]);
-        let expected = format!("{name}: must be unset beside SITES: ");
+        let problems = problems(&[("SLUICE_SITES", file), token, (name, "x")]);
+        let expected = format!("{name}: must be unset beside SLUICE_SITES: ");
         assert!(
             problems.len() == 1 && problems[0].starts_with(&expected),
             "{problems:?}"
         );
     }
-    let needs = "EDGE_TLS_PORT: needs tls in a site of SITES";
+    let needs = "SLUICE_EDGE_TLS_PORT: needs tls in a site of SLUICE_SITES";
     assert_eq!(
-        problems(&[("SITES", file), token, ("EDGE_TLS_PORT", "8443")]),
+        problems(&[
+            ("SLUICE_SITES", file),
+            token,
+            ("SLUICE_EDGE_TLS_PORT", "8443")
+        ]),
         [needs]
     );
-    let twice = problems(&[("SITES", file), token, ("PURGE_PORT", "8080")]);
+    let twice = problems(&[("SLUICE_SITES", file), token, ("SLUICE_PURGE_PORT", "8080")]);
     assert!(
-        twice[0].starts_with("PURGE_PORT=\"8080\": expected another port"),
+        twice[0].starts_with("SLUICE_PURGE_PORT=\"8080\": expected another port"),
         "{twice:?}"
     );
-    let problems = problems(&[("SITES", file), ("CACHE", "ram")]);
+    let problems = problems(&[("SLUICE_SITES", file), ("SLUICE_CACHE", "ram")]);
     assert!(
         problems[0].starts_with(&format!("{file}:2: sites[0].purge_token: ")),
         "{problems:?}"
     );
-    assert!(problems[1].starts_with("CACHE="), "{problems:?}");
+    assert!(problems[1].starts_with("SLUICE_CACHE="), "{problems:?}");
 }
 
 const GIB: u64 = 1 << 30;
@@ -509,20 +585,31 @@ fn shares(memory: u64, cores: u32, variables: &[(&str, &str)]) -> (u32, u64, u64
 #[test]
 fn workers_and_their_hot_copies_follow_the_memory() {
     assert_eq!(shares(GIB, 32, &[]), (8, 16, 672));
-    assert_eq!(shares(GIB, 32, &[("RUNTIME", "native")]), (8, 16, 768));
+    assert_eq!(
+        shares(GIB, 32, &[("SLUICE_RUNTIME", "native")]),
+        (8, 16, 768)
+    );
     assert_eq!(shares(GIB, 2, &[]), (2, 32, 720));
     assert_eq!(shares(16 * GIB, 8, &[]), (8, 32, 12_096));
     assert_eq!(shares(256 * MIB, 2, &[]), (2, 16, 168));
-    let memory = [("CACHE", "memory"), ("CACHE_MAX_BYTES", "1GiB")];
+    let memory = [
+        ("SLUICE_CACHE", "memory"),
+        ("SLUICE_CACHE_MAX_BYTES", "1GiB"),
+    ];
     assert_eq!(shares(2 * GIB, 32, &memory), (8, 16, 672));
     // An explicit number of workers is used, and these workers share the same part of the memory.
-    assert_eq!(shares(GIB, 32, &[("CONCURRENCY", "32")]), (32, 4, 672));
-    assert_eq!(shares(GIB, 2, &[("HOT_BYTES", "128MiB")]), (2, 128, 576));
+    assert_eq!(
+        shares(GIB, 32, &[("SLUICE_CONCURRENCY", "32")]),
+        (32, 4, 672)
+    );
+    assert_eq!(
+        shares(GIB, 2, &[("SLUICE_HOT_BYTES", "128MiB")]),
+        (2, 128, 576)
+    );
     let settings = read_on(machine(GIB, 32), &[]).unwrap();
-    let told =
-        "8 workers for 32 cores, because the memory is 1GiB: CONCURRENCY sets another number";
+    let told = "8 workers for 32 cores, because the memory is 1GiB: SLUICE_CONCURRENCY sets another number";
     assert_eq!(settings.notices, [told]);
-    let all_cores = read_on(machine(GIB, 32), &[("CONCURRENCY", "32")]).unwrap();
+    let all_cores = read_on(machine(GIB, 32), &[("SLUICE_CONCURRENCY", "32")]).unwrap();
     assert_eq!(all_cores.notices, <[String; 0]>::default());
 }
 
@@ -531,18 +618,18 @@ fn a_start_with_too_little_memory_is_refused_with_what_to_set() {
     for (memory, variables, expected) in [
         (
             GIB,
-            &[("CONCURRENCY", "8"), ("HOT_BYTES", "256MiB")][..],
-            "HOT_BYTES=\"256MiB\": expected at most ",
+            &[("SLUICE_CONCURRENCY", "8"), ("SLUICE_HOT_BYTES", "256MiB")][..],
+            "SLUICE_HOT_BYTES=\"256MiB\": expected at most ",
         ),
         (
             512 * MIB,
-            &[("CONCURRENCY", "512")],
-            "CONCURRENCY=\"512\": expected a number of workers to 144, as the memory is 512MiB",
+            &[("SLUICE_CONCURRENCY", "512")],
+            "SLUICE_CONCURRENCY=\"512\": expected a number of workers to 144, as the memory is 512MiB",
         ),
         (
             GIB,
-            &[("CACHE", "memory")],
-            "CACHE_MAX_BYTES=\"1GiB\": expected at most 893MiB, as CACHE=memory has it of the memory, 1GiB",
+            &[("SLUICE_CACHE", "memory")],
+            "SLUICE_CACHE_MAX_BYTES=\"1GiB\": expected at most 893MiB, as SLUICE_CACHE=memory has it of the memory, 1GiB",
         ),
         (
             64 * MIB,
@@ -551,22 +638,22 @@ fn a_start_with_too_little_memory_is_refused_with_what_to_set() {
         ),
     ] {
         for runtime in ["wasm", "native"] {
-            let variables = [variables, &[("RUNTIME", runtime)]].concat();
+            let variables = [variables, &[("SLUICE_RUNTIME", runtime)]].concat();
             let error = read_on(machine(memory, 32), &variables).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");
         }
     }
     // The size that the message names fits; copies of VMs are not in Envoy's heap.
     for (runtime, hot) in [("wasm", "109MiB"), ("native", "81MiB")] {
-        let variables = [("RUNTIME", runtime), ("CONCURRENCY", "8")];
-        let too_much = [&variables[..], &[("HOT_BYTES", "256MiB")]].concat();
+        let variables = [("SLUICE_RUNTIME", runtime), ("SLUICE_CONCURRENCY", "8")];
+        let too_much = [&variables[..], &[("SLUICE_HOT_BYTES", "256MiB")]].concat();
         let error = read_on(machine(GIB, 32), &too_much).unwrap_err();
         let expected =
             format!("expected at most {hot} for each of 8 workers, as the memory is 1GiB");
         assert!(error.to_string().ends_with(&expected), "{error}");
-        let fits = [&variables[..], &[("HOT_BYTES", hot)]].concat();
+        let fits = [&variables[..], &[("SLUICE_HOT_BYTES", hot)]].concat();
         read_on(machine(GIB, 32), &fits).unwrap();
     }
-    read_on(machine(512 * MIB, 32), &[("CONCURRENCY", "144")]).unwrap();
+    read_on(machine(512 * MIB, 32), &[("SLUICE_CONCURRENCY", "144")]).unwrap();
     read_on(machine(131 * MIB, 32), &[]).unwrap();
 }
