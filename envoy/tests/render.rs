@@ -88,7 +88,9 @@ fn envoy_takes_every_kind_of_configuration() {
             ("SLUICE_STATS", "all"),
             ("SLUICE_ACCESS_LOG", "json"),
             ("SLUICE_PURGE_TOKEN", "0123456789abcdef"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://[::1]:4318/"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://[::1]:4318/otlp"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=hush"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "zone=a,rack=b"),
             ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
         ],
     ];
@@ -131,6 +133,10 @@ fn no_value_breaks_out_of_its_place() {
         (
             "OTEL_SERVICE_NAME",
             "a\"b: {c} %REQ(X)% # {{ 7 * 7 }} 'e'\\",
+        ),
+        (
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "a\"b:{c}#{{7}}='%0ab: c' # {{ 7 * 7 }}",
         ),
     ]);
     let config = parsed(&settings);

@@ -6,7 +6,6 @@
 //! type of its group.
 
 mod cache;
-mod credentials;
 pub mod docs;
 mod environment;
 mod listeners;
@@ -16,32 +15,33 @@ mod observability;
 mod origin;
 mod policy;
 mod purge;
-mod reserve;
 mod runtime;
 mod secrets;
 mod sites;
 #[cfg(test)]
 mod tests;
+mod tracing;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use cache::{Cache, HotTier, Medium};
+pub use cache::{Cache, HotTier, Medium, Reserve};
 use environment::Environment;
 pub use environment::names::OTHER_NAMES;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 use memory::Memory;
-pub use observability::{AccessLog, Tracing};
+pub use observability::AccessLog;
+use origin::credentials;
 pub use policy::PolicyChoice;
 pub use purge::PurgeListener;
-pub use reserve::Reserve;
 pub use runtime::Runtime;
 pub use secrets::FileSecrets;
 use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_VARIABLE};
 pub use sluice_core::size::Size;
+pub use tracing::Tracing;
 
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
@@ -216,7 +216,7 @@ impl Settings {
         let metrics = env.socket_address("SLUICE_METRICS_BIND", "SLUICE_METRICS_PORT");
         let few_stats = env.choice("SLUICE_STATS", &[("few", true), ("all", false)]);
         let access_log = AccessLog::read(env);
-        let tracing = Tracing::read(env);
+        let tracing = Tracing::read(env, &mut secrets);
         let of_site = sites.as_ref().is_some_and(Sites::take_purges);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || of_site || sns.is_some());
         let tls_port = match &sites {

@@ -3,6 +3,7 @@
 mod aws;
 mod names;
 mod secrets;
+mod tracing;
 
 use std::ffi::OsString;
 
@@ -237,14 +238,11 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ("SLUICE_ACCESS_LOG", "yes", "text, json or off"),
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "https://collector:4318",
-        "http://HOST[:PORT]",
+        "collector:4318",
+        "https://HOST[:PORT][/PATH]",
     ),
-    (
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "http://collector:4318/v1/traces",
-        "http://HOST[:PORT]",
-    ),
+    ("OTEL_RESOURCE_ATTRIBUTES", "a", "NAME=VALUE"),
+    ("OTEL_SDK_DISABLED", "yes", "on or off"),
     ("OTEL_TRACES_SAMPLER_ARG", "1.5", "a ratio from 0 to 1"),
     ("OTEL_TRACES_SAMPLER_ARG", "NaN", "a ratio from 0 to 1"),
     ("OTEL_SERVICE_NAME", "a\u{7}", "visible characters"),

@@ -237,7 +237,9 @@ async fn a_policy_that_is_replaced_is_taken_up_by_who_watches() {
     let folder = TempDir::new().unwrap();
     let policy = folder.path().join("policy.yaml");
     replace(&policy, "key: {query: {mode: keep}}\n");
-    let edge = Builder::new().env("ORIGIN", origin.url()).env("WATCH", "1");
+    let edge = Builder::new()
+        .env("ORIGIN", origin.url())
+        .env("WATCH", "on");
     let edge = edge.env("POLICY", policy.to_str().unwrap()).start().await;
     assert_eq!(edge.get("/a?b").await.status, 200);
     assert_eq!(origin.count("/a?b"), 1);

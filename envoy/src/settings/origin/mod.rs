@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin and its credentials, from `SLUICE_ORIGIN`, `SLUICE_S3_…` and `AWS_…`.
 
+pub mod credentials;
+
 use super::environment::Environment;
 use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The cache on files, and the hot tier in the workers' memory.
 
+mod reserve;
+
 use std::path::PathBuf;
+
+pub use reserve::Reserve;
 
 use super::environment::Environment;
 use super::locations::Locations;
-use super::reserve::{self, Reserve};
 use sluice_core::size::{self, Size};
 
 /// Default bound on the size of a stored object. Envoy's cache reads a whole object into memory even if the client

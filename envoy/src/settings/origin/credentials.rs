@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::FileSecrets;
-use super::environment::Environment;
+use crate::settings::FileSecrets;
+use crate::settings::environment::Environment;
 use crate::sites::{ACCEPTED_SECRET, Credentials, ProfileKeys, is_secret};
 
 const ACCESS_KEY_ID: &str = "AWS_ACCESS_KEY_ID";
