@@ -31,8 +31,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads `SLUICE_CONCURRENCY` and `SLUICE_HOT_…`. The cache may use a part of the machine's memory. Refuses settings that
-    /// leave Envoy less memory than it needs to serve.
+    /// Reads `SLUICE_CONCURRENCY` and `SLUICE_HOT_…`. The cache may use a part of the machine's memory. Refuses settings
+    /// that leave Envoy less memory than it needs to serve.
     pub fn read(
         env: &mut Environment<'_>,
         machine: Machine,

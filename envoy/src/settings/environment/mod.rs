@@ -49,7 +49,8 @@ impl<'a> Environment<'a> {
         self.lookup
     }
 
-    /// The value that the user set. A variable that is empty, or that Kubernetes has set for a Service, counts as unset.
+    /// The value that the user set. A variable that is empty, or that Kubernetes has set for a Service, counts as
+    /// unset.
     pub fn set(&mut self, name: &'static str) -> Option<String> {
         let value = self.find(name)?;
         match value.into_string() {
