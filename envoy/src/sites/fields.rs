@@ -90,7 +90,7 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "endpoint",
-        about: "The server of the bucket, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS.",
+        about: "The server of the bucket, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, else AWS.",
         required: false,
         form: Form::Text(Text {
             expected: "http://HOST[:PORT] or https://HOST[:PORT]",
