@@ -98,7 +98,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: wasm native edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or the origin in ORIGIN, until Ctrl-C
+run: wasm native edge envoy $(if $(SLUICE_ORIGIN)$(ORIGIN),,minio) ## Serve the demo site, or SLUICE_ORIGIN, until Ctrl-C
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 # Modules of tests that also run on the native host, because they depend most on the host (beside the responses to

@@ -100,9 +100,9 @@ pub struct Check {
 /// A document that has a JSON Schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Document {
-    /// The file that SITES names
+    /// The file that SLUICE_SITES names
     Sites,
-    /// The file that POLICY names
+    /// The file that SLUICE_POLICY names
     Policy,
 }
 

@@ -69,8 +69,8 @@ fn good_settings_are_checked_without_a_word() {
     std::fs::write(folder.path().join("sites.yaml"), sites).unwrap();
     for variables in [
         &[][..],
-        &[("ORIGIN", "s3://site")],
-        &[("SITES", "sites.yaml")],
+        &[("SLUICE_ORIGIN", "s3://site")],
+        &[("SLUICE_SITES", "sites.yaml")],
     ] {
         assert_eq!(
             check(folder.path(), &[], variables),
@@ -89,22 +89,28 @@ fn each_problem_is_a_line_and_the_status_is_one() {
     let (code, told) = check(
         folder.path(),
         &[],
-        &[("SITES", "sites.yaml"), ("CACHE", "ram")],
+        &[("SLUICE_SITES", "sites.yaml"), ("SLUICE_CACHE", "ram")],
     );
     assert_eq!((code, told.len()), (Some(1), 3), "{told:?}");
     assert!(told[0].starts_with("sluice: sites.yaml:2: sites[0].name: \"A\": expected "));
     assert!(told[1].starts_with("sluice: sites.yaml:3: sites[1].path: \"b\": expected "));
-    assert_eq!(told[2], "sluice: CACHE=\"ram\": expected disk or memory");
+    assert_eq!(
+        told[2],
+        "sluice: SLUICE_CACHE=\"ram\": expected disk or memory"
+    );
 
     std::fs::write(folder.path().join("policy.yaml"), "cache: {tll: 1}\n").unwrap();
     let (code, told) = check(
         folder.path(),
         &[],
-        &[("ORIGIN", "s3://site"), ("POLICY", "policy.yaml")],
+        &[
+            ("SLUICE_ORIGIN", "s3://site"),
+            ("SLUICE_POLICY", "policy.yaml"),
+        ],
     );
     assert_eq!((code, told.len()), (Some(1), 1), "{told:?}");
     assert!(
-        told[0].starts_with("sluice: POLICY=policy.yaml: cache.tll: unknown field"),
+        told[0].starts_with("sluice: SLUICE_POLICY=policy.yaml: cache.tll: unknown field"),
         "{told:?}"
     );
 }
@@ -119,7 +125,7 @@ fn a_certificate_that_ends_soon_is_warned_of_and_one_that_has_ended_is_a_problem
             "sites:\n- {{name: a, origin: 's3://site', hosts: [a.test], tls: {{certificate: {name}.pem, key: {name}.key}}}}\n"
         );
         std::fs::write(folder.path().join("sites.yaml"), text).unwrap();
-        check(folder.path(), &[], &[("SITES", "sites.yaml")])
+        check(folder.path(), &[], &[("SLUICE_SITES", "sites.yaml")])
     };
     assert_eq!(sites("late"), (Some(0), vec![]));
     let (code, told) = sites("soon");
@@ -132,16 +138,16 @@ fn a_certificate_that_ends_soon_is_warned_of_and_one_that_has_ended_is_a_problem
     );
     let one = |key| {
         [
-            ("ORIGIN", "s3://site"),
-            ("TLS_CERT", "soon.pem"),
-            ("TLS_KEY", key),
+            ("SLUICE_ORIGIN", "s3://site"),
+            ("SLUICE_TLS_CERT", "soon.pem"),
+            ("SLUICE_TLS_KEY", key),
         ]
     };
     assert_eq!(check(folder.path(), &[], &one("soon.key")).0, Some(0));
     let (code, told) = check(folder.path(), &[], &one("late.key"));
     assert_eq!(code, Some(1));
     assert!(
-        told[0].starts_with("sluice: TLS_KEY=\"")
+        told[0].starts_with("sluice: SLUICE_TLS_KEY=\"")
             && told[0].contains("expected the key of the certificate in "),
         "{told:?}"
     );
@@ -166,7 +172,11 @@ fn a_bucket_is_asked_online_only_and_each_with_its_credentials() {
          - {{name: e, path: /e, origin: 'http://127.0.0.1:1'}}\n"
     );
     std::fs::write(folder.path().join("sites.yaml"), text).unwrap();
-    let variables = [("SITES", "sites.yaml"), ("KEY", "k"), ("SECRET", "hush")];
+    let variables = [
+        ("SLUICE_SITES", "sites.yaml"),
+        ("KEY", "k"),
+        ("SECRET", "hush"),
+    ];
     assert_eq!(check(folder.path(), &[], &variables), (Some(0), vec![]));
     let (code, told) = check(folder.path(), &["--online"], &variables);
     assert_eq!((code, told.len()), (Some(1), 3), "{told:#?}");
@@ -189,7 +199,7 @@ fn a_bucket_is_asked_online_only_and_each_with_its_credentials() {
 #[test]
 fn a_bucket_with_credentials_of_the_standard_chain_is_not_asked_without_an_edge() {
     let folder = TempDir::new().unwrap();
-    let variables = [("ORIGIN", "s3://site"), ("EDGE_PORT", "1")];
+    let variables = [("SLUICE_ORIGIN", "s3://site"), ("SLUICE_EDGE_PORT", "1")];
     let (code, told) = check(folder.path(), &["--online"], &variables);
     assert_eq!((code, told.len()), (Some(0), 1), "{told:?}");
     assert!(
@@ -210,7 +220,7 @@ fn the_file_on_the_page_of_sites_is_good() {
     std::fs::write(folder.path().join("shop.yaml"), "cache: {}\n").unwrap();
     std::fs::write(folder.path().join("sites.yaml"), file).unwrap();
     let variables = [
-        ("SITES", "sites.yaml"),
+        ("SLUICE_SITES", "sites.yaml"),
         ("ASSETS_KEY", "k"),
         ("ASSETS_SECRET", "s"),
     ];
@@ -236,7 +246,7 @@ fn a_finding_in_json_has_the_place_of_the_field() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("sites.yaml", "sites:\n- {name: A, origin: 's3://site'}\n");
-    let variables = [("SITES", "sites.yaml"), ("CACHE", "ram")];
+    let variables = [("SLUICE_SITES", "sites.yaml"), ("SLUICE_CACHE", "ram")];
     let (code, findings) = check_json(folder.path(), &variables);
     assert_eq!(code, Some(1));
     let place = |finding: &Value| {
@@ -247,14 +257,17 @@ fn a_finding_in_json_has_the_place_of_the_field() {
     let places: Vec<_> = list.iter().map(place).collect();
     let expected = [
         json!(["error", "sites[0].name", "sites.yaml", 2]),
-        json!(["error", "CACHE", null, null]),
+        json!(["error", "SLUICE_CACHE", null, null]),
     ];
     assert_eq!(places, expected);
-    let message = "CACHE=\"ram\": expected disk or memory";
+    let message = "SLUICE_CACHE=\"ram\": expected disk or memory";
     assert_eq!(findings[1]["message"], message);
 
     write("policy.yaml", "store: {}\ncache:\n  tll: 1\n");
-    let variables = [("ORIGIN", "s3://site"), ("POLICY", "policy.yaml")];
+    let variables = [
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("SLUICE_POLICY", "policy.yaml"),
+    ];
     let (code, findings) = check_json(folder.path(), &variables);
     let expected = json!(["error", "cache.tll", "policy.yaml", 3]);
     assert_eq!((code, place(&findings[0])), (Some(1), expected));
@@ -269,9 +282,9 @@ fn warnings_in_json_leave_the_status_at_zero_and_no_finding_is_an_empty_array() 
     let folder = TempDir::new().unwrap();
     write_certificate(folder.path(), "soon", &["a.test"], 10);
     let variables = [
-        ("ORIGIN", "s3://site"),
-        ("TLS_CERT", "soon.pem"),
-        ("TLS_KEY", "soon.key"),
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("SLUICE_TLS_CERT", "soon.pem"),
+        ("SLUICE_TLS_KEY", "soon.key"),
     ];
     let (code, findings) = check_json(folder.path(), &variables);
     assert_eq!((code, &findings[0]["level"]), (Some(0), &json!("warning")));

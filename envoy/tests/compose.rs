@@ -90,7 +90,7 @@ fn the_edge_takes_each_variable_and_its_value() {
 #[test]
 fn the_ports_of_clients_and_purges_are_published_and_the_metrics_are_scraped() {
     let mut environment = environment();
-    environment.insert("PURGE_TOKEN".into(), "a-token-for-tests-only".into());
+    environment.insert("SLUICE_PURGE_TOKEN".into(), "a-token-for-tests-only".into());
     let settings = settings(&environment);
     let purge = settings.purge.address;
     assert_eq!(published(), [settings.edge_port, purge.port()]);

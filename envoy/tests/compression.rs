@@ -11,7 +11,7 @@ use support::origin::Origin;
 
 fn bucket(origin: &Origin, module: &str) -> Variables {
     Variables::new("s3://site", module)
-        .set("S3_ENDPOINT", &origin.url())
+        .set("SLUICE_S3_ENDPOINT", &origin.url())
         .set("AWS_ACCESS_KEY_ID", "key")
         .set("AWS_SECRET_ACCESS_KEY", "secret")
 }
@@ -49,7 +49,9 @@ fn a_policy_that_compresses_otherwise_has_compressors_of_its_own() {
     let policy = variables.folder().join("policy.yaml");
     let text = "compression: {min_bytes: 1, codings: [gzip], content_types: [image/png]}\n";
     std::fs::write(&policy, text).unwrap();
-    let edge = variables.set("POLICY", policy.to_str().unwrap()).start();
+    let edge = variables
+        .set("SLUICE_POLICY", policy.to_str().unwrap())
+        .start();
     let accept = "accept-encoding: br, gzip\r\n";
     for (path, compressed) in [("/site/image", true), ("/site/style", false)] {
         let answer = exchange(edge.port, &format!("GET {path}"), accept);

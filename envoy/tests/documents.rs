@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use sluice::metrics::own_families;
-use sluice::settings::{Settings, docs};
+use sluice::settings::{OTHER_NAMES, Settings, docs};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::{Family, FamilyMember, Metric, MetricKind};
 use sluice_core::policy::sections::known_headers::{OVERRIDES, SELECTORS};
@@ -54,10 +54,46 @@ fn the_settings_page_lists_every_setting() {
         None
     };
     Settings::from_lookup(&nothing_set).unwrap();
-    let tables = docs::tables();
-    let rows = tables.lines().filter_map(|row| row.strip_prefix("| `"));
-    let listed = rows.map(|row| row.split_once('`').unwrap().0.to_owned());
+    let listed = docs::names().flat_map(docs::variables);
     assert_eq!(listed.collect::<BTreeSet<_>>(), read.into_inner());
+}
+
+/// A variable of a test that the entry point does not know would be refused as a misspelled setting.
+#[test]
+fn the_entry_point_knows_every_variable_with_its_prefix() {
+    // Some tests have misspelled names.
+    let files = [
+        "Makefile",
+        ".ci",
+        "bench",
+        "envoy",
+        "filter",
+        "mesh",
+        "tests",
+        ":!envoy/src/settings",
+        ":!envoy/tests/secrets.rs",
+    ];
+    let named = Command::new("git")
+        .args([
+            "grep",
+            "--untracked",
+            "-ohE",
+            "[$\"{ ]SLUICE_[A-Z][A-Z0-9_]*[\"=})]",
+            "--",
+        ])
+        .args(files)
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    let named = String::from_utf8(named.stdout).unwrap();
+    let named = named
+        .lines()
+        .map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
+    let known: BTreeSet<_> = docs::names().flat_map(docs::variables).collect();
+    let others = named
+        .filter(|name| !known.contains(*name))
+        .collect::<BTreeSet<_>>();
+    assert_eq!(others, OTHER_NAMES.into_iter().collect());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use support::{exchange, get, status};
 
 fn bucket(origin: &Origin, module: &str) -> Variables {
     Variables::new("s3://site/a.b", module)
-        .set("S3_ENDPOINT", &origin.url())
+        .set("SLUICE_S3_ENDPOINT", &origin.url())
         .set("AWS_ACCESS_KEY_ID", "key")
         .set("AWS_SECRET_ACCESS_KEY", "secret")
 }
@@ -183,7 +183,9 @@ fn a_bucket_policys_query_parameters_are_sent() {
     let variables = bucket(&origin, APPROVING);
     let policy = variables.folder().join("policy.yaml");
     std::fs::write(&policy, "key: {query: {allow: [v]}}\n").unwrap();
-    let edge = variables.set("POLICY", policy.to_str().unwrap()).start();
+    let edge = variables
+        .set("SLUICE_POLICY", policy.to_str().unwrap())
+        .start();
     assert_eq!(status(&get(edge.port, "/site/a.b/x?v=%2F../")), 200);
     for path in ["/site/a.b/../x?v=1", "/site/a.b/..?v=1"] {
         assert_eq!(status(&get(edge.port, path)), 403, "{path}");

@@ -46,10 +46,10 @@ fn each_row_of_the_providers_is_accepted_as_settings() {
         let value = |cell: &str| code(cell).next().map(str::to_owned);
         let [endpoint, addressing, region] = [cells[1], cells[2], cells[3]].map(value);
         let variable = |name: &str| match name {
-            "ORIGIN" => Some("s3://site/prefix".to_owned()),
+            "SLUICE_ORIGIN" => Some("s3://site/prefix".to_owned()),
             "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some("key".to_owned()),
-            "S3_ENDPOINT" => endpoint.clone(),
-            "S3_ADDRESSING" => addressing.clone(),
+            "SLUICE_S3_ENDPOINT" => endpoint.clone(),
+            "SLUICE_S3_ADDRESSING" => addressing.clone(),
             "AWS_REGION" => region.clone(),
             _ => None,
         };
@@ -92,8 +92,8 @@ fn each_policy_of_the_guides_is_accepted() {
             let output = Command::new(env!("CARGO_BIN_EXE_sluice"))
                 .arg("check")
                 .env_clear()
-                .env("ORIGIN", origin)
-                .env("POLICY", &policy)
+                .env("SLUICE_ORIGIN", origin)
+                .env("SLUICE_POLICY", &policy)
                 .current_dir(folder.path())
                 .output()
                 .unwrap();

@@ -15,7 +15,7 @@ const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
 /// The standalone edge's configuration for an origin of this kind.
 fn standalone(variables: &[(&str, &str)]) -> Value {
     let mut all = HashMap::from([
-        ("CONCURRENCY", "2"),
+        ("SLUICE_CONCURRENCY", "2"),
         ("AWS_REGION", "nowhere-1"),
         ("SLUICE_WASM", "sluice.wasm"),
     ]);
@@ -316,7 +316,10 @@ fn guard_behind_edge(edge: &Value) -> Value {
 
 fn bucket() -> Value {
     let any_file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/localhost.crt");
-    standalone(&[("ORIGIN", "s3://bucket"), ("SSL_CERT_FILE", any_file)])
+    standalone(&[
+        ("SLUICE_ORIGIN", "s3://bucket"),
+        ("SSL_CERT_FILE", any_file),
+    ])
 }
 
 const BUCKETS_HOST: &str = "bucket.s3.nowhere-1.amazonaws.com";
@@ -432,7 +435,7 @@ fn http_filters(listener: &Value) -> Value {
 
 #[test]
 fn a_sidecars_part_is_that_of_the_standalone_edge_before_an_http_origin() {
-    let edge = standalone(&[("ORIGIN", "http://127.0.0.1:3000")]);
+    let edge = standalone(&[("SLUICE_ORIGIN", "http://127.0.0.1:3000")]);
     let (listeners, clusters) = (
         &edge["static_resources"]["listeners"],
         &edge["static_resources"]["clusters"],
@@ -526,7 +529,7 @@ fn a_gateway_and_a_sidecar_wait_for_a_turn_in_one_way() {
 
 #[test]
 fn a_sidecars_policy_is_the_built_in_one() {
-    let edge = standalone(&[("ORIGIN", "http://127.0.0.1:3000")]);
+    let edge = standalone(&[("SLUICE_ORIGIN", "http://127.0.0.1:3000")]);
     let filter = named(
         &http_filters(&edge["static_resources"]["listeners"][0]),
         "sluice.edge",

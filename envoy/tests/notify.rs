@@ -74,7 +74,9 @@ fn a_start_each_reload_a_refused_one_and_a_stop_are_reported() {
     let policy = manager.folder.path().join("policy.yaml");
     replace(&policy, "cache: {}\n");
     let variables = manager.variables(&origin);
-    let mut edge = variables.set("POLICY", policy.to_str().unwrap()).start();
+    let mut edge = variables
+        .set("SLUICE_POLICY", policy.to_str().unwrap())
+        .start();
     let status = manager.receive_ready();
     assert!(status.contains("is ready, in front of http://"), "{status}");
 

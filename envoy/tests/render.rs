@@ -59,37 +59,39 @@ fn envoy_takes_every_kind_of_configuration() {
     std::fs::write(&cert, CERT).unwrap();
     std::fs::write(&key, KEY).unwrap();
     let tls = [
-        ("TLS_CERT", cert.to_str().unwrap()),
-        ("TLS_KEY", key.to_str().unwrap()),
+        ("SLUICE_TLS_CERT", cert.to_str().unwrap()),
+        ("SLUICE_TLS_KEY", key.to_str().unwrap()),
     ];
     let keys = [("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s")];
     let origins: [&[(&str, &str)]; 6] = [
         &[
-            ("ORIGIN", "s3://site/a b"),
-            ("S3_ENDPOINT", "http://127.0.0.1:9000"),
+            ("SLUICE_ORIGIN", "s3://site/a b"),
+            ("SLUICE_S3_ENDPOINT", "http://127.0.0.1:9000"),
         ],
-        &[("ORIGIN", "s3://site"), ("SSL_CERT_FILE", tls[0].1)],
+        &[("SLUICE_ORIGIN", "s3://site"), ("SSL_CERT_FILE", tls[0].1)],
         &[
-            ("ORIGIN", "s3://site"),
-            ("S3_ENDPOINT", "https://minio.test"),
+            ("SLUICE_ORIGIN", "s3://site"),
+            ("SLUICE_S3_ENDPOINT", "https://minio.test"),
             ("SSL_CERT_FILE", tls[0].1),
         ],
-        &[("ORIGIN", "http://127.0.0.1:8000")],
+        &[("SLUICE_ORIGIN", "http://127.0.0.1:8000")],
         &[
-            ("ORIGIN", "https://example.com"),
+            ("SLUICE_ORIGIN", "https://example.com"),
             ("SSL_CERT_FILE", tls[0].1),
         ],
         &[
-            ("ORIGIN", "https://[::1]:8443"),
+            ("SLUICE_ORIGIN", "https://[::1]:8443"),
             ("SSL_CERT_FILE", tls[0].1),
-            ("BIND", "::1"),
-            ("METRICS_BIND", "::1"),
-            ("METRICS_PORT", "9902"),
-            ("STATS", "all"),
-            ("ACCESS_LOG", "json"),
-            ("LOG_FORMAT", "json"),
-            ("PURGE_TOKEN", "0123456789abcdef"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://[::1]:4318/"),
+            ("SLUICE_BIND", "::1"),
+            ("SLUICE_METRICS_BIND", "::1"),
+            ("SLUICE_METRICS_PORT", "9902"),
+            ("SLUICE_STATS", "all"),
+            ("SLUICE_ACCESS_LOG", "json"),
+            ("SLUICE_LOG_FORMAT", "json"),
+            ("SLUICE_PURGE_TOKEN", "0123456789abcdef"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://[::1]:4318/otlp"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=hush"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "zone=a,rack=b"),
             ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
         ],
     ];
@@ -98,12 +100,12 @@ fn envoy_takes_every_kind_of_configuration() {
         .map(|origin| [origin, tls.as_slice()].concat())
         .collect();
     kinds.push([origins[0], keys.as_slice()].concat());
-    kinds.push(vec![("ORIGIN", "http://example.com")]);
+    kinds.push(vec![("SLUICE_ORIGIN", "http://example.com")]);
     kinds.push(vec![
-        ("ORIGIN", "http://example.com"),
-        ("ACCESS_LOG", "combined"),
-        ("ACCESS_LOG_HITS", "0.01"),
-        ("PURGE_TOKEN", "0123456789abcdef"),
+        ("SLUICE_ORIGIN", "http://example.com"),
+        ("SLUICE_ACCESS_LOG", "combined"),
+        ("SLUICE_ACCESS_LOG_HITS", "0.01"),
+        ("SLUICE_PURGE_TOKEN", "0123456789abcdef"),
     ]);
     for variables in kinds {
         let mut settings = settings(
@@ -130,14 +132,18 @@ fn no_value_breaks_out_of_its_place() {
     std::fs::write(&path, "").unwrap();
     let path = path.to_str().unwrap();
     let settings = settings(&[
-        ("ORIGIN", "http://example.com"),
-        ("TLS_CERT", path),
-        ("TLS_KEY", path),
+        ("SLUICE_ORIGIN", "http://example.com"),
+        ("SLUICE_TLS_CERT", path),
+        ("SLUICE_TLS_KEY", path),
         ("SLUICE_WASM", path),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
         (
             "OTEL_SERVICE_NAME",
             "a\"b: {c} %REQ(X)% # {{ 7 * 7 }} 'e'\\",
+        ),
+        (
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "a\"b:{c}#{{7}}='%0ab: c' # {{ 7 * 7 }}",
         ),
     ]);
     let config = parsed(&settings);
@@ -149,7 +155,7 @@ fn no_value_breaks_out_of_its_place() {
 
 #[test]
 fn without_the_filter_there_is_a_bare_cache_and_nothing_of_the_filters() {
-    let mut settings = settings(&[("ORIGIN", "http://127.0.0.1:8000")]);
+    let mut settings = settings(&[("SLUICE_ORIGIN", "http://127.0.0.1:8000")]);
     settings.filter = false;
     let config = rendered(&settings);
     for part in ["wasm", "guard", "sluice_background", "next_turn"] {
@@ -163,7 +169,7 @@ fn without_the_filter_there_is_a_bare_cache_and_nothing_of_the_filters() {
 #[test]
 fn the_store_has_room_until_the_entry_point_says_otherwise() {
     let config = parsed(&settings(&[
-        ("ORIGIN", "http://127.0.0.1:8000"),
+        ("SLUICE_ORIGIN", "http://127.0.0.1:8000"),
         ("STORE", "v1"),
     ]));
     let layers = config["layered_runtime"]["layers"].as_array().unwrap();
@@ -184,10 +190,10 @@ fn the_store_has_room_until_the_entry_point_says_otherwise() {
 fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_families() {
     for (bind, both) in [("::", true), ("::1", false), ("0.0.0.0", false)] {
         let config = parsed(&settings(&[
-            ("ORIGIN", "http://127.0.0.1:8000"),
-            ("PURGE_TOKEN", "0123456789abcdef"),
-            ("BIND", bind),
-            ("PURGE_BIND", bind),
+            ("SLUICE_ORIGIN", "http://127.0.0.1:8000"),
+            ("SLUICE_PURGE_TOKEN", "0123456789abcdef"),
+            ("SLUICE_BIND", bind),
+            ("SLUICE_PURGE_BIND", bind),
         ]));
         let listeners = config["static_resources"]["listeners"].as_array();
         let addresses = listeners.unwrap().iter().filter_map(|listener| {
@@ -202,7 +208,7 @@ fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_familie
 #[test]
 fn an_https_origin_is_verified_by_its_name() {
     let config = parsed(&settings(&[
-        ("ORIGIN", "https://example.com"),
+        ("SLUICE_ORIGIN", "https://example.com"),
         ("SSL_CERT_FILE", "/dev/null"),
     ]));
     let clusters = config["static_resources"]["clusters"].as_array().unwrap();
@@ -222,8 +228,8 @@ fn an_https_origin_is_verified_by_its_name() {
 #[test]
 fn the_policy_stands_in_it_whole() {
     let config = parsed(&settings(&[
-        ("ORIGIN", "s3://site/a"),
-        ("CACHE_MAX_OBJECT_BYTES", "1MiB"),
+        ("SLUICE_ORIGIN", "s3://site/a"),
+        ("SLUICE_CACHE_MAX_OBJECT_BYTES", "1MiB"),
     ]));
     let filters = &config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
         ["http_filters"];
@@ -245,8 +251,8 @@ fn an_origin_that_stops_answering_ends_what_bypasses_the_cache_with_504() {
     let origin = support::origin::Origin::start();
     let port = free_port().to_string();
     let mut settings = settings(&[
-        ("ORIGIN", &origin.url()),
-        ("EDGE_PORT", &port),
+        ("SLUICE_ORIGIN", &origin.url()),
+        ("SLUICE_EDGE_PORT", &port),
         ("SLUICE_STATE", folder.path().to_str().unwrap()),
     ]);
     settings.filter = false;

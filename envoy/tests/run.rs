@@ -52,7 +52,7 @@ fn wait_until_it_drains(edge: &Edge) {
 fn requests_go_through_the_cache_to_the_origin() {
     for cache in ["disk", "memory"] {
         let origin = Origin::start();
-        let edge = edge(&origin).set("CACHE", cache).start();
+        let edge = edge(&origin).set("SLUICE_CACHE", cache).start();
         assert!(get(edge.port, "/a").ends_with("origin\n"), "{cache}");
         eventually("a hit", || get(edge.port, "/a").contains("\r\nage: "));
         assert!(
@@ -67,7 +67,7 @@ fn requests_go_through_the_cache_to_the_origin() {
 fn a_port_in_use_is_named_before_anything_starts() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    for name in ["EDGE_PORT", "METRICS_PORT"] {
+    for name in ["SLUICE_EDGE_PORT", "SLUICE_METRICS_PORT"] {
         let (code, says) = edge(&Origin::start()).set(name, &port).refused();
         assert_eq!(code, Some(1));
         assert!(
@@ -126,7 +126,7 @@ fn the_native_module_takes_no_other_envoy_than_its_own() {
         let with = |says: &str| {
             std::fs::write(&envoy, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
             std::fs::set_permissions(&envoy, Permissions::from_mode(0o755)).unwrap();
-            let edge = edge(&origin).set("RUNTIME", runtime);
+            let edge = edge(&origin).set("SLUICE_RUNTIME", runtime);
             let edge = edge.set("SLUICE_NATIVE", module.to_str().unwrap());
             edge.set("SLUICE_ENVOY", envoy.to_str().unwrap()).refused()
         };
@@ -138,16 +138,16 @@ fn the_native_module_takes_no_other_envoy_than_its_own() {
         );
         let (_, says) = with("nginx/1.2.3");
         assert!(says.contains("no version in"), "{says}");
-        let without = edge(&origin).set("RUNTIME", runtime);
+        let without = edge(&origin).set("SLUICE_RUNTIME", runtime);
         let (_, says) = without.set("SLUICE_NATIVE", "/no/such.so").refused();
         assert!(
             says.contains("SLUICE_NATIVE=/no/such.so: expected a file that exists"),
             "{says}"
         );
     }
-    let (_, says) = edge(&origin).set("RUNTIME", "lua").refused();
+    let (_, says) = edge(&origin).set("SLUICE_RUNTIME", "lua").refused();
     assert!(
-        says.contains("RUNTIME=\"lua\": expected wasm or native"),
+        says.contains("SLUICE_RUNTIME=\"lua\": expected wasm or native"),
         "{says}"
     );
 }
@@ -167,7 +167,7 @@ fn what_is_missing_is_named() {
         says.contains("SLUICE_WASM=/no/such.wasm: expected a file that exists"),
         "{says}"
     );
-    let (_, says) = edge(&origin).set("ORIGIN", "").refused();
+    let (_, says) = edge(&origin).set("SLUICE_ORIGIN", "").refused();
     assert!(
         says.contains("ORIGIN: must be set") && says.contains("SLUICE_MINIO"),
         "{says}"
@@ -225,7 +225,7 @@ fn a_signal_ends_the_edge_and_its_envoy_in_good_order() {
 fn a_hangup_reloads_an_edge_that_starts_or_serves_and_is_ignored_while_it_drains() {
     const RELOADED: &str = "sluice: reloaded: nothing has changed";
     let origin = Origin::start();
-    let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").launch();
+    let mut edge = edge(&origin).set("SLUICE_DRAIN_SECONDS", "3600").launch();
     eventually("an Envoy", || edge.has_envoy());
     let envoy = edge.envoy();
     edge.signal(Signal::HUP);
@@ -248,7 +248,7 @@ fn a_hangup_reloads_an_edge_that_starts_or_serves_and_is_ignored_while_it_drains
 #[test]
 fn an_edge_whose_logs_are_opened_anew_while_it_drains_goes_on_draining() {
     let origin = Origin::start();
-    let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
+    let mut edge = edge(&origin).set("SLUICE_DRAIN_SECONDS", "3600").start();
     let client = held_request(&edge, &origin);
     edge.signal(Signal::TERM);
     wait_until_it_drains(&edge);
@@ -351,7 +351,7 @@ fn a_filter_that_does_not_load_ends_the_edge_with_a_reason() {
 #[test]
 fn draining_lets_requests_under_way_end() {
     let origin = Origin::start();
-    let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
+    let mut edge = edge(&origin).set("SLUICE_DRAIN_SECONDS", "3600").start();
     let client = held_request(&edge, &origin);
     edge.signal(Signal::TERM);
     wait_until_it_drains(&edge);
@@ -363,7 +363,7 @@ fn draining_lets_requests_under_way_end() {
 fn draining_ends_after_its_time_and_at_a_second_signal() {
     for (seconds, signals) in [("1", 1), ("3600", 2)] {
         let origin = Origin::start();
-        let mut edge = edge(&origin).set("DRAIN_SECONDS", seconds).start();
+        let mut edge = edge(&origin).set("SLUICE_DRAIN_SECONDS", seconds).start();
         let _client = held_request(&edge, &origin);
         edge.signal(Signal::TERM);
         if signals == 2 {
@@ -378,9 +378,9 @@ fn draining_ends_after_its_time_and_at_a_second_signal() {
 fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_closed() {
     let [purge, metrics] = [free_port(), free_port()];
     let edge = edge(&Origin::start())
-        .set("PURGE_TOKEN", "sixteen-characters")
-        .set("PURGE_PORT", &purge.to_string())
-        .set("METRICS_PORT", &metrics.to_string())
+        .set("SLUICE_PURGE_TOKEN", "sixteen-characters")
+        .set("SLUICE_PURGE_PORT", &purge.to_string())
+        .set("SLUICE_METRICS_PORT", &metrics.to_string())
         .open_files(400)
         .start();
     // More connections than 400 open files allow.
@@ -464,10 +464,10 @@ fn clients_that_stay_idle_leave_room_for_others_within_seconds() {
 fn requests_of_an_address_are_bounded_on_the_listener_for_clients_only() {
     let [purge, metrics] = [free_port(), free_port()];
     let edge = edge(&Origin::start())
-        .set("RATE_LIMIT_PER_ADDRESS", "1")
-        .set("PURGE_TOKEN", "sixteen-characters")
-        .set("PURGE_PORT", &purge.to_string())
-        .set("METRICS_PORT", &metrics.to_string())
+        .set("SLUICE_RATE_LIMIT_PER_ADDRESS", "1")
+        .set("SLUICE_PURGE_TOKEN", "sixteen-characters")
+        .set("SLUICE_PURGE_PORT", &purge.to_string())
+        .set("SLUICE_METRICS_PORT", &metrics.to_string())
         .start();
     let mut refused = String::new();
     // The client's own X-Forwarded-For has no effect.
@@ -494,8 +494,8 @@ fn requests_of_an_address_are_bounded_on_the_listener_for_clients_only() {
 #[test]
 fn the_address_of_a_client_is_what_the_trusted_proxies_say() {
     let edge = edge(&Origin::start())
-        .set("RATE_LIMIT_PER_ADDRESS", "1")
-        .set("TRUSTED_HOPS", "1")
+        .set("SLUICE_RATE_LIMIT_PER_ADDRESS", "1")
+        .set("SLUICE_TRUSTED_HOPS", "1")
         .start();
     let send = |forwarded: &str| {
         let header = format!("x-forwarded-for: {forwarded}\r\n");
@@ -526,17 +526,17 @@ fn a_cache_folder_belongs_to_one_edge() {
     let origin = Origin::start();
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().to_str().unwrap();
-    let first = edge(&origin).set("CACHE_DIR", cache).start();
-    let (code, says) = edge(&origin).set("CACHE_DIR", cache).refused();
+    let first = edge(&origin).set("SLUICE_CACHE_DIR", cache).start();
+    let (code, says) = edge(&origin).set("SLUICE_CACHE_DIR", cache).refused();
     assert_eq!(code, Some(1));
     assert!(
         says.contains(&format!(
-            "CACHE_DIR={cache}: another edge is using this folder"
+            "SLUICE_CACHE_DIR={cache}: another edge is using this folder"
         )),
         "{says}"
     );
     drop(first);
-    edge(&origin).set("CACHE_DIR", cache).start();
+    edge(&origin).set("SLUICE_CACHE_DIR", cache).start();
 }
 
 #[test]
@@ -544,8 +544,8 @@ fn a_cache_in_memory_leaves_nothing_behind() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let origin = Origin::start();
     let mut edge = edge(&origin)
-        .set("CACHE", "memory")
-        .set("CACHE_DIR", dir.path().to_str().unwrap())
+        .set("SLUICE_CACHE", "memory")
+        .set("SLUICE_CACHE_DIR", dir.path().to_str().unwrap())
         .start();
     assert_eq!(dir.path().read_dir().unwrap().count(), 1);
     edge.signal(Signal::TERM);
@@ -573,7 +573,8 @@ fn the_configuration_is_for_its_user_only() {
 
 #[test]
 fn healthcheck_says_by_its_exit_code_whether_the_edge_is_ready() {
-    let variables = Variables::new(&Origin::start().url(), DEAD).set("HEALTH_PATH", "/ready");
+    let variables =
+        Variables::new(&Origin::start().url(), DEAD).set("SLUICE_HEALTH_PATH", "/ready");
     assert_eq!(
         variables
             .command()
@@ -608,7 +609,8 @@ fn one_line_per_request_goes_to_standard_output() {
 #[test]
 fn the_lines_of_the_edge_and_of_envoy_have_one_form() {
     let refused = |format| {
-        let variables = Variables::new(&Origin::start().url(), DEAD).set("LOG_FORMAT", format);
+        let variables = edge(&Origin::start()).set("SLUICE_LOG_FORMAT", format);
+        std::fs::write(variables.folder().join("filter.wasm"), "no module").unwrap();
         variables.refused().1
     };
     let log = refused("json");
@@ -635,7 +637,9 @@ fn the_lines_of_the_edge_and_of_envoy_have_one_form() {
 
 #[test]
 fn a_client_forges_no_field_of_a_line_in_the_combined_format() {
-    let edge = edge(&Origin::start()).set("ACCESS_LOG", "combined").start();
+    let edge = edge(&Origin::start())
+        .set("SLUICE_ACCESS_LOG", "combined")
+        .start();
     let headers = "user-agent: x\" \\ \"y\r\nreferer: http://other/\"\r\n";
     let _ = exchange(edge.port, "GET /a?\"q", headers);
     eventually("the line", || edge.log().contains("GET /a"));
@@ -656,7 +660,7 @@ fn a_client_forges_no_field_of_a_line_in_the_combined_format() {
 
 #[test]
 fn an_own_format_of_the_access_log_is_checked_before_anything_starts() {
-    let own = |format| edge(&Origin::start()).set("ACCESS_LOG_FORMAT", format);
+    let own = |format| edge(&Origin::start()).set("SLUICE_ACCESS_LOG_FORMAT", format);
     let (code, log) = own("%REQ(:PATH)% %STATUS%").refused();
     assert_eq!(code, Some(1), "{log}");
     let told = "ACCESS_LOG_FORMAT=\"%REQ(:PATH)% %STATUS%\": expected Envoy's command operators: ";

@@ -23,7 +23,9 @@ const OBJECTS: [(&str, u64); 2] = [("quiet", 40), ("scanning", 260)];
 /// Lets an edge's Envoy store the objects of both sites in `cache`, and returns the size of an object in bytes.
 fn fill(cache: &Path) -> u64 {
     let variables = Variables::new(&Origin::start().url(), APPROVING);
-    let mut edge = variables.set("CACHE_DIR", cache.to_str().unwrap()).start();
+    let mut edge = variables
+        .set("SLUICE_CACHE_DIR", cache.to_str().unwrap())
+        .start();
     for (site, count) in OBJECTS {
         for object in 0..count {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();

@@ -102,7 +102,7 @@ fn the_state_and_the_cache_are_in_folders_that_the_unit_makes() {
     ] {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
-    let folders = "SLUICE_STATE=/var/lib/sluice CACHE_DIR=/var/cache/sluice";
+    let folders = "SLUICE_STATE=/var/lib/sluice SLUICE_CACHE_DIR=/var/cache/sluice";
     assert!(unit.contains(folders), "{unit}");
 }
 

@@ -240,12 +240,12 @@ fn put_v2_in_place(config: &mut Value) {
 
 fn configuration(store: Store, workers: usize, cache: &Path, port: u16, url: &str) -> String {
     let variables = HashMap::from([
-        ("ORIGIN", url.to_owned()),
-        ("EDGE_PORT", port.to_string()),
-        ("CACHE", store.medium.to_string()),
-        ("CACHE_DIR", cache.display().to_string()),
-        ("CONCURRENCY", workers.to_string()),
-        ("ACCESS_LOG", "off".to_owned()),
+        ("SLUICE_ORIGIN", url.to_owned()),
+        ("SLUICE_EDGE_PORT", port.to_string()),
+        ("SLUICE_CACHE", store.medium.to_string()),
+        ("SLUICE_CACHE_DIR", cache.display().to_string()),
+        ("SLUICE_CONCURRENCY", workers.to_string()),
+        ("SLUICE_ACCESS_LOG", "off".to_owned()),
         ("SLUICE_ENVOY", envoy().display().to_string()),
         ("SLUICE_STATE", cache.display().to_string()),
     ]);

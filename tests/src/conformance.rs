@@ -134,8 +134,8 @@ impl Suite {
         assert_ne!(obeying, text, "the policy has no section `request`");
         Builder::new()
             .policy(&obeying)
-            .env("ORIGIN", format!("http://{}", self.origin))
-            .env("ACCESS_LOG", "off")
+            .env("SLUICE_ORIGIN", format!("http://{}", self.origin))
+            .env("SLUICE_ACCESS_LOG", "off")
             // The suite's origin disconnects on purpose, and sends forbidden framing.
             .allow_log("no answer from the origin")
     }

@@ -108,8 +108,8 @@ impl Sns {
     /// Lets `edge` accept messages of [`TOPIC`].
     pub fn open(&self, edge: Builder) -> Builder {
         let roots = self.folder.path().join("roots.pem");
-        edge.env("SNS_TOPICS", TOPIC)
-            .env("SNS_PROXY", format!("http://{}", self.proxy()))
+        edge.env("SLUICE_SNS_TOPICS", TOPIC)
+            .env("SLUICE_SNS_PROXY", format!("http://{}", self.proxy()))
             .env("SSL_CERT_FILE", roots.display().to_string())
     }
 

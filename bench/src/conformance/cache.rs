@@ -126,7 +126,7 @@ impl Cache {
     async fn of_sluice(self, suite: &Suite) -> Outcomes {
         let edge = match self {
             Self::Hot => suite.edge().workers(1),
-            Self::Cold => suite.edge().env("HOT_BYTES", "0"),
+            Self::Cold => suite.edge().env("SLUICE_HOT_BYTES", "0"),
             _ => suite.edge(),
         };
         let mut edge = edge.start().await;

@@ -183,18 +183,17 @@ impl Kind {
         let edge: Builder = match before {
             Before::Origin(origin) => Edge::http(origin),
             Before::OriginWithTls(origin, certificate) => Edge::http(origin)
-                .env("TLS_CERT", certificate.cert().display().to_string())
-                .env("TLS_KEY", certificate.key().display().to_string())
-                .env("EDGE_TLS_PORT", second.port().to_string()),
-            Before::Bucket(bucket, proxy) => {
-                Edge::bucket(bucket).env("S3_ENDPOINT", format!("http://{}", proxy.address()))
-            }
+                .env("SLUICE_TLS_CERT", certificate.cert().display().to_string())
+                .env("SLUICE_TLS_KEY", certificate.key().display().to_string())
+                .env("SLUICE_EDGE_TLS_PORT", second.port().to_string()),
+            Before::Bucket(bucket, proxy) => Edge::bucket(bucket)
+                .env("SLUICE_S3_ENDPOINT", format!("http://{}", proxy.address())),
         };
         let edge = match self {
             Self::SluiceMemory => edge.medium(Medium::Memory),
             Self::SluiceNative => edge.medium(Medium::Disk).runtime(Runtime::Native),
             Self::SluiceStale => edge.medium(Medium::Disk).policy(STALE),
-            Self::SluiceCold => edge.medium(Medium::Disk).env("HOT_BYTES", "0"),
+            Self::SluiceCold => edge.medium(Medium::Disk).env("SLUICE_HOT_BYTES", "0"),
             _ => edge.medium(Medium::Disk),
         };
         let started = Contender::sluice(self, edge).await;

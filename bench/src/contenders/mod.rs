@@ -67,7 +67,7 @@ impl Contender {
     /// Starts Sluice as `builder` says, with as many workers as the others have, and without an access log, because
     /// the others have none.
     pub async fn sluice(kind: Kind, builder: Builder) -> Self {
-        let edge = builder.workers(WORKERS).env("ACCESS_LOG", "off");
+        let edge = builder.workers(WORKERS).env("SLUICE_ACCESS_LOG", "off");
         let edge = edge.start().await;
         let contender = Self::of(kind, edge.address(), vec![edge.envoy_pid()], None);
         Self {

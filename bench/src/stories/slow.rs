@@ -148,7 +148,7 @@ async fn start(settings: Settings, origin: SocketAddr) -> Option<Contender> {
             Some(Contender::peer(Kind::Nginx(Caching::Lock), nginx))
         }
         Settings::Sluice(policy) => {
-            let edge = Builder::new().env("ORIGIN", format!("http://{origin}"));
+            let edge = Builder::new().env("SLUICE_ORIGIN", format!("http://{origin}"));
             Some(Contender::sluice(Kind::Sluice, edge.policy(policy)).await)
         }
     }

@@ -137,12 +137,12 @@ mod tests {
             (
                 301,
                 "<Error><Code>PermanentRedirect</Code></Error>",
-                "correct AWS_REGION or S3_ENDPOINT",
+                "correct AWS_REGION or SLUICE_S3_ENDPOINT",
             ),
             (
                 404,
                 "<Error><Code>NoSuchBucket</Code></Error>",
-                "correct ORIGIN, S3_ENDPOINT or S3_ADDRESSING",
+                "correct SLUICE_ORIGIN, SLUICE_S3_ENDPOINT or SLUICE_S3_ADDRESSING",
             ),
             (
                 403,

@@ -52,7 +52,7 @@ fn render(settings: &Settings) -> anyhow::Result<String> {
     render::render_whole(settings, &sites, run)
 }
 
-/// The place of an error in the file that `POLICY` names.
+/// The place of an error in the file that `SLUICE_POLICY` names.
 fn place_in_policy(settings: &Settings, error: &anyhow::Error) -> Place {
     let Some(policy) = &settings.policy else {
         return Place::default();
@@ -82,9 +82,9 @@ fn check_certificate(certificate: &Certificate, site: &Site, now: SystemTime) ->
     };
     let finding = |problem: CertificateProblem| {
         let (name, file) = if problem.of_key {
-            ("TLS_KEY", &certificate.key)
+            ("SLUICE_TLS_KEY", &certificate.key)
         } else {
-            ("TLS_CERT", &certificate.chain)
+            ("SLUICE_TLS_CERT", &certificate.chain)
         };
         let place = Place {
             file: Some(file.display().to_string()),

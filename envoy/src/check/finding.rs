@@ -28,6 +28,8 @@ pub enum Level {
     Error,
     /// A problem to come, or a check that was not possible.
     Warning,
+    /// A setting that works, but is better written in another way.
+    Note,
 }
 
 /// The place of a finding, as far as it is known.
@@ -59,6 +61,14 @@ impl Finding {
         }
     }
 
+    /// A setting that works, but is better written in another way.
+    pub fn note(message: impl Into<String>) -> Self {
+        Self {
+            level: Level::Note,
+            ..Self::problem(message)
+        }
+    }
+
     /// The finding at this place.
     pub fn at(self, place: Place) -> Self {
         Self { place, ..self }
@@ -79,7 +89,7 @@ impl From<&SettingProblem> for Finding {
                 file: Some(problem.file.clone()),
                 line: problem.line,
             },
-            SettingProblem::Machine(_) => Place::default(),
+            SettingProblem::Names(_) | SettingProblem::Machine(_) => Place::default(),
         };
         Self::problem(problem.to_string()).at(place)
     }
@@ -90,6 +100,7 @@ impl fmt::Display for Finding {
         match self.level {
             Level::Error => out.write_str(&self.message),
             Level::Warning => write!(out, "warning: {}", self.message),
+            Level::Note => write!(out, "note: {}", self.message),
         }
     }
 }

@@ -28,6 +28,7 @@ pub fn check(online: bool) -> Vec<Finding> {
     };
     let notices = settings.notices.iter().cloned();
     let mut findings: Vec<_> = notices.map(Finding::warning).collect();
+    findings.extend(settings.notes.iter().cloned().map(Finding::note));
     findings.extend(files::check(&settings));
     if online && !findings.iter().any(Finding::is_problem) {
         findings.extend(online::check(&settings));

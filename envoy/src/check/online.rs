@@ -25,9 +25,9 @@ const FIELDS: [(&str, &str); 6] = [
     ),
     ("AWS_REGION=", "region: "),
     ("AWS_REGION", "`region`"),
-    ("S3_ENDPOINT", "`endpoint`"),
-    ("S3_ADDRESSING", "`addressing`"),
-    ("ORIGIN", "`origin`"),
+    ("SLUICE_S3_ENDPOINT", "`endpoint`"),
+    ("SLUICE_S3_ADDRESSING", "`addressing`"),
+    ("SLUICE_ORIGIN", "`origin`"),
 ];
 
 /// Asks each bucket, and returns the problems in the order of the sites.
@@ -59,14 +59,14 @@ fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
     let Origin::Bucket(bucket) = &site.origin else {
         return Vec::new();
     };
-    match keys(&site.credentials, &|name| std::env::var_os(name)) {
+    match keys(&site.credentials, &|name| settings.secrets.variable(name)) {
         Ok(Some(keys)) => {
             let answer =
                 roots(settings, bucket).and_then(|roots| ask(bucket, &keys, roots.as_deref()));
             match answer {
                 Ok(answer) => answer.findings(),
                 Err(error) => {
-                    let remedy = "correct S3_ENDPOINT, or look at the network";
+                    let remedy = "correct SLUICE_S3_ENDPOINT, or look at the network";
                     vec![Finding::problem(format!("{error:#}: {remedy}"))]
                 }
             }
@@ -79,7 +79,7 @@ fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
 /// The file with the CA certificates that the bucket's endpoint needs.
 fn roots(settings: &Settings, bucket: &Bucket) -> anyhow::Result<Option<std::path::PathBuf>> {
     let server = bucket.endpoint.to_string();
-    let find = || ca_bundle::find(settings.ca_file.as_deref(), &server);
+    let find = || ca_bundle::find(settings.aws_ca_file.as_deref(), &server);
     bucket.endpoint.tls.then(find).transpose()
 }
 

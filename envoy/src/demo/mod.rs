@@ -40,7 +40,7 @@ impl Demo {
     /// The MinIO binary is missing, or MinIO did not start or refused the site.
     pub fn start(settings: &Settings) -> anyhow::Result<Self> {
         let program = settings.locations.minio.as_ref().context(
-            "ORIGIN: must be set to s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT], \
+            "SLUICE_ORIGIN: must be set to s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT], \
              as SLUICE_MINIO names no MinIO for the demo",
         )?;
         let folder = settings.locations.state.join("minio");

@@ -49,7 +49,7 @@ const SITES: Term = (
     "The files of sites and policies that these settings name, and the policies that sites name",
 );
 const CERTIFICATES: Term = (
-    "TLS_CERT, TLS_KEY",
+    "SLUICE_TLS_CERT, SLUICE_TLS_KEY",
     "The certificates and keys that these settings and the sites name",
 );
 const STATE: Term = (
@@ -64,11 +64,11 @@ pub const ALL: &[Supplement] = &[
         examples: &[
             (
                 "Serve a bucket of AWS on 127.0.0.1:8080",
-                "ORIGIN=s3://my-bucket AWS_REGION=eu-central-1 sluice",
+                "SLUICE_ORIGIN=s3://my-bucket AWS_REGION=eu-central-1 sluice",
             ),
             (
                 "Serve an application, and start again after a fault",
-                "ORIGIN=http://127.0.0.1:3000 sluice --restart",
+                "SLUICE_ORIGIN=http://127.0.0.1:3000 sluice --restart",
             ),
         ],
         exit_status: &[
@@ -86,7 +86,7 @@ pub const ALL: &[Supplement] = &[
         files: &[
             STATE,
             (
-                "CACHE_DIR",
+                "SLUICE_CACHE_DIR",
                 "The folder of the cache, by default the folder cache in the folder of the state",
             ),
             SITES,
@@ -101,7 +101,7 @@ pub const ALL: &[Supplement] = &[
         command: "render",
         examples: &[(
             "Show Envoy's configuration for an application",
-            "ORIGIN=http://127.0.0.1:3000 sluice render",
+            "SLUICE_ORIGIN=http://127.0.0.1:3000 sluice render",
         )],
         exit_status: &[
             ("0", "Done"),
@@ -133,15 +133,15 @@ pub const ALL: &[Supplement] = &[
         examples: &[
             (
                 "Check a file of sites in CI",
-                "SITES=sites.yaml sluice check",
+                "SLUICE_SITES=sites.yaml sluice check",
             ),
             (
                 "Also ask the bucket whether the credentials are right",
-                "ORIGIN=s3://my-bucket sluice check --online",
+                "SLUICE_ORIGIN=s3://my-bucket sluice check --online",
             ),
             (
                 "Print the places of the problems",
-                "SITES=sites.yaml sluice check --json | jq --raw-output '.[] | \"\\(.file):\\(.line)\"'",
+                "SLUICE_SITES=sites.yaml sluice check --json | jq --raw-output '.[] | \"\\(.file):\\(.line)\"'",
             ),
         ],
         exit_status: &[
@@ -155,7 +155,7 @@ pub const ALL: &[Supplement] = &[
         command: "healthcheck",
         examples: &[(
             "Ask the edge on port 9000",
-            "EDGE_PORT=9000 sluice healthcheck && echo ready",
+            "SLUICE_EDGE_PORT=9000 sluice healthcheck && echo ready",
         )],
         exit_status: &[
             ("0", "The edge is ready"),

@@ -18,11 +18,11 @@ const OBJECTS: Family = gauge(
 );
 const BYTES_LIMIT: Family = gauge(
     "sluice_cache_limit_bytes",
-    "The bound on the bytes of the cache (CACHE_MAX_BYTES).",
+    "The bound on the bytes of the cache (SLUICE_CACHE_MAX_BYTES).",
 );
 const OBJECTS_LIMIT: Family = gauge(
     "sluice_cache_limit_objects",
-    "The bound on the files of the cache (CACHE_MAX_ENTRIES).",
+    "The bound on the files of the cache (SLUICE_CACHE_MAX_ENTRIES).",
 );
 const UNCHECKED: Family = gauge(
     "sluice_cache_unchecked_objects",

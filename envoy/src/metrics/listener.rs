@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The HTTP server on `METRICS_PORT`. A scrape costs the workers nothing, because the entry point answers it.
+//! The HTTP server on `SLUICE_METRICS_PORT`. A scrape costs the workers nothing, because the entry point answers it.
 //!
 //! Each connection has one request, a thread, and bounds on its time and its size. A client that is slow or silent
 //! keeps no other client out until there are as many of them as connections.

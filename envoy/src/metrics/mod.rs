@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The metrics of the edge for Prometheus, on `METRICS_PORT`.
+//! The metrics of the edge for Prometheus, on `SLUICE_METRICS_PORT`.
 //!
 //! - `listener`: the HTTP server, which no worker of Envoy takes part in
 //! - `document`: the document at `/metrics`

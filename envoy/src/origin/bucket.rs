@@ -31,7 +31,7 @@ pub enum Addressing {
     VirtualHost,
 }
 
-/// A bucket's name and prefix, as written in `ORIGIN=s3://…`.
+/// A bucket's name and prefix, as written in `SLUICE_ORIGIN=s3://…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketName {
     /// The bucket's name.
@@ -41,7 +41,7 @@ pub struct BucketName {
 }
 
 impl BucketName {
-    /// Reads the part of `ORIGIN` after `s3://`.
+    /// Reads the part of `SLUICE_ORIGIN` after `s3://`.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);

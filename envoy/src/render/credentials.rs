@@ -21,7 +21,7 @@ pub fn provider(site: &Site, server: &str, files: &Path) -> Value {
     match &site.credentials {
         Credentials::Chain => Value::from(()),
         Credentials::File { path, profile } => from_file(path, profile),
-        // Envoy's own variables belong to the one site of ORIGIN.
+        // Envoy's own variables belong to the one site of `SLUICE_ORIGIN`.
         Credentials::Environment { .. } if site.name.is_empty() => Value::from("environment"),
         Credentials::Environment { .. } => {
             let own = Resource::Credentials(server.to_owned()).path(files);

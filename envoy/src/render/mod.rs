@@ -3,7 +3,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | the one site of `ORIGIN` | `one_site` |
+//! | the one site of `SLUICE_ORIGIN` | `one_site` |
 //! | a site's policy, completed | `policy_document` |
 //! | the configuration of the filter, with all sites | `filter` |
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |

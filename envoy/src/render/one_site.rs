@@ -6,9 +6,9 @@ use serde_json::json;
 
 use crate::origin::Origin;
 use crate::settings::{BUCKET, HTTP, Settings};
-use crate::sites::{Certificate, Credentials, Site, Sites, read_yaml};
+use crate::sites::{Certificate, Site, Sites, read_yaml};
 
-/// The sites of the settings; with neither `SITES` nor `ORIGIN` the one site for `demo`.
+/// The sites of the settings; with neither `SLUICE_SITES` nor `SLUICE_ORIGIN` the one site for `demo`.
 ///
 /// # Errors
 /// The policy is not a valid document.
@@ -17,7 +17,10 @@ pub fn sites(settings: &Settings, demo: Option<&Origin>) -> anyhow::Result<Sites
         return Ok(sites.clone());
     }
     let origin = settings.origin.as_ref().or(demo);
-    one_site(settings, origin.context("ORIGIN or SITES: must be set")?)
+    one_site(
+        settings,
+        origin.context("SLUICE_ORIGIN or SLUICE_SITES: must be set")?,
+    )
 }
 
 /// The one site for `origin`. It has no name, and serves all requests.
@@ -26,23 +29,14 @@ pub fn sites(settings: &Settings, demo: Option<&Origin>) -> anyhow::Result<Sites
 /// The policy is not a valid document.
 pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
     let (policy_name, text) = match (&settings.policy, origin) {
-        (Some(chosen), _) => (format!("POLICY={}", chosen.name), chosen.text.as_str()),
+        (Some(chosen), _) => (
+            format!("SLUICE_POLICY={}", chosen.name),
+            chosen.text.as_str(),
+        ),
         (None, Origin::Bucket(_)) => ("the built-in policy for buckets".into(), BUCKET),
         (None, Origin::Http(_)) => ("the built-in policy for HTTP origins".into(), HTTP),
     };
     let (policy, _) = read_yaml(text).with_context(|| policy_name.clone())?;
-    let credentials = if settings.static_credentials {
-        let variable = |name: &str| name.to_owned();
-        Credentials::Environment {
-            access_key_id: variable("AWS_ACCESS_KEY_ID"),
-            secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
-            session_token: settings
-                .session_token
-                .then(|| variable("AWS_SESSION_TOKEN")),
-        }
-    } else {
-        Credentials::Chain
-    };
     let certificate = settings.tls.as_ref().map(|tls| Certificate {
         chain: tls.cert.clone(),
         key: tls.key.clone(),
@@ -53,7 +47,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         path: None,
         origin: origin.clone(),
         keepalive: settings.keepalive,
-        credentials,
+        credentials: settings.credentials.clone(),
         policy_name,
         policy,
         certificate,
@@ -72,11 +66,12 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sites::Credentials;
 
     #[test]
     fn one_origin_is_one_site_without_a_name() {
         let all = [
-            ("ORIGIN", "s3://site"),
+            ("SLUICE_ORIGIN", "s3://site"),
             ("AWS_ACCESS_KEY_ID", "k"),
             ("AWS_SECRET_ACCESS_KEY", "s"),
             ("AWS_SESSION_TOKEN", "t"),

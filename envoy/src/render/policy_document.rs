@@ -98,7 +98,7 @@ mod tests {
     use std::time::Duration;
 
     fn settings(origin: &str) -> Settings {
-        Settings::from_lookup(&|name| (name == "ORIGIN").then(|| origin.into())).unwrap()
+        Settings::from_lookup(&|name| (name == "SLUICE_ORIGIN").then(|| origin.into())).unwrap()
     }
 
     fn parse(text: &str, origin: &str) -> Result<PolicyDocument, String> {
@@ -143,21 +143,21 @@ mod tests {
     #[test]
     fn requests_are_accounted_for_where_the_access_log_or_traces_show_it() {
         for (variable, value, shown) in [
-            ("ACCESS_LOG", "json", true),
+            ("SLUICE_ACCESS_LOG", "json", true),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318", true),
-            ("ACCESS_LOG_HITS", "0.5", true),
+            ("SLUICE_ACCESS_LOG_HITS", "0.5", true),
             (
-                "ACCESS_LOG_FORMAT",
+                "SLUICE_ACCESS_LOG_FORMAT",
                 "%FILTER_STATE(wasm.sluice.result)%",
                 true,
             ),
-            ("ACCESS_LOG_FORMAT", "%REQ(:PATH)%", false),
-            ("ACCESS_LOG", "text", false),
-            ("ACCESS_LOG", "combined", false),
-            ("ACCESS_LOG", "off", false),
+            ("SLUICE_ACCESS_LOG_FORMAT", "%REQ(:PATH)%", false),
+            ("SLUICE_ACCESS_LOG", "text", false),
+            ("SLUICE_ACCESS_LOG", "combined", false),
+            ("SLUICE_ACCESS_LOG", "off", false),
         ] {
             let lookup = |name: &str| match name {
-                "ORIGIN" => Some("http://example.com".into()),
+                "SLUICE_ORIGIN" => Some("http://example.com".into()),
                 name => (name == variable).then(|| value.into()),
             };
             let settings = Settings::from_lookup(&lookup).unwrap();
@@ -186,7 +186,7 @@ mod tests {
         ] {
             let error = parse(text, origin).unwrap_err();
             assert!(
-                error.starts_with(&format!("POLICY=test: {field}"))
+                error.starts_with(&format!("SLUICE_POLICY=test: {field}"))
                     && error.contains("contradicts"),
                 "{error}"
             );

@@ -68,7 +68,8 @@ impl Server {
     ) -> anyhow::Result<Self> {
         let make = |name: &str| -> anyhow::Result<_> {
             let values = values(settings, site, policy, usual, files, name)?;
-            let profile = credentials::profile(site, name, &|name| std::env::var_os(name))?;
+            let profile =
+                credentials::profile(site, name, &|name| settings.secrets.variable(name))?;
             Ok((values, profile))
         };
         let plain = make(&site.name)?;
@@ -113,7 +114,11 @@ fn values(
     name: &str,
 ) -> anyhow::Result<Value> {
     let endpoint = site.origin.endpoint();
-    let ca_file = || ca_bundle::find(settings.ca_file.as_deref(), "an https origin");
+    let chosen = match &site.origin {
+        Origin::Bucket(_) => &settings.aws_ca_file,
+        Origin::Http(_) => &settings.ca_file,
+    };
+    let ca_file = || ca_bundle::find(chosen.as_deref(), "an https origin");
     let bucket = match (&site.origin, &policy.origin) {
         (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
             let credentials = credentials::provider(site, name, files);

@@ -15,6 +15,7 @@ use super::header_bounds::header_bounds;
 use super::resource::Resource;
 use super::server::{Former, Server};
 use super::{Run, seconds};
+use crate::net::ca_bundle;
 use crate::settings::{AccessLog, Runtime, Settings, Tracing};
 use crate::sites::Sites;
 
@@ -98,6 +99,9 @@ impl Templates {
         let purge = takes_purges.then_some(settings.purge.address);
         let of_certificates = certificates.iter();
         let of_certificates = of_certificates.map(|each| of_certificate(each, folder));
+        let of_tracing = settings.tracing.as_ref();
+        let of_tracing = of_tracing.map(|it| tracing(it, settings.ca_file.as_deref()));
+        let of_tracing = of_tracing.transpose()?;
         let named_sites = sites.sites.iter().any(|site| !site.name.is_empty());
         let account = ACCOUNT.iter().filter(|_| settings.filter);
         let account = account.map(|(name, _)| *name).collect::<Vec<_>>();
@@ -129,7 +133,7 @@ impl Templates {
             policy => indented(&filter.json),
             purge => purge.map(listener),
             reports_health => settings.metrics.is_some(),
-            tracing => settings.tracing.as_ref().map(tracing),
+            tracing => of_tracing,
             access_log => access_log::values(
                 &settings.access_log,
                 named_sites,
@@ -255,17 +259,28 @@ fn listener(address: SocketAddr) -> Value {
     context! { bind => address.ip().to_string(), port => address.port() }
 }
 
-fn tracing(tracing: &Tracing) -> Value {
-    let collector = &tracing.collector;
-    context! {
-        host => collector.host,
-        port => collector.port,
-        authority => collector.authority(),
-        is_ip => collector.ip().is_some(),
+/// The values of traces and of their collector, with the CA certificates that the user has chosen.
+fn tracing(tracing: &Tracing, ca_file: Option<&Path>) -> anyhow::Result<Value> {
+    let server = &tracing.collector.server;
+    let ca_file = || ca_bundle::find(ca_file, "the collector of traces");
+    let headers = tracing.headers.iter();
+    let headers =
+        headers.map(|header| context! { name => header.name, variable => header.variable });
+    let attributes = tracing.attributes.iter();
+    let attributes = attributes.map(|(name, value)| context! { name => name, value => value });
+    Ok(context! {
+        host => server.host,
+        port => server.port,
+        is_ip => server.ip().is_some(),
+        tls => server.tls,
+        ca_file => server.tls.then(ca_file).transpose()?,
+        uri => tracing.collector.to_string(),
+        headers => headers.collect::<Vec<_>>(),
         service => tracing.service,
+        attributes => attributes.collect::<Vec<_>>(),
         // The percentage of requests.
         percent => tracing.ratio * 100.0,
-    }
+    })
 }
 
 /// The filter's configuration on several lines, each indented as the template indents the first.

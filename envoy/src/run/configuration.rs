@@ -101,7 +101,9 @@ impl Configuration<'_> {
         };
         match FileWatch::start(files, tell) {
             Ok(watch) => self.watch = Some((watch, files.to_owned())),
-            Err(error) => warn(&format!("WATCH=1: the files cannot be watched: {error}")),
+            Err(error) => warn(&format!(
+                "SLUICE_WATCH=1: the files cannot be watched: {error}"
+            )),
         }
     }
 }

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, ensure};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
+use sluice_core::http::caching::cache_name::{NAME_VARIABLE, VIA_VARIABLE};
 use sluice_core::key::secret::SECRET_VARIABLE;
 
 pub use access_log_format::check_access_log_format;
@@ -41,7 +42,7 @@ use crate::net::local_socket::LocalSocket;
 use crate::origin::Origin;
 use crate::reload;
 use crate::render::{self, Rendered, Resource};
-use crate::settings::{Runtime, Settings};
+use crate::settings::{Runtime, Settings, docs};
 use crate::sites::Sites;
 use crate::sns::{Sns, Verifier};
 use crate::system::child::Child;
@@ -161,7 +162,7 @@ fn signals() -> anyhow::Result<Signals> {
 
 /// Verifies messages of SNS for the filter until the socket is dropped.
 fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
-    let roots = ca_bundle::find(settings.ca_file.as_deref(), "SNS")?;
+    let roots = ca_bundle::find(settings.aws_ca_file.as_deref(), "SNS")?;
     let verifier = Verifier::over_https(sns, &roots).map_err(at(&roots))?;
     let state = &settings.locations.state;
     verifier.serve(state).map_err(at(state))
@@ -187,7 +188,7 @@ fn serve_metrics(
     };
     let listener = TcpListener::bind(address);
     let served = listener.and_then(|listener| metrics::serve(listener, settings, document));
-    served.with_context(|| format!("METRICS_PORT={}", address.port()))
+    served.with_context(|| format!("SLUICE_METRICS_PORT={}", address.port()))
 }
 
 /// Checks that the filter's modules exist, and that Envoy can run them.
@@ -214,10 +215,10 @@ fn check_ports(settings: &Settings) -> anyhow::Result<()> {
     let edge = |port| SocketAddr::new(settings.bind, port);
     let purge = settings.takes_purges().then_some(settings.purge.address);
     for (name, address) in [
-        ("EDGE_PORT", Some(edge(settings.edge_port))),
-        ("EDGE_TLS_PORT", settings.tls_port.map(edge)),
-        ("PURGE_PORT", purge),
-        ("METRICS_PORT", settings.metrics),
+        ("SLUICE_EDGE_PORT", Some(edge(settings.edge_port))),
+        ("SLUICE_EDGE_TLS_PORT", settings.tls_port.map(edge)),
+        ("SLUICE_PURGE_PORT", purge),
+        ("SLUICE_METRICS_PORT", settings.metrics),
     ] {
         let Some(address) = address else { continue };
         TcpListener::bind(address).map_err(|error| {
@@ -241,11 +242,18 @@ fn start_envoy(
     command.args(["--concurrency", &settings.concurrency.to_string()]);
     // NB: these are secrets that Envoy does not need, and the entry point's own channel to the service manager.
     let own = sites.secret_variables();
-    for variable in own.chain(["PURGE_TOKEN", SOCKET_VARIABLE]) {
+    for variable in own.chain([SOCKET_VARIABLE]) {
         command.env_remove(variable);
     }
+    for variable in docs::secrets_of_the_edge() {
+        command.env_remove(variable);
+    }
+    command.envs(settings.secrets.variables());
     command.env(SECRET_VARIABLE, secret.digits());
-    command.envs(instance_metadata::switch(&|name| std::env::var_os(name)));
+    name_edge(&mut command, settings);
+    command.envs(instance_metadata::switch(&|name| {
+        settings.secrets.variable(name)
+    }));
     // Connections keep their certificates for this time after certificates are added or removed: a day.
     command.args(["--drain-time-s", "86400"]);
     // Several edges may run on one machine, and none may replace another.
@@ -263,6 +271,16 @@ fn start_envoy(
     }
     let child = access_log().and_then(|log| Child::spawn(command.stdout(log)));
     child.with_context(|| format!("SLUICE_ENVOY={}", envoy.display()))
+}
+
+/// Sets the variables that the filter reads from Envoy's environment.
+fn name_edge(command: &mut Command, settings: &Settings) {
+    match &settings.name {
+        Some(name) => command.env(NAME_VARIABLE, name),
+        None => command.env_remove(NAME_VARIABLE),
+    };
+    let via = if settings.tells_via { "on" } else { "off" };
+    command.env(VIA_VARIABLE, via);
 }
 
 /// The standard output of this process, or a pipe to it, if Envoy cannot open it by name because it is a socket.

@@ -19,15 +19,24 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Reads `EDGE_TLS_PORT` and `TLS_…`. `None`: no certificate is set, or there is a problem.
+    /// Reads `SLUICE_EDGE_TLS_PORT` and `SLUICE_TLS_…`. `None`: no certificate is set, or there is a problem.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        let wants_port = env.set("EDGE_TLS_PORT").is_some();
-        let port = env.port("EDGE_TLS_PORT");
-        env.pair("TLS_CERT", "TLS_KEY");
-        if wants_port && env.set("TLS_CERT").or(env.set("TLS_KEY")).is_none() {
-            env.refuse("EDGE_TLS_PORT", None, "needs TLS_CERT and TLS_KEY");
+        let wants_port = env.set("SLUICE_EDGE_TLS_PORT").is_some();
+        let port = env.port("SLUICE_EDGE_TLS_PORT");
+        env.pair("SLUICE_TLS_CERT", "SLUICE_TLS_KEY");
+        if wants_port
+            && env
+                .set("SLUICE_TLS_CERT")
+                .or(env.set("SLUICE_TLS_KEY"))
+                .is_none()
+        {
+            env.refuse(
+                "SLUICE_EDGE_TLS_PORT",
+                None,
+                "needs SLUICE_TLS_CERT and SLUICE_TLS_KEY",
+            );
         }
-        let (cert, key) = (env.file("TLS_CERT"), env.file("TLS_KEY"));
+        let (cert, key) = (env.file("SLUICE_TLS_CERT"), env.file("SLUICE_TLS_KEY"));
         Some(Self {
             port: port?,
             cert: cert?,
@@ -36,13 +45,17 @@ impl TlsListener {
     }
 }
 
-/// Reads `EDGE_TLS_PORT` for sites that have certificates. `None`: no site has one, or there is a problem.
+/// Reads `SLUICE_EDGE_TLS_PORT` for sites that have certificates. `None`: no site has one, or there is a problem.
 pub fn read_tls_port(env: &mut Environment<'_>, sites: &Sites) -> Option<u16> {
-    let is_set = env.set("EDGE_TLS_PORT").is_some();
-    let port = env.port("EDGE_TLS_PORT");
+    let is_set = env.set("SLUICE_EDGE_TLS_PORT").is_some();
+    let port = env.port("SLUICE_EDGE_TLS_PORT");
     let certified = sites.sites.iter().any(|site| site.certificate.is_some());
     if is_set && !certified {
-        env.refuse("EDGE_TLS_PORT", None, "needs tls in a site of SITES");
+        env.refuse(
+            "SLUICE_EDGE_TLS_PORT",
+            None,
+            "needs tls in a site of SLUICE_SITES",
+        );
     }
     port.filter(|_| certified)
 }
@@ -59,12 +72,12 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Reads `TRUSTED_HOPS`, `RATE_LIMIT_PER_ADDRESS` and `REQUEST_HEADER_BYTES`.
+    /// Reads `SLUICE_TRUSTED_HOPS`, `SLUICE_RATE_LIMIT_PER_ADDRESS` and `SLUICE_REQUEST_HEADER_BYTES`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        let trusted_hops = env.number("TRUSTED_HOPS", 0..=16, "a number of proxies");
-        let rate_limit = env.number("RATE_LIMIT_PER_ADDRESS", 0..=1_000_000, "a number");
+        let trusted_hops = env.number("SLUICE_TRUSTED_HOPS", 0..=16, "a number of proxies");
+        let rate_limit = env.number("SLUICE_RATE_LIMIT_PER_ADDRESS", 0..=1_000_000, "a number");
         let accepted = "a size from 16KiB to 256KiB in whole KiB";
-        let header_kib = env.parse("REQUEST_HEADER_BYTES", accepted, |text| {
+        let header_kib = env.parse("SLUICE_REQUEST_HEADER_BYTES", accepted, |text| {
             let bytes = size::parse(text).filter(|bytes| bytes % 1024 == 0)?;
             let kib = u32::try_from(bytes / 1024).ok()?;
             (16..=256).contains(&kib).then_some(kib)
@@ -79,14 +92,19 @@ impl Clients {
 
 /// Reads the path on which a worker answers whether it is ready.
 pub fn read_health_path(env: &mut Environment<'_>) -> Option<String> {
-    env.parse("HEALTH_PATH", "a path such as /healthz", |text| {
+    env.parse("SLUICE_HEALTH_PATH", "a path such as /healthz", |text| {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
         (text.len() > 1 && text.starts_with('/') && text.bytes().all(safe)).then(|| text.to_owned())
     })
 }
 
 /// The settings with a port, in the order in which [`check_ports`] takes the ports.
-const PORTS: [&str; 4] = ["EDGE_PORT", "EDGE_TLS_PORT", "PURGE_PORT", "METRICS_PORT"];
+const PORTS: [&str; 4] = [
+    "SLUICE_EDGE_PORT",
+    "SLUICE_EDGE_TLS_PORT",
+    "SLUICE_PURGE_PORT",
+    "SLUICE_METRICS_PORT",
+];
 
 /// Refuses a port that an earlier listener uses. `None` is a listener that does not exist.
 pub fn check_ports(env: &mut Environment<'_>, ports: [Option<u16>; PORTS.len()]) {

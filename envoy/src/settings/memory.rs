@@ -9,11 +9,11 @@ use super::problem::SettingProblem;
 use crate::system::Machine;
 use sluice_core::size::{MIB, Size};
 
-/// The bytes of memory for each worker, unless `CONCURRENCY` sets the number of workers.
+/// The bytes of memory for each worker, unless `SLUICE_CONCURRENCY` sets the number of workers.
 const OF_A_WORKER: u64 = 128 * MIB;
-/// The part of the memory for all hot copies together, unless `HOT_BYTES` sets the bytes of each worker.
+/// The part of the memory for all hot copies together, unless `SLUICE_HOT_BYTES` sets the bytes of each worker.
 const HOT_PART: u64 = 8;
-/// Bound on the hot copies of a worker, unless `HOT_BYTES` sets another one.
+/// Bound on the hot copies of a worker, unless `SLUICE_HOT_BYTES` sets another one.
 const HOT_BYTES: u64 = 32 * MIB;
 /// The least heap with which Envoy can serve, in bytes: for Envoy and the filter's module, and for each worker. V8
 /// needs 44 MiB to compile the module, and an idle worker needs 0.7 MiB; the rest is for requests.
@@ -32,17 +32,17 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads `CONCURRENCY` and `HOT_…`. The cache may use a part of the machine's memory. Refuses settings that
-    /// leave Envoy less memory than it needs to serve.
+    /// Reads `SLUICE_CONCURRENCY` and `SLUICE_HOT_…`. The cache may use a part of the machine's memory. Refuses settings
+    /// that leave Envoy less memory than it needs to serve.
     pub fn read(
         env: &mut Environment<'_>,
         machine: Machine,
         cache: Option<&Cache>,
         runtime: Option<Runtime>,
     ) -> Option<Self> {
-        let sets_workers = env.set("CONCURRENCY").is_some();
-        let sets_hot = env.set("HOT_BYTES").is_some();
-        let workers = env.number("CONCURRENCY", 1..=512, "a number of workers");
+        let sets_workers = env.set("SLUICE_CONCURRENCY").is_some();
+        let sets_hot = env.set("SLUICE_HOT_BYTES").is_some();
+        let workers = env.number("SLUICE_CONCURRENCY", 1..=512, "a number of workers");
         let hot_bytes = HotTier::read_max_bytes(env);
         let max_object_bytes = HotTier::read_max_object_bytes(env);
         let (cache, max_object_bytes) = (cache?, max_object_bytes?);
@@ -71,7 +71,7 @@ impl Memory {
         }
         if !sets_workers && workers < machine.cores {
             env.notice(format!(
-                "{workers} workers for {} cores, because the memory is {}: CONCURRENCY sets another number",
+                "{workers} workers for {} cores, because the memory is {}: SLUICE_CONCURRENCY sets another number",
                 machine.cores,
                 shown(left)
             ));
@@ -161,7 +161,7 @@ impl Need {
                 "at most {most} for each of {} workers, as the memory is {memory}",
                 self.workers
             );
-            env.refuse("HOT_BYTES", Some(shown(self.hot_bytes)), accepted);
+            env.refuse("SLUICE_HOT_BYTES", Some(shown(self.hot_bytes)), accepted);
         } else if sets_workers && fits(one_worker) {
             let fitting = |workers: &u32| {
                 fits(Self {
@@ -171,15 +171,19 @@ impl Need {
             };
             let most = (1..self.workers).rev().find(fitting).unwrap_or(1);
             let accepted = format!("a number of workers to {most}, as the memory is {memory}");
-            env.refuse("CONCURRENCY", Some(self.workers.to_string()), accepted);
+            env.refuse(
+                "SLUICE_CONCURRENCY",
+                Some(self.workers.to_string()),
+                accepted,
+            );
         } else if cache.memory_bytes() > 0 && self.memory() < machine.memory_bytes {
             let most = shown(machine.memory_bytes - self.memory());
             let accepted = format!(
-                "at most {most}, as CACHE=memory has it of the memory, {}",
+                "at most {most}, as SLUICE_CACHE=memory has it of the memory, {}",
                 shown(machine.memory_bytes)
             );
             env.refuse(
-                "CACHE_MAX_BYTES",
+                "SLUICE_CACHE_MAX_BYTES",
                 Some(Size(cache.max_bytes).to_string()),
                 accepted,
             );

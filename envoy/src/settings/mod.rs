@@ -16,36 +16,39 @@ mod origin;
 mod policy;
 mod problem;
 mod purge;
-mod reserve;
 mod runtime;
-mod service_link;
+mod secrets;
 mod sites;
 #[cfg(test)]
 mod tests;
+mod tracing;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use cache::{Cache, HotTier, Medium};
+pub use cache::{Cache, HotTier, Medium, Reserve};
 use environment::Environment;
+pub use environment::names::OTHER_NAMES;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 use memory::Memory;
-pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE, Tracing};
+pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE};
+use origin::credentials;
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
 pub use purge::PurgeListener;
-pub use reserve::Reserve;
 pub use runtime::Runtime;
-use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
+pub use secrets::FileSecrets;
+use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_VARIABLE};
 pub use sluice_core::size::Size;
+pub use tracing::Tracing;
 
 use crate::log::LogFormat;
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
-use crate::sites::{EXPECTED_KEEPALIVE, Sites, keepalive};
+use crate::sites::{Credentials, EXPECTED_KEEPALIVE, Sites, keepalive};
 use crate::sns::Sns;
 use crate::system::machine::Machine;
 
@@ -54,21 +57,24 @@ use crate::system::machine::Machine;
 pub struct Settings {
     /// The origin; `None` is the embedded demo, or there are `sites`.
     pub origin: Option<Origin>,
-    /// The sites of the file that `SITES` names; `None`: the edge has one site, in front of `origin`.
+    /// The sites of the file that `SLUICE_SITES` names; `None`: the edge has one site, in front of `origin`.
     pub sites: Option<Sites>,
-    /// Whether requests to the bucket are signed with the credentials in the environment, rather than with the
-    /// credentials of a role.
-    pub static_credentials: bool,
-    /// The file that `SITES` names.
+    /// The source of the credentials for the bucket of `origin`.
+    pub credentials: Credentials,
+    /// The secrets from files that Envoy needs.
+    pub secrets: FileSecrets,
+    /// The file that `SLUICE_SITES` names.
     pub sites_file: Option<PathBuf>,
-    /// Whether the credentials in the environment are temporary, with a session token.
-    pub session_token: bool,
     /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
     /// Number of retries of a request to the bucket.
     pub bucket_retries: u32,
     /// Whether the bucket is checked when the edge is ready.
     pub checks_bucket: bool,
+    /// The edge's name in headers; `None`: the usual name.
+    pub name: Option<String>,
+    /// Whether the edge sends `Via` to HTTP origins.
+    pub tells_via: bool,
     /// The address of the listeners for clients.
     pub bind: IpAddr,
     /// The cleartext listener's port.
@@ -110,8 +116,10 @@ pub struct Settings {
     pub runtime: Runtime,
     /// The number of Envoy's workers.
     pub concurrency: u32,
-    /// The CA certificates for an `https` origin; `None` is the system's bundle.
+    /// The CA certificates for servers that are not AWS's; `None` is the system's bundle.
     pub ca_file: Option<PathBuf>,
+    /// The CA certificates for buckets and SNS; `None` is the system's bundle.
+    pub aws_ca_file: Option<PathBuf>,
     /// The paths of the edge's parts.
     pub locations: Locations,
     /// Bound on Envoy's heap, in bytes.
@@ -120,6 +128,8 @@ pub struct Settings {
     pub machine: Machine,
     /// The notices for the user, one on each line. A notice does not stop the edge.
     pub notices: Vec<String>,
+    /// The notes for a user who checks the settings, one on each line.
+    pub notes: Vec<String>,
     /// Whether the filter is used. No variable sets this. Without the filter the edge has a bare cache filter, with
     /// which tests and benchmarks compare.
     pub filter: bool,
@@ -153,7 +163,11 @@ impl Settings {
     /// # Errors
     /// Every setting that is missing or wrong.
     pub fn from_env() -> anyhow::Result<Self> {
-        Self::from_lookup(&|name| std::env::var_os(name))
+        let lookup = |name: &str| std::env::var_os(name);
+        let mut env = Environment::new(&lookup);
+        let settings = Self::read(&mut env, Machine::detect());
+        env.check_names(std::env::vars_os());
+        Self::finish(env, settings)
     }
 
     /// Reads an environment in which `lookup` finds the variables.
@@ -174,14 +188,25 @@ impl Settings {
     ) -> anyhow::Result<Self> {
         let mut env = Environment::new(lookup);
         let settings = Self::read(&mut env, machine);
-        env.finish(settings)
+        Self::finish(env, settings)
+    }
+
+    fn finish(env: Environment<'_>, settings: Option<Self>) -> anyhow::Result<Self> {
+        let (notices, notes) = (env.notices(), env.notes());
+        let settings = env.finish(settings)?;
+        Ok(Self {
+            notices,
+            notes,
+            ..settings
+        })
     }
 
     fn read(env: &mut Environment<'_>, machine: Machine) -> Option<Self> {
         // NB: every setting is read before the first `?`, so that one start reports all problems.
         let clients = Clients::read(env);
-        let sites = sites::read(env, clients.as_ref());
-        let (origin, tls, policy) = match env.set("SITES") {
+        let purge = PurgeListener::read(env);
+        let sites = sites::read(env, clients.as_ref(), purge.as_ref());
+        let (origin, tls, policy) = match env.set("SLUICE_SITES") {
             Some(_) => (None, None, None),
             None => (
                 origin::read(env),
@@ -189,22 +214,22 @@ impl Settings {
                 PolicyChoice::read(env),
             ),
         };
-        let session_token = env.set("AWS_SESSION_TOKEN").is_some();
-        let static_credentials = origin::check_credentials(env);
-        let keepalive = env.parse("ORIGIN_KEEPALIVE", EXPECTED_KEEPALIVE, keepalive);
-        let bucket_retries = env.number("S3_RETRIES", 0..=10, "a number of retries");
-        let checks_bucket = env.choice("S3_CHECK", &[("on", true), ("off", false)]);
-        let tells_via = env.choice(VIA_VARIABLE, &[("on", ()), (VIA_OFF, ())]);
-        let is_named = read_cache_name(env);
-        let bind = env.address("BIND");
-        let edge_port = env.port("EDGE_PORT");
-        let purge = PurgeListener::read(env);
+        let mut secrets = FileSecrets::default();
+        let is_bucket = matches!(origin, Some(Origin::Bucket(_)));
+        let credentials = credentials::read(env, &mut secrets, is_bucket);
+        let keepalive = env.parse("SLUICE_ORIGIN_KEEPALIVE", EXPECTED_KEEPALIVE, keepalive);
+        let bucket_retries = env.number("SLUICE_S3_RETRIES", 0..=10, "a number of retries");
+        let checks_bucket = env.switch("SLUICE_S3_CHECK");
+        let tells_via = env.switch(VIA_VARIABLE);
+        let name = read_cache_name(env);
+        let bind = env.address("SLUICE_BIND");
+        let edge_port = env.port("SLUICE_EDGE_PORT");
         let sns = purge::read_sns(env);
-        let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
-        let few_stats = env.choice("STATS", &[("few", true), ("all", false)]);
+        let metrics = env.socket_address("SLUICE_METRICS_BIND", "SLUICE_METRICS_PORT");
+        let few_stats = env.choice("SLUICE_STATS", &[("few", true), ("all", false)]);
         let log_format = observability::read_log_format(env);
         let access_log = AccessLog::read(env);
-        let tracing = Tracing::read(env);
+        let tracing = Tracing::read(env, &mut secrets);
         let of_site = sites.as_ref().is_some_and(Sites::take_purges);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || of_site || sns.is_some());
         let tls_port = match &sites {
@@ -216,22 +241,25 @@ impl Settings {
         let ports = [edge_port, tls_port, purge_port, metrics_port];
         listeners::check_ports(env, ports);
         let health_path = listeners::read_health_path(env);
-        let watches = env.choice("WATCH", &[("1", true), ("0", false)]);
-        let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
+        let watches = env.switch("SLUICE_WATCH");
+        let drain = env.number("SLUICE_DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
-        let runtime = env.choice("RUNTIME", Runtime::CHOICES);
+        let runtime = env.choice("SLUICE_RUNTIME", Runtime::CHOICES);
         let memory = Memory::read(env, machine, cache.as_ref(), runtime);
         let ca_file = env.file("SSL_CERT_FILE");
-        // The filter reads both variables from Envoy's environment, which is a copy of this one.
-        let ((), ()) = (tells_via?, is_named?);
+        let aws_ca_file = env.file("AWS_CA_BUNDLE").or_else(|| ca_file.clone());
         let memory = memory?;
         Some(Self {
-            static_credentials: static_credentials || origin.is_none(),
+            credentials: match origin {
+                // The demo's key.
+                None => credentials::environment(false),
+                Some(_) => credentials,
+            },
             origin,
-            sites_file: env.set("SITES").map(PathBuf::from),
+            secrets,
+            sites_file: env.set("SLUICE_SITES").map(PathBuf::from),
             sites,
-            session_token,
             keepalive,
             bucket_retries: bucket_retries?,
             checks_bucket: checks_bucket?,
@@ -254,10 +282,14 @@ impl Settings {
             runtime: runtime?,
             concurrency: memory.concurrency,
             ca_file,
+            aws_ca_file,
             locations: locations?,
             heap_bytes: memory.heap_bytes,
             machine,
-            notices: env.notices(),
+            notices: Vec::new(),
+            notes: Vec::new(),
+            name: name?,
+            tells_via: tells_via?,
             cache: cache?,
             hot: memory.hot,
             filter: true,
@@ -309,13 +341,11 @@ impl Settings {
     }
 }
 
-/// Checks the name of the cache. `None`: it is not valid.
-fn read_cache_name(env: &mut Environment<'_>) -> Option<()> {
-    match env.set(NAME_VARIABLE) {
-        Some(_) => {
-            let name = env.parse(NAME_VARIABLE, CacheName::ACCEPTED, CacheName::parse);
-            name.map(|_| ())
-        }
-        None => Some(()),
-    }
+/// Reads the name of the cache. `None`: it is not valid.
+fn read_cache_name(env: &mut Environment<'_>) -> Option<Option<String>> {
+    let Some(name) = env.set(NAME_VARIABLE) else {
+        return Some(None);
+    };
+    env.parse(NAME_VARIABLE, CacheName::ACCEPTED, CacheName::parse)?;
+    Some(Some(name))
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The logs and traces.
+//! The logs.
 
 use super::environment::Environment;
 use crate::log::LogFormat;
-use crate::origin::Endpoint;
 
 /// The access log, which is written to standard output.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,10 +29,10 @@ pub enum AccessLogFormat {
 }
 
 impl AccessLog {
-    /// Reads `ACCESS_LOG` and `ACCESS_LOG_…`. `None`: there is a problem.
+    /// Reads `SLUICE_ACCESS_LOG` and `SLUICE_ACCESS_LOG_…`. `None`: there is a problem.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let choices = ["text", "combined", "json", "off"].map(|name| (name, name));
-        let choice = env.choice("ACCESS_LOG", &choices);
+        let choice = env.choice("SLUICE_ACCESS_LOG", &choices);
         let is_own = env.set(FORMAT_VARIABLE).is_some();
         let own = env.parse(
             FORMAT_VARIABLE,
@@ -43,13 +42,13 @@ impl AccessLog {
                 is_line.then(|| text.to_owned())
             },
         );
-        let hits = env.parse("ACCESS_LOG_HITS", "a share from 0 to 1", read_share);
+        let hits = env.parse("SLUICE_ACCESS_LOG_HITS", "a share from 0 to 1", read_share);
         let format = match (choice?, own) {
             ("text", Some(own)) => AccessLogFormat::Own(own),
             ("text", None) if is_own => return None,
             (other, _) if is_own => {
                 let accepted = format!("text, or no {FORMAT_VARIABLE}");
-                env.refuse("ACCESS_LOG", Some(other.to_owned()), accepted);
+                env.refuse("SLUICE_ACCESS_LOG", Some(other.to_owned()), accepted);
                 return None;
             }
             ("combined", None) => AccessLogFormat::Combined,
@@ -77,47 +76,15 @@ impl AccessLog {
 }
 
 /// The setting with the user's own format.
-pub const FORMAT_VARIABLE: &str = "ACCESS_LOG_FORMAT";
+pub const FORMAT_VARIABLE: &str = "SLUICE_ACCESS_LOG_FORMAT";
 
-/// Reads `LOG_FORMAT`.
+/// Reads `SLUICE_LOG_FORMAT`.
 pub fn read_log_format(env: &mut Environment<'_>) -> Option<LogFormat> {
-    env.choice("LOG_FORMAT", LogFormat::CHOICES)
+    env.choice("SLUICE_LOG_FORMAT", LogFormat::CHOICES)
 }
 
 /// Reads a share from 0 to 1.
 fn read_share(text: &str) -> Option<f64> {
     let share: f64 = text.parse().ok()?;
     (0.0..=1.0).contains(&share).then_some(share)
-}
-
-/// The collector of traces, which accepts OpenTelemetry's protocol over HTTP.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tracing {
-    /// The collector's address.
-    pub collector: Endpoint,
-    /// The edge's name in traces.
-    pub service: String,
-    /// The part of requests that is traced, from 0 to 1.
-    pub ratio: f64,
-}
-
-impl Tracing {
-    /// Reads `OTEL_…`. `None`: requests are not traced, or there is a problem.
-    pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        const COLLECTOR: &str = "http://HOST[:PORT]";
-        let collector = env.parse("OTEL_EXPORTER_OTLP_ENDPOINT", COLLECTOR, |text| {
-            let text = text.strip_suffix('/').unwrap_or(text);
-            Endpoint::parse(text).filter(|endpoint| !endpoint.tls)
-        });
-        let service = env.parse("OTEL_SERVICE_NAME", "1 to 255 visible characters", |text| {
-            let visible = text.chars().all(|c| !c.is_control());
-            (text.len() < 256 && visible).then(|| text.to_owned())
-        });
-        let ratio = env.parse("OTEL_TRACES_SAMPLER_ARG", "a ratio from 0 to 1", read_share);
-        Some(Self {
-            collector: collector?,
-            service: service?,
-            ratio: ratio?,
-        })
-    }
 }

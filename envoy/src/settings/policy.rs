@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The value of `POLICY`: a policy that comes with the edge, or a file.
+//! The value of `SLUICE_POLICY`: a policy that comes with the edge, or a file.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ pub struct PolicyChoice {
 }
 
 impl PolicyChoice {
-    /// Reads `POLICY`: the name of a policy that comes with the edge, or else a file.
+    /// Reads `SLUICE_POLICY`: the name of a policy that comes with the edge, or else a file.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        let name = env.set("POLICY")?;
+        let name = env.set("SLUICE_POLICY")?;
         let text = match ready_made(&name) {
             Some(text) => text.to_owned(),
-            None => env.file_text("POLICY")?,
+            None => env.file_text("SLUICE_POLICY")?,
         };
         Some(Self { name, text })
     }

@@ -18,6 +18,8 @@ pub enum SettingProblem {
         /// The accepted values, or without a value the action to take.
         accepted: String,
     },
+    /// A variable is unknown, or contradicts another variable.
+    Names(String),
     /// A field of a file is wrong.
     File(sites::Problem),
     /// The machine cannot do what the settings need.
@@ -38,7 +40,7 @@ impl fmt::Display for SettingProblem {
                 accepted,
             } => write!(out, "{name}: {accepted}"),
             Self::File(problem) => problem.fmt(out),
-            Self::Machine(problem) => out.write_str(problem),
+            Self::Names(problem) | Self::Machine(problem) => out.write_str(problem),
         }
     }
 }

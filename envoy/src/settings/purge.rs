@@ -20,14 +20,16 @@ pub struct PurgeListener {
 }
 
 impl PurgeListener {
-    /// Reads `PURGE_…`.
+    /// Reads `SLUICE_PURGE_…`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        let text = env.set("PURGE_TOKEN");
-        let token = text.as_deref().and_then(hash_of_token);
-        if text.is_some() && token.is_none() {
-            env.refuse("PURGE_TOKEN", None, ACCEPTED_TOKEN);
+        let secret = env.secret("SLUICE_PURGE_TOKEN");
+        let token = secret
+            .as_ref()
+            .and_then(|secret| hash_of_token(&secret.text));
+        if secret.is_some() && token.is_none() {
+            env.refuse("SLUICE_PURGE_TOKEN", None, ACCEPTED_TOKEN);
         }
-        let address = env.socket_address("PURGE_BIND", "PURGE_PORT");
+        let address = env.socket_address("SLUICE_PURGE_BIND", "SLUICE_PURGE_PORT");
         Some(Self {
             token,
             address: address?,
@@ -35,25 +37,28 @@ impl PurgeListener {
     }
 }
 
-/// Reads `SNS_…`. `None`: SNS is not used, or there is a problem.
+/// Reads `SLUICE_SNS_…`. `None`: SNS is not used, or there is a problem.
 pub fn read_sns(env: &mut Environment<'_>) -> Option<Sns> {
-    let topics = env.parse("SNS_TOPICS", Topic::ACCEPTED, |text| {
+    let topics = env.parse("SLUICE_SNS_TOPICS", Topic::ACCEPTED, |text| {
         text.split(',').map(str::trim).map(Topic::parse).collect()
     });
-    let proxy = env.parse("SNS_PROXY", "http://HOST[:PORT]", |text| {
+    let proxy = env.parse("SLUICE_SNS_PROXY", "http://HOST[:PORT]", |text| {
         Endpoint::parse(text).filter(|proxy| !proxy.tls)
     });
-    let is_set = env.set("SNS_TOPICS").is_some();
+    let is_set = env.set("SLUICE_SNS_TOPICS").is_some();
     if proxy.is_some() && !is_set {
-        env.refuse("SNS_PROXY", None, "must be unset, or SNS_TOPICS be set");
+        env.refuse(
+            "SLUICE_SNS_PROXY",
+            None,
+            "must be unset, or SLUICE_SNS_TOPICS be set",
+        );
     }
     if let Some(origin) = env
-        .set("ORIGIN")
+        .set("SLUICE_ORIGIN")
         .filter(|origin| is_set && !origin.starts_with("s3://"))
     {
-        let accepted =
-            "s3://BUCKET[/PREFIX], or SNS_TOPICS to be unset: only a bucket has notifications";
-        env.refuse("ORIGIN", Some(origin), accepted);
+        let accepted = "s3://BUCKET[/PREFIX], or SLUICE_SNS_TOPICS to be unset: only a bucket has notifications";
+        env.refuse("SLUICE_ORIGIN", Some(origin), accepted);
     }
     Some(Sns {
         topics: topics?,

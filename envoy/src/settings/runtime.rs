@@ -11,10 +11,10 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// The values of `RUNTIME`.
+    /// The values of `SLUICE_RUNTIME`.
     pub const CHOICES: &[(&str, Self)] = &[("wasm", Self::Wasm), ("native", Self::Native)];
 
-    /// The value of `RUNTIME` for this runtime.
+    /// The value of `SLUICE_RUNTIME` for this runtime.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wasm => "wasm",

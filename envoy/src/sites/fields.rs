@@ -90,7 +90,7 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "endpoint",
-        about: "The server of the bucket, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS.",
+        about: "The server of the bucket, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, else AWS.",
         required: false,
         form: Form::Text(Text {
             expected: "http://HOST[:PORT] or https://HOST[:PORT]",
@@ -183,8 +183,8 @@ const SITE: &[Field] = &[
     Field {
         name: "purge_token",
         about: "The name of the variable with the token for purges of this site only, at least 16 characters. It must \
-                differ from the tokens of other sites and from PURGE_TOKEN. Default: the site can be purged with the \
-                edge's PURGE_TOKEN only.",
+                differ from the tokens of other sites and from SLUICE_PURGE_TOKEN. Default: the site can be purged with the \
+                edge's SLUICE_PURGE_TOKEN only.",
         required: false,
         form: VARIABLE,
     },

@@ -145,7 +145,10 @@ impl<'a> Reader<'a> {
         let Some(bucket) = text.strip_prefix("s3://") else {
             return Endpoint::parse(text).map(Origin::Http);
         };
-        let endpoint = entry.text("endpoint").and_then(Endpoint::parse);
+        let endpoint = match entry.text("endpoint") {
+            Some(text) => Endpoint::parse(text),
+            None => self.surroundings.endpoint.cloned(),
+        };
         let addressing = match entry.text("addressing") {
             Some("path") => Some(Addressing::Path),
             Some("virtual_host") => Some(Addressing::VirtualHost),

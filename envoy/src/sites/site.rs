@@ -13,7 +13,7 @@ use crate::origin::Origin;
 /// One site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// The site's name in keys, metrics, logs and Envoy's resources; empty for the one site of `ORIGIN`.
+    /// The site's name in keys, metrics, logs and Envoy's resources; empty for the one site of `SLUICE_ORIGIN`.
     pub name: String,
     /// The hosts of the site, in lower case and without ports: exact names and `*.example.com`. Empty: all hosts
     /// that no other site has.

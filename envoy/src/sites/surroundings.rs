@@ -4,6 +4,10 @@
 use std::ffi::OsString;
 use std::time::SystemTime;
 
+use sluice_core::policy::purge::TokenHash;
+
+use crate::origin::Endpoint;
+
 /// The context in which a file of sites is read.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -11,6 +15,10 @@ pub struct Surroundings<'a> {
     pub lookup: &'a dyn Fn(&str) -> Option<OsString>,
     /// The region of sites that do not name one.
     pub region: &'a str,
+    /// The address of the S3 server for sites that do not name one; `None`: AWS.
+    pub endpoint: Option<&'a Endpoint>,
+    /// The hash of the edge's token for purges.
+    pub purge_token: Option<TokenHash>,
     /// Whether a proxy in front of the edge may speak HTTPS for it.
     pub behind_proxy: bool,
     /// The present time, at which certificates must be valid.

@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 
 use super::certificate::Certificate;
-use super::purge_token::hash_of_token;
 use super::site::Site;
 use super::surroundings::Surroundings;
 
@@ -77,10 +76,9 @@ fn check_tokens(
     surroundings: Surroundings<'_>,
     refuse: &mut Refuse<'_>,
 ) {
-    let of_edge = surroundings.variable("PURGE_TOKEN");
-    let of_edge = of_edge.and_then(|token| hash_of_token(token.to_str()?));
-    let mut known: Vec<_> = of_edge
-        .map(|token| (token, "PURGE_TOKEN"))
+    let mut known: Vec<_> = surroundings
+        .purge_token
+        .map(|token| (token, "SLUICE_PURGE_TOKEN"))
         .into_iter()
         .collect();
     for (site, path) in sites.iter().zip(paths) {
@@ -227,7 +225,7 @@ fn check_https(
     ];
     for (field, _) in fields.into_iter().filter(|(_, is_set)| *is_set) {
         let message = format!(
-            "expected tls here or in another site for {host}, or TRUSTED_HOPS to be set, where a proxy speaks HTTPS"
+            "expected tls here or in another site for {host}, or SLUICE_TRUSTED_HOPS to be set, where a proxy speaks HTTPS"
         );
         refuse(&format!("{path}.{field}"), message);
     }

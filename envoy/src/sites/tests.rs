@@ -61,6 +61,9 @@ impl Folder {
         let surroundings = Surroundings {
             lookup: &variable,
             region: "eu-west-1",
+            endpoint: None,
+            purge_token: variable("SLUICE_PURGE_TOKEN")
+                .and_then(|token| hash_of_token(token.to_str()?)),
             behind_proxy,
             now: SystemTime::now(),
         };
@@ -388,6 +391,8 @@ fn a_file_that_is_no_list_of_sites_is_refused() {
     let surroundings = Surroundings {
         lookup: &variable,
         region: "us-east-1",
+        endpoint: None,
+        purge_token: None,
         behind_proxy: false,
         now: SystemTime::now(),
     };
@@ -643,7 +648,7 @@ fn what_speaks_of_https_needs_a_certificate_or_a_proxy_that_has_one() {
     let text = "sites:\n- name: a\n  origin: s3://site\n  hosts: [a.test]\n  redirect_to_https: true\n  hsts: 365d\n";
     let problems = folder.problems(text);
     assert_eq!(problems.len(), 2);
-    assert!(problems[0].starts_with("sites.yaml:5: sites[0].redirect_to_https: expected tls here or in another site for a.test, or TRUSTED_HOPS"));
+    assert!(problems[0].starts_with("sites.yaml:5: sites[0].redirect_to_https: expected tls here or in another site for a.test, or SLUICE_TRUSTED_HOPS"));
     assert!(problems[1].starts_with("sites.yaml:6: sites[0].hsts: expected tls"));
     let sites = folder.read_behind(text, true).unwrap();
     assert_eq!(sites.sites[0].hsts.as_deref(), Some("max-age=31536000"));

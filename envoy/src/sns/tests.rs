@@ -326,7 +326,7 @@ fn topics_that_are_not_listed_are_refused_before_anything_is_fetched() {
         let (status, reason) = edge.refusal(&signed(json!({"TopicArn": arn})));
         assert_eq!(status, 403);
         assert!(reason.starts_with("TopicArn: \""), "{reason}");
-        assert!(reason.ends_with(": expected one of SNS_TOPICS") && reason.len() < 300);
+        assert!(reason.ends_with(": expected one of SLUICE_SNS_TOPICS") && reason.len() < 300);
     }
     let mut subscription = parsed(SUBSCRIPTION_1);
     subscription["TopicArn"] = json!("arn:aws:sns:eu-central-1:123456789012:other");

@@ -100,7 +100,9 @@ impl Verifier {
         let topic = self.topics.iter().find(|topic| topic.arn == *arn);
         let topic = topic.ok_or_else(|| {
             let shown = shortened(arn);
-            Refusal::forbidden(format!("TopicArn: {shown}: expected one of SNS_TOPICS"))
+            Refusal::forbidden(format!(
+                "TopicArn: {shown}: expected one of SLUICE_SNS_TOPICS"
+            ))
         })?;
         let time = message.time()?;
         let age = now.as_second() - time.as_second();

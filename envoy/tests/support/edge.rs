@@ -38,9 +38,9 @@ impl Variables {
         let folder = TempDir::new().unwrap();
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         let variables = [
-            ("ORIGIN", origin.to_owned()),
-            ("EDGE_PORT", free_port().to_string()),
-            ("CONCURRENCY", "1".to_owned()),
+            ("SLUICE_ORIGIN", origin.to_owned()),
+            ("SLUICE_EDGE_PORT", free_port().to_string()),
+            ("SLUICE_CONCURRENCY", "1".to_owned()),
             ("SLUICE_ENVOY", text(envoy())),
             ("SLUICE_WASM", text(modules::write(folder.path(), module))),
             ("SLUICE_NATIVE", text(native_module())),
@@ -122,7 +122,7 @@ impl Variables {
             .stdout(output)
             .spawn()
             .unwrap();
-        let port = self.value("EDGE_PORT").parse().unwrap();
+        let port = self.value("SLUICE_EDGE_PORT").parse().unwrap();
         let admin = Path::new(&self.value("SLUICE_STATE")).join(format!("admin-{port}.sock"));
         Edge {
             port,

@@ -113,7 +113,7 @@ impl<'a> BucketError<'a> {
                 format!("the bucket is in the region {region} ({answer}): set AWS_REGION={region}")
             }
             (BucketTrouble::Region, None) => format!(
-                "the bucket is in another region or at another endpoint ({answer}): correct AWS_REGION or S3_ENDPOINT"
+                "the bucket is in another region or at another endpoint ({answer}): correct AWS_REGION or SLUICE_S3_ENDPOINT"
             ),
             (BucketTrouble::Credentials, _) => format!(
                 "the bucket refuses the credentials ({answer}): renew or correct AWS_ACCESS_KEY_ID, \
@@ -124,11 +124,11 @@ impl<'a> BucketError<'a> {
             ),
             (BucketTrouble::NoBucket, _) => {
                 format!(
-                    "there is no such bucket ({answer}): correct ORIGIN, S3_ENDPOINT or S3_ADDRESSING"
+                    "there is no such bucket ({answer}): correct SLUICE_ORIGIN, SLUICE_S3_ENDPOINT or SLUICE_S3_ADDRESSING"
                 )
             }
             (BucketTrouble::Refused, _) => format!(
-                "the bucket refuses a request and does not say why ({answer}): check AWS_REGION, S3_ADDRESSING and \
+                "the bucket refuses a request and does not say why ({answer}): check AWS_REGION, SLUICE_S3_ADDRESSING and \
                  the credentials"
             ),
             (BucketTrouble::Throttled, _) => format!("the bucket wants fewer requests ({answer})"),

@@ -16,7 +16,7 @@
 //! | the meaning of a bucket's errors | [`bucket_error`] |
 //! | the failures of an origin | [`origin_failure`] |
 //! | messages and agreement between workers | [`workers`] |
-//! | the text form of sizes | [`size`] |
+//! | the text form of sizes and switches | [`size`], [`switch`] |
 //! | the names of the filter's own headers | [`internal_headers`] |
 //! | metrics | [`metrics`] |
 //! | the host functions that the logic needs | [`host`] |
@@ -37,5 +37,6 @@ pub mod policy;
 pub mod purge;
 pub mod sites;
 pub mod size;
+pub mod switch;
 pub mod website;
 pub mod workers;

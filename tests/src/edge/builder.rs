@@ -12,7 +12,7 @@ use crate::machine::disk::Disk;
 use crate::machine::ports::free_port;
 use crate::machine::process::Process;
 use crate::machine::tool::{entry_point, module_of, repository, runtime, trap_module_of};
-use sluice::settings::Runtime;
+use sluice::settings::{Runtime, docs};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,7 +61,7 @@ impl Builder {
         }
         .medium(Medium::Disk)
         .workers(2)
-        .env("S3_CHECK", "off")
+        .env("SLUICE_S3_CHECK", "off")
     }
 
     /// Sets a variable.
@@ -70,14 +70,14 @@ impl Builder {
         self
     }
 
-    /// `CACHE`.
+    /// `SLUICE_CACHE`.
     pub fn medium(self, medium: Medium) -> Self {
-        self.env("CACHE", medium.to_string())
+        self.env("SLUICE_CACHE", medium.to_string())
     }
 
-    /// `CONCURRENCY`.
+    /// `SLUICE_CONCURRENCY`.
     pub fn workers(self, workers: usize) -> Self {
-        self.env("CONCURRENCY", workers.to_string())
+        self.env("SLUICE_CONCURRENCY", workers.to_string())
     }
 
     /// Keeps responses without caching headers.
@@ -107,7 +107,7 @@ impl Builder {
     /// Sets the runtime of the filter, in place of the value of `RUNTIME` for all tests.
     pub fn runtime(self, runtime: Runtime) -> Self {
         let module = module_of(runtime).display().to_string();
-        self.env("RUNTIME", runtime.name())
+        self.env("SLUICE_RUNTIME", runtime.name())
             .env(runtime.variable(), module)
     }
 
@@ -148,7 +148,7 @@ impl Builder {
 
     /// Adds a listener for the metrics ([`Edge::metrics`]).
     pub fn metrics(self) -> Self {
-        self.env("METRICS_PORT", free_port().to_string())
+        self.env("SLUICE_METRICS_PORT", free_port().to_string())
     }
 
     /// Bounds the number of open files (`ulimit -n`).
@@ -173,10 +173,10 @@ impl Builder {
         self
     }
 
-    /// Whether `CACHE` is `memory`.
+    /// Whether `SLUICE_CACHE` is `memory`.
     fn in_memory(&self) -> bool {
         self.environment
-            .get("CACHE")
+            .get("SLUICE_CACHE")
             .is_some_and(|medium| medium == "memory")
     }
 
@@ -185,8 +185,8 @@ impl Builder {
             let mut command = container.command(&folders.own.path().join("volume"), &[]);
             // Tests must not listen on all addresses.
             command
-                .env("BIND", "127.0.0.1")
-                .env("EDGE_PORT", port.to_string())
+                .env("SLUICE_BIND", "127.0.0.1")
+                .env("SLUICE_EDGE_PORT", port.to_string())
                 .envs(&self.environment);
             return command;
         }
@@ -206,12 +206,12 @@ impl Builder {
         command.env("SLUICE_ENVOY", self.release.envoy());
         command.env("SLUICE_WASM", self.release.module());
         if self.release == Release::Current {
-            command.env("RUNTIME", runtime().name());
+            command.env("SLUICE_RUNTIME", runtime().name());
             command.env(Runtime::Native.variable(), module_of(Runtime::Native));
         }
         command.env("SLUICE_STATE", folders.own.path().join("state"));
-        command.env("EDGE_PORT", port.to_string());
-        command.env("CACHE_DIR", folders.cache());
+        command.env("SLUICE_EDGE_PORT", port.to_string());
+        command.env("SLUICE_CACHE_DIR", folders.cache());
         let policy = self.policy.as_deref();
         let policy = if self.lasting {
             Some(Cow::Owned(lasting(policy)))
@@ -221,9 +221,12 @@ impl Builder {
         if let Some(policy) = policy {
             let path = folders.own.path().join("policy.yaml");
             std::fs::write(&path, policy.as_ref()).unwrap();
-            command.env("POLICY", path);
+            command.env("SLUICE_POLICY", path);
         }
         command.envs(&self.environment);
+        if self.release != Release::Current {
+            add_short_names(&mut command);
+        }
         let command = match &self.direct {
             Some(direct) => direct.command(&command, folders.own.path()),
             None => command,
@@ -277,4 +280,14 @@ impl Default for Builder {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Adds the short names of all settings, because the previous release does not know their names with the prefix.
+fn add_short_names(command: &mut Command) {
+    let short = command.get_envs().filter_map(|(name, value)| {
+        let name = name.to_str()?.strip_prefix(docs::PREFIX)?;
+        Some((name.to_owned(), value?.to_owned()))
+    });
+    let short: Vec<_> = short.collect();
+    command.envs(short);
 }

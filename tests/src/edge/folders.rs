@@ -20,7 +20,7 @@ impl Folders {
         Self { own, memory }
     }
 
-    /// `CACHE_DIR`.
+    /// `SLUICE_CACHE_DIR`.
     pub fn cache(&self) -> PathBuf {
         let memory = self.memory.as_ref().map(|dir| dir.path().to_owned());
         memory.unwrap_or_else(|| self.own.path().join("cache"))

@@ -47,14 +47,14 @@ impl Edge {
     /// Builds an edge in front of an HTTP origin. It keeps responses without caching headers for a while, unless the
     /// test changes that ([`Builder::origin_decides`]).
     pub fn http(origin: &Origin) -> Builder {
-        Builder::new().env("ORIGIN", origin.url()).lasting()
+        Builder::new().env("SLUICE_ORIGIN", origin.url()).lasting()
     }
 
     /// Builds an edge in front of a private bucket.
     pub fn bucket(bucket: &Bucket) -> Builder {
         Builder::new()
-            .env("ORIGIN", format!("s3://{}", bucket.name()))
-            .env("S3_ENDPOINT", bucket.endpoint())
+            .env("SLUICE_ORIGIN", format!("s3://{}", bucket.name()))
+            .env("SLUICE_S3_ENDPOINT", bucket.endpoint())
             .env("AWS_REGION", REGION)
             .env("AWS_ACCESS_KEY_ID", &bucket.server().access_key)
             .env("AWS_SECRET_ACCESS_KEY", &bucket.server().secret_key)
@@ -64,8 +64,8 @@ impl Edge {
     /// would receive, and their signatures.
     pub fn scripted_bucket(origin: &Origin) -> Builder {
         Builder::new()
-            .env("ORIGIN", "s3://site")
-            .env("S3_ENDPOINT", origin.url())
+            .env("SLUICE_ORIGIN", "s3://site")
+            .env("SLUICE_S3_ENDPOINT", origin.url())
             .env("AWS_REGION", REGION)
             .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
             .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
@@ -115,7 +115,7 @@ impl Edge {
     /// When there is none ([`Builder::metrics`]).
     #[must_use]
     pub fn metrics(&self) -> SocketAddr {
-        let port = self.builder.environment.get("METRICS_PORT");
+        let port = self.builder.environment.get("SLUICE_METRICS_PORT");
         loopback(port.and_then(|port| port.parse().ok()).expect("a port"))
     }
 

@@ -30,12 +30,12 @@ impl Purger {
 
     /// Lets `edge` accept purges on this listener.
     pub fn open(&self, edge: Builder) -> Builder {
-        self.listen(edge).env("PURGE_TOKEN", TOKEN)
+        self.listen(edge).env("SLUICE_PURGE_TOKEN", TOKEN)
     }
 
     /// Lets `edge` listen here, if it accepts purges at all.
     pub fn listen(&self, edge: Builder) -> Builder {
-        edge.env("PURGE_PORT", self.port.to_string())
+        edge.env("SLUICE_PURGE_PORT", self.port.to_string())
     }
 
     /// The listener's address.

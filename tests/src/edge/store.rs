@@ -35,27 +35,27 @@ impl fmt::Display for Medium {
 pub struct Store {
     /// Version of the cache filter. Only bare Envoy has the choice.
     pub version: Version,
-    /// `CACHE`.
+    /// `SLUICE_CACHE`.
     pub medium: Medium,
 }
 
 impl Store {
-    /// v1, `CACHE=memory`
+    /// v1, `SLUICE_CACHE=memory`
     pub const V1_MEMORY: Self = Self {
         version: Version::V1,
         medium: Medium::Memory,
     };
-    /// v1, `CACHE=disk`
+    /// v1, `SLUICE_CACHE=disk`
     pub const V1_DISK: Self = Self {
         version: Version::V1,
         medium: Medium::Disk,
     };
-    /// v2, `CACHE=memory`
+    /// v2, `SLUICE_CACHE=memory`
     pub const V2_MEMORY: Self = Self {
         version: Version::V2,
         medium: Medium::Memory,
     };
-    /// v2, `CACHE=disk`
+    /// v2, `SLUICE_CACHE=disk`
     pub const V2_DISK: Self = Self {
         version: Version::V2,
         medium: Medium::Disk,

@@ -69,13 +69,13 @@ impl Certificate {
         self.der = made.cert.der().clone();
     }
 
-    /// The file for `TLS_CERT`.
+    /// The file for `SLUICE_TLS_CERT`.
     #[must_use]
     pub fn cert(&self) -> PathBuf {
         self.folder.path().join("cert.pem")
     }
 
-    /// The file for `TLS_KEY`.
+    /// The file for `SLUICE_TLS_KEY`.
     #[must_use]
     pub fn key(&self) -> PathBuf {
         self.folder.path().join("key.pem")

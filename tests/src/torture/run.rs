@@ -92,15 +92,15 @@ impl Plan {
         let world = Arc::new(World::new(shelf));
         let purger = Purger::new();
         let builder = Builder::new()
-            .env("ORIGIN", format!("http://{}", server.address()))
-            .env("ACCESS_LOG", "off")
+            .env("SLUICE_ORIGIN", format!("http://{}", server.address()))
+            .env("SLUICE_ACCESS_LOG", "off")
             .policy(&policy());
         let mut builder = purger
             .open(builder)
             .medium(self.medium)
             .workers(self.workers);
         if self.fills {
-            builder = builder.disk(DISK).env("CACHE_MAX_BYTES", "64MiB");
+            builder = builder.disk(DISK).env("SLUICE_CACHE_MAX_BYTES", "64MiB");
         }
         let mut edge = builder
             .allow_log("did not answer to a change")

@@ -47,7 +47,11 @@ async fn a_ready_made_policy_needs_no_file() {
     bucket.put("index.html", &[], b"<h1>app</h1>").await;
     let page = [("accept", "text/html,*/*;q=0.8")];
     for (policy, status) in [("spa", 200), ("bucket", 404)] {
-        let edge = edge_of(&bucket).await.env("POLICY", policy).start().await;
+        let edge = edge_of(&bucket)
+            .await
+            .env("SLUICE_POLICY", policy)
+            .start()
+            .await;
         let route = edge.send("GET", "/users/42", &page).await;
         assert_eq!(route.status, status, "{policy}: {route}");
     }
@@ -56,16 +60,20 @@ async fn a_ready_made_policy_needs_no_file() {
 #[tokio::test]
 async fn a_wrong_setting_stops_it_with_the_settings_name() {
     let bucket = Bucket::new().await;
-    let refusal = edge_of(&bucket).await.env("CACHE", "tape").refused().await;
+    let refusal = edge_of(&bucket)
+        .await
+        .env("SLUICE_CACHE", "tape")
+        .refused()
+        .await;
     assert_eq!(refusal.code, Some(1), "{refusal:?}");
-    assert!(refusal.output.contains("CACHE"), "{refusal:?}");
+    assert!(refusal.output.contains("SLUICE_CACHE"), "{refusal:?}");
 }
 
 #[tokio::test]
 async fn it_serves_without_a_vm_as_well() {
     let bucket = Bucket::new().await;
     bucket.put_stamped("a", 1, 1000).await;
-    let edge = edge_of(&bucket).await.env("RUNTIME", "native");
+    let edge = edge_of(&bucket).await.env("SLUICE_RUNTIME", "native");
     let edge = edge.start().await;
     for _ in 0..2 {
         let _ = edge.get("/a").await.stamp("/a");

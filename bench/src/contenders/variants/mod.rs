@@ -139,17 +139,22 @@ impl Variant {
         // As the entry point does when it starts.
         std::fs::create_dir_all(cache.join("entries")).unwrap();
         let mut render = Command::new(entry_point());
-        render.arg("render").env("ACCESS_LOG", "off");
+        render.arg("render").env("SLUICE_ACCESS_LOG", "off");
         let origin = format!("http://{}", origin.address);
         match self.sites {
-            Some(number) => render.env("SITES", sites::write(folder, number, &origin, address)),
-            None => render.env("ORIGIN", origin),
+            Some(number) => render.env(
+                "SLUICE_SITES",
+                sites::write(folder, number, &origin, address),
+            ),
+            None => render.env("SLUICE_ORIGIN", origin),
         };
-        render.env("EDGE_PORT", address.port().to_string());
-        render.env("SLUICE_STATE", folder).env("CACHE_DIR", cache);
+        render.env("SLUICE_EDGE_PORT", address.port().to_string());
+        render
+            .env("SLUICE_STATE", folder)
+            .env("SLUICE_CACHE_DIR", cache);
         if let Some((module, runtime)) = self.module.as_deref().zip(self.runtime()) {
             render.env(runtime.variable(), module);
-            render.env("RUNTIME", runtime.name());
+            render.env("SLUICE_RUNTIME", runtime.name());
         }
         let rendered = render.output().unwrap();
         let said = String::from_utf8_lossy(&rendered.stderr);

@@ -147,9 +147,9 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
     let edge = Edge::http(origin).metrics();
     let edge = match kind {
         Kind::Few => edge,
-        Kind::All => edge.env("STATS", "all"),
-        Kind::Many => edge.env("STATS", "all").direct(many),
-        Kind::Changed => edge.env("STATS", "all").direct(Direct {
+        Kind::All => edge.env("SLUICE_STATS", "all"),
+        Kind::Many => edge.env("SLUICE_STATS", "all").direct(many),
+        Kind::Changed => edge.env("SLUICE_STATS", "all").direct(Direct {
             listener_file: true,
             ..many
         }),

@@ -52,13 +52,13 @@ impl Rendering {
     }
 
     async fn start(&self, origin: &Origin) -> Edge {
-        let edge = Edge::http(origin).env("STATS", if self.all { "all" } else { "few" });
+        let edge = Edge::http(origin).env("SLUICE_STATS", if self.all { "all" } else { "few" });
         let direct = Direct {
             spare_clusters: self.spare_clusters,
             untagged: self.untagged,
             ..Direct::default()
         };
-        edge.env("ACCESS_LOG", "off")
+        edge.env("SLUICE_ACCESS_LOG", "off")
             .metrics()
             .direct(direct)
             .start()

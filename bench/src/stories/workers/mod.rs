@@ -119,7 +119,7 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
                 ..Direct::default()
             };
             // NB: all statistics, because the few exclude those of each worker.
-            let edge = Edge::http(origin).env("STATS", "all");
+            let edge = Edge::http(origin).env("SLUICE_STATS", "all");
             let edge = edge.policy(COMPRESSING).direct(direct);
             Contender::sluice(Server::Sluice, edge).await
         }

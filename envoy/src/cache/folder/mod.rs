@@ -82,14 +82,14 @@ impl CacheFolder {
         let unused = is_unused(root).map_err(&failed)?;
         ensure!(
             unused || read_format(root).map_err(&failed)?.is_some(),
-            "CACHE_DIR={}: expected an empty folder or a cache of Sluice's, but there are other files \
+            "SLUICE_CACHE_DIR={}: expected an empty folder or a cache of Sluice's, but there are other files \
              in it",
             root.display()
         );
         let lock = lock(root).map_err(io_error(&root.join("lock")))?;
         let lock = lock.with_context(|| {
             let reason = "another edge is using this folder; each edge needs a separate folder";
-            format!("CACHE_DIR={}: {reason}", root.display())
+            format!("SLUICE_CACHE_DIR={}: {reason}", root.display())
         })?;
         Self::take(root, ends_with_edge, lock).map_err(failed)
     }
@@ -161,7 +161,7 @@ impl Drop for CacheFolder {
 
 /// The error of a file operation in a cache's folder.
 pub fn io_error(folder: &Path) -> impl Fn(io::Error) -> anyhow::Error {
-    move |error| anyhow!("CACHE_DIR: {}: {error}", folder.display())
+    move |error| anyhow!("SLUICE_CACHE_DIR: {}: {error}", folder.display())
 }
 
 fn read_format(root: &Path) -> io::Result<Option<String>> {

@@ -170,5 +170,8 @@ fn memory_has_to_be_memory_and_large_enough() {
     let wrong = wrong.unwrap_err().to_string();
     assert!(wrong.contains("expected a folder on a tmpfs"), "{wrong}");
     let large = CacheFolder::open(&memory(1 << 60)).unwrap_err();
-    assert!(large.to_string().starts_with("CACHE_MAX_BYTES="), "{large}");
+    assert!(
+        large.to_string().starts_with("SLUICE_CACHE_MAX_BYTES="),
+        "{large}"
+    );
 }

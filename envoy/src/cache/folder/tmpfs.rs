@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `CACHE=memory`: a cache in a new folder on a tmpfs, which ends with the edge.
+//! `SLUICE_CACHE=memory`: a cache in a new folder on a tmpfs, which ends with the edge.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ pub fn new_folder(cache: &Cache) -> anyhow::Result<PathBuf> {
     let status = rustix::fs::statfs(&cache.dir).map_err(|error| failed(error.into()))?;
     ensure!(
         status.f_type == TMPFS_MAGIC,
-        "CACHE_DIR={path}: expected a folder on a tmpfs, as CACHE=memory"
+        "SLUICE_CACHE_DIR={path}: expected a folder on a tmpfs, as SLUICE_CACHE=memory"
     );
     let block = u64::try_from(status.f_bsize).unwrap_or(0);
     let holds = status.f_blocks.saturating_mul(block);
     // NB: a tmpfs without a limit reports 0 blocks.
     ensure!(
         holds == 0 || holds >= cache.max_bytes,
-        "CACHE_MAX_BYTES={}: expected at most {}, which is what {path} holds, as CACHE=memory \
+        "SLUICE_CACHE_MAX_BYTES={}: expected at most {}, which is what {path} holds, as SLUICE_CACHE=memory \
          (in a container: --shm-size)",
         Size(cache.max_bytes),
         Size(holds)

@@ -63,7 +63,7 @@ impl FreeSpace {
         }
         ensure!(
             reserve <= total / 2,
-            "CACHE_RESERVE={}: expected at most {}, half of the file system of {}",
+            "SLUICE_CACHE_RESERVE={}: expected at most {}, half of the file system of {}",
             settings.cache.reserve,
             Size(total / 2),
             folder.display()
@@ -112,7 +112,7 @@ impl FreeSpace {
             format!("{folder}: {free} MiB are free: responses are stored again")
         } else {
             format!(
-                "{folder}: {free} MiB are free, less than CACHE_RESERVE, {reserve} MiB: nothing is stored until there \
+                "{folder}: {free} MiB are free, less than SLUICE_CACHE_RESERVE, {reserve} MiB: nothing is stored until there \
                  is more"
             )
         });

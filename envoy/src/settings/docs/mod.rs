@@ -9,6 +9,13 @@ pub use setting::DocumentedSetting;
 
 /// The page. In its tables a default in code format is a value; a default in words is computed by the code.
 const PAGE: &str = include_str!("../../../../docs/settings.md");
+/// The prefix of the names that this project defines. Names that other programs define, such as `AWS_REGION`, are
+/// used unchanged.
+pub const PREFIX: &str = "SLUICE_";
+/// Heading of the table of the edge's parts. Parts have no short names.
+const PARTS: &str = "\n## What `make run`";
+/// Suffix of the variable that names the file with a secret.
+const FILE: &str = "_FILE";
 /// The head of the environment file.
 const ENV_HEAD: &str = "\
 # The settings of Sluice, for `--env-file` of podman and docker and for `EnvironmentFile=` of systemd.
@@ -37,6 +44,52 @@ pub fn json() -> Value {
 /// All settings, in the order of the page.
 pub fn settings() -> impl Iterator<Item = DocumentedSetting> {
     PAGE.lines().filter_map(DocumentedSetting::parse)
+}
+
+/// The names of all settings.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    names_in(PAGE)
+}
+
+fn names_in(page: &'static str) -> impl Iterator<Item = &'static str> {
+    let rows = page.lines();
+    rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next())
+}
+
+/// The names of the settings that have a short name, which is the name without [`PREFIX`].
+pub fn names_with_short_name() -> impl Iterator<Item = &'static str> {
+    let page = PAGE.split_once(PARTS).map_or(PAGE, |(page, _)| page);
+    names_in(page).filter(|name| name.starts_with(PREFIX))
+}
+
+/// The short name of the setting `name`; `None`: the setting has no short name.
+pub fn short_name(name: &str) -> Option<&'static str> {
+    let mut names = names_with_short_name();
+    names.find(|known| *known == name)?.strip_prefix(PREFIX)
+}
+
+/// Whether the setting `name` is a secret, which may be in a file.
+pub fn is_secret(name: &str) -> bool {
+    settings().any(|setting| setting.name == name && setting.is_secret())
+}
+
+/// The variable that names the file with the secret `name`.
+pub fn file_variable(name: &str) -> String {
+    format!("{name}{FILE}")
+}
+
+/// All variables of the setting `name`: its name, its short name, and both with `_FILE` if it is a secret.
+pub fn variables(name: &'static str) -> Vec<String> {
+    let names = [Some(name), short_name(name)].into_iter().flatten();
+    let files = names.clone().filter(|_| is_secret(name));
+    let files = files.map(file_variable);
+    names.map(str::to_owned).chain(files).collect()
+}
+
+/// The variables with secrets that Envoy does not need. Envoy needs those of AWS.
+pub fn secrets_of_the_edge() -> impl Iterator<Item = String> {
+    let secrets = names().filter(|name| is_secret(name) && !name.starts_with("AWS_"));
+    secrets.flat_map(variables)
 }
 
 /// The default of the setting `name`, for a variable that is unset or empty. `None`: the default is in words.
@@ -92,7 +145,7 @@ mod tests {
         let mut assigned: HashMap<_, _> =
             assigned.filter_map(|line| line.split_once('=')).collect();
         // The port is valid only beside a certificate.
-        assert_eq!(assigned.remove("EDGE_TLS_PORT"), Some("8443"));
+        assert_eq!(assigned.remove("SLUICE_EDGE_TLS_PORT"), Some("8443"));
         let set = |name: &str| assigned.get(name).map(Into::into);
         let machine = Machine::detect();
         let read_with = |lookup: &dyn Fn(&str) -> Option<OsString>| {
@@ -121,10 +174,35 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_of_the_edge_have_short_names() {
+        assert_eq!(short_name("SLUICE_ORIGIN"), Some("ORIGIN"));
+        for none in [
+            "SLUICE_STATE",
+            "SLUICE_ENVOY",
+            "AWS_REGION",
+            "SSL_CERT_FILE",
+        ] {
+            assert_eq!(short_name(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_secret_may_be_in_a_file() {
+        let variables = variables("SLUICE_PURGE_TOKEN").join(" ");
+        let expected = "SLUICE_PURGE_TOKEN PURGE_TOKEN SLUICE_PURGE_TOKEN_FILE PURGE_TOKEN_FILE";
+        assert_eq!(variables, expected);
+        assert!(is_secret("AWS_SECRET_ACCESS_KEY") && !is_secret("SLUICE_TLS_KEY"));
+    }
+
+    #[test]
     fn a_default_is_a_value_or_described_in_words() {
-        assert_eq!(default_value("EDGE_PORT"), Some("8080"));
-        assert_eq!(default_value("S3_ENDPOINT"), None);
-        for in_words in ["S3_ADDRESSING", "CACHE_DIR", "CACHE_MAX_OBJECT_BYTES"] {
+        assert_eq!(default_value("SLUICE_EDGE_PORT"), Some("8080"));
+        assert_eq!(default_value("SLUICE_S3_ENDPOINT"), None);
+        for in_words in [
+            "SLUICE_S3_ADDRESSING",
+            "SLUICE_CACHE_DIR",
+            "SLUICE_CACHE_MAX_OBJECT_BYTES",
+        ] {
             assert_eq!(default_value(in_words), None);
         }
     }

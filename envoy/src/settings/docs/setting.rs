@@ -39,6 +39,11 @@ impl DocumentedSetting {
         (!value.contains('`')).then_some(value)
     }
 
+    /// Whether the value is a secret, which may be in a file.
+    pub fn is_secret(&self) -> bool {
+        self.form == "secret"
+    }
+
     /// The meaning, as plain text.
     pub fn meaning(&self) -> String {
         plain(self.meaning)
@@ -115,14 +120,14 @@ mod tests {
     use super::*;
 
     const PORT: &str =
-        "| `EDGE_PORT` | port | `8080` | The port, see [`limits`](limits.md#a) and `B` |";
+        "| `SLUICE_EDGE_PORT` | port | `8080` | The port, see [`limits`](limits.md#a) and `B` |";
 
     #[test]
     fn a_row_has_a_value_as_its_default_or_words() {
         let port = DocumentedSetting::parse(PORT).unwrap();
         assert_eq!(
             (port.name, port.default_value()),
-            ("EDGE_PORT", Some("8080"))
+            ("SLUICE_EDGE_PORT", Some("8080"))
         );
         let words = "| `A` | choice | `x` for a bucket, `y` for another | It |";
         assert_eq!(
@@ -139,7 +144,7 @@ mod tests {
     fn a_part_of_an_environment_file_is_comments_without_markdown() {
         let port = DocumentedSetting::parse(PORT).unwrap();
         let expected =
-            "# The port, see limits and B.\n# Type: port. Default: 8080.\n#EDGE_PORT=8080\n";
+            "# The port, see limits and B.\n# Type: port. Default: 8080.\n#SLUICE_EDGE_PORT=8080\n";
         assert_eq!(port.to_env(), expected);
         let long = comment(&"word ".repeat(60));
         assert!(

@@ -5,10 +5,11 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 use sluice_core::admission::write_own_headers;
-use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
+use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_VARIABLE};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::policy::Policy;
+use sluice_core::switch;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, OwnHeaders, WorkerId};
 use sluice_store::{Vouching, store_path};
@@ -47,7 +48,7 @@ impl Identity {
             hash_key,
             store_secret: store_secret(host)?,
             name: cache_name(host)?,
-            tells_via: host.environment(VIA_VARIABLE)?.as_deref() != Some(VIA_OFF),
+            tells_via: tells_via(host)?,
         })
     }
 
@@ -93,6 +94,19 @@ fn cache_name(host: &dyn Host) -> host::Result<CacheName> {
     }
     let [number, _] = agree_on(host, "sluice/cache-name", host.random()?)?;
     Ok(CacheName::usual(number as u32))
+}
+
+/// Whether the edge sends `Via` to HTTP origins, from the environment. The default is on.
+fn tells_via(host: &dyn Host) -> host::Result<bool> {
+    let given = host.environment(VIA_VARIABLE)?;
+    let given = given.filter(|given| !given.is_empty());
+    let told = given.as_deref().and_then(switch::parse);
+    if let (Some(given), None) = (&given, told) {
+        let accepted = switch::ACCEPTED;
+        let message = format!("sluice: {VIA_VARIABLE}={given:?}: expected {accepted}");
+        host.log(Level::Warn, &message);
+    }
+    Ok(told.unwrap_or(true))
 }
 
 /// The secret of the file names in the store. It is that of the environment, with which a cache outlives this

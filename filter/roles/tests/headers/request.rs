@@ -209,7 +209,7 @@ fn named(variables: &[(&str, &str)]) -> FakeEnvoy {
 
 #[test]
 fn each_origin_is_told_the_name_of_the_cache_by_cdn_loop_and_via() {
-    let mut envoy = named(&[("CACHE_NAME", "edge.example")]);
+    let mut envoy = named(&[("SLUICE_CACHE_NAME", "edge.example")]);
     let theirs = [("cdn-loop", "other;x"), ("via", "1.0 proxy")];
     envoy.request(0, "GET", KEY, &theirs);
     envoy.request(0, "POST", KEY, &[]);
@@ -229,7 +229,7 @@ fn each_origin_is_told_the_name_of_the_cache_by_cdn_loop_and_via() {
 
 #[test]
 fn via_is_left_out_where_it_is_off() {
-    let mut envoy = named(&[("VIA", "off")]);
+    let mut envoy = named(&[("SLUICE_VIA", "FALSE")]);
     envoy.request(0, "GET", KEY, &[]);
     let fetch = &envoy.fetches[0];
     assert_eq!(fetch.headers.get("via"), None);

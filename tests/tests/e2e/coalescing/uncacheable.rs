@@ -95,7 +95,7 @@ async fn every_reason_not_to_store_frees_the_followers() {
     let origin = Origin::start().ready().await;
     let policy = "origin: {kind: http}\ncache: {ttl: {\"200\": 1h, \"410\": 0s}}\n";
     let edge = Edge::http(&origin)
-        .env("CACHE_MAX_OBJECT_BYTES", "20000")
+        .env("SLUICE_CACHE_MAX_OBJECT_BYTES", "20000")
         .policy(policy);
     let edge = edge.start().await;
     for (n, (reason, reply)) in reasons.iter().enumerate() {

@@ -74,7 +74,7 @@ async fn an_object_that_expires_under_load_costs_the_origin_one_request() {
     let object = Reply::ok(1_000).max_age(1).etag("v1");
     origin.on("/k*", object.delay(DELAY));
     // Hits are served by the store, and race with the end of their lifetime.
-    let edge = Edge::http(&origin).workers(2).env("HOT_BYTES", "0");
+    let edge = Edge::http(&origin).workers(2).env("SLUICE_HOT_BYTES", "0");
     let edge = edge.start().await;
     let begin = next_second();
     let moments: Vec<_> = (0..=TIMES).map(|time| begin + time * SERVED).collect();

@@ -90,7 +90,7 @@ async fn microcache_keeps_what_says_nothing_for_a_second_and_serves_it_while_it_
     let gate = Gate::new();
     origin.on_each("/a", [Reply::ok(5_000), Reply::ok(5_000).hold(&gate)]);
     let edge = Edge::http(&origin)
-        .env("POLICY", "microcache")
+        .env("SLUICE_POLICY", "microcache")
         .start()
         .await;
     let first = edge.get("/a").await.stamp("/a");

@@ -72,7 +72,7 @@ async fn unchanging_origin() -> Arc<Origin> {
 async fn busy_clients_cost_the_origin_a_validation_at_a_time_and_nothing_else() {
     let origin = unchanging_origin().await;
     // All requests reach the store, which rewrites the whole object at each validation.
-    let edge = edge(&origin, 2).env("HOT_BYTES", "0").start().await;
+    let edge = edge(&origin, 2).env("SLUICE_HOT_BYTES", "0").start().await;
     let fetches = fetches_of_busy_clients(edge.address(), &origin).await;
     assert_eq!(fetches, 1, "the first one");
 }
@@ -268,7 +268,7 @@ async fn an_object_of_any_size_is_refreshed_in_the_background() {
     let gate = Gate::new();
     let refreshed = brief(SIZE).etag("v2");
     origin.on_each("/a", [brief(SIZE).etag("v1"), refreshed.hold(&gate)]);
-    let edge = edge(&origin, 1).env("CACHE_MAX_OBJECT_BYTES", "64MiB");
+    let edge = edge(&origin, 1).env("SLUICE_CACHE_MAX_OBJECT_BYTES", "64MiB");
     let edge = edge.start().await;
     go_stale(&edge, "/a", &gate).await;
     let before = edge.resident_kib();
@@ -324,7 +324,10 @@ async fn the_edge_drains_while_a_refresh_runs() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on_each("/a", [brief(1_000).etag("v1"), brief(1_000).hold(&gate)]);
-    let edge = edge(&origin, 2).env("DRAIN_SECONDS", "1").start().await;
+    let edge = edge(&origin, 2)
+        .env("SLUICE_DRAIN_SECONDS", "1")
+        .start()
+        .await;
     go_stale(&edge, "/a", &gate).await;
     let (code, log) = edge.stop();
     assert_eq!(code, Some(0), "{log}");

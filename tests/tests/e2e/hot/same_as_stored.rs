@@ -22,7 +22,7 @@ impl Pair {
     async fn start(builder: Builder) -> Self {
         let builder = builder.workers(1);
         let with = builder.clone().start().await;
-        let without = builder.env("HOT_BYTES", "0").start().await;
+        let without = builder.env("SLUICE_HOT_BYTES", "0").start().await;
         Self {
             hot: Client::connect(with.address()).await,
             stored: Client::connect(without.address()).await,

@@ -68,7 +68,7 @@ async fn the_hit_after_the_first_comes_out_of_memory_and_is_the_same() {
 async fn without_a_tier_every_hit_comes_out_of_the_store() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(SIZE).max_age(60));
-    let edge = Edge::http(&origin).workers(1).env("HOT_BYTES", "0");
+    let edge = Edge::http(&origin).workers(1).env("SLUICE_HOT_BYTES", "0");
     let edge = edge.start().await;
     let mut client = Client::connect(edge.address()).await;
     for _ in 0..20 {
@@ -87,7 +87,7 @@ async fn the_hot_tier_answers_every_request_as_the_store_does() {
     origin.on("/a", reply.header("last-modified", MODIFIED));
     let builder = Edge::http(&origin).workers(1);
     let with = builder.clone().start().await;
-    let without = builder.env("HOT_BYTES", "0").start().await;
+    let without = builder.env("SLUICE_HOT_BYTES", "0").start().await;
     let mut hot = Client::connect(with.address()).await;
     let mut stored = Client::connect(without.address()).await;
     hot.heat("/a", &[]).await;
@@ -271,7 +271,7 @@ async fn large_and_empty_objects_and_other_statuses_are_not_hot() {
     origin.on("/empty", Reply::ok(100).empty().max_age(LONG));
     origin.on("/missing", Reply::status(404).max_age(LONG));
     let edge = Edge::http(&origin).workers(1);
-    let edge = edge.env("HOT_OBJECT_BYTES", "2KiB").start().await;
+    let edge = edge.env("SLUICE_HOT_OBJECT_BYTES", "2KiB").start().await;
     let mut client = Client::connect(edge.address()).await;
     client.heat("/fits", &[]).await;
     for path in ["/large", "/empty", "/missing"] {

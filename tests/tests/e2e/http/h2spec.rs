@@ -20,9 +20,9 @@ async fn both() -> (Origin, (Edge, u16), (Bare, u16), Certificate) {
     let certificate = Certificate::new();
     let (port, bare_port) = (free_port(), free_port());
     let edge = Edge::http(&origin)
-        .env("EDGE_TLS_PORT", port.to_string())
-        .env("TLS_CERT", certificate.cert().display().to_string())
-        .env("TLS_KEY", certificate.key().display().to_string())
+        .env("SLUICE_EDGE_TLS_PORT", port.to_string())
+        .env("SLUICE_TLS_CERT", certificate.cert().display().to_string())
+        .env("SLUICE_TLS_KEY", certificate.key().display().to_string())
         .start()
         .await;
     let bare = Bare::with_tls(&origin, Store::V1_DISK, 2, &certificate, bare_port).await;

@@ -329,7 +329,10 @@ async fn heads_of_objects_too_large_to_store_fetch_no_body() {
     let gate = Gate::new();
     origin.on("/a", Reply::ok(LARGE).max_age(600).hold(&gate));
     let edge = Edge::http(&origin).workers(2);
-    let edge = edge.env("CACHE_MAX_OBJECT_BYTES", "1MiB").start().await;
+    let edge = edge
+        .env("SLUICE_CACHE_MAX_OBJECT_BYTES", "1MiB")
+        .start()
+        .await;
     let crowd = heads(&edge, 50).await;
     let crowd = crowd.fire_each(|_| request("HEAD", "/a", &[]));
     edge.wait_for_value("sluice_parked_now", 49).await;

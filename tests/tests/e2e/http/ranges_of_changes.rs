@@ -122,7 +122,7 @@ async fn a_range_that_comes_while_the_store_asks_is_of_the_object_that_comes(wor
     for sizes in [[LONG, SHORT], [SHORT, LONG]] {
         let versions = Versions::start(sizes, 600).await;
         let edge = Edge::http(&versions.origin).workers(workers).policy(POLICY);
-        let edge = edge.env("HOT_BYTES", "0").start().await;
+        let edge = edge.env("SLUICE_HOT_BYTES", "0").start().await;
         eventually("a hit", async || edge.get("/a").await.is_hit()).await;
         // Every worker knows the object and its length.
         stampede(edge.address(), 30, "/a").await.all(200);

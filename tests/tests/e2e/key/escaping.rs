@@ -156,7 +156,7 @@ async fn double_encoding_is_decoded_once_and_stays_in_the_bucket() {
 async fn whatever_is_sent_stays_below_bucket_and_prefix() {
     let origin = full().await;
     let edge = Edge::scripted_bucket(&origin)
-        .env("ORIGIN", "s3://site/public/files")
+        .env("SLUICE_ORIGIN", "s3://site/public/files")
         .start()
         .await;
     let pieces = [

@@ -11,7 +11,7 @@ use sluice_tests::server::gate::Gate;
 use std::time::Duration;
 
 fn edge(origin: &Origin) -> Builder {
-    Edge::http(origin).env("ACCESS_LOG", "json")
+    Edge::http(origin).env("SLUICE_ACCESS_LOG", "json")
 }
 
 /// Waits until there are `count` lines for `path`, and returns the lines.
@@ -223,8 +223,8 @@ async fn a_share_of_hits_leaves_every_other_line() {
 async fn without_an_access_log_there_are_no_lines() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(100));
-    let quiet = edge(&origin).env("ACCESS_LOG", "off").start().await;
-    let text = edge(&origin).env("ACCESS_LOG", "text").start().await;
+    let quiet = edge(&origin).env("SLUICE_ACCESS_LOG", "off").start().await;
+    let text = edge(&origin).env("SLUICE_ACCESS_LOG", "text").start().await;
     for edge in [&quiet, &text] {
         let _ = edge.get("/a").await;
     }

@@ -16,7 +16,7 @@ async fn requests_under_way_end_before_the_edge_does() {
     origin.on("/body", Reply::ok(400_000).hold_after(100_000, &body));
     origin.on("/post", Reply::ok(100_000).hold_after(1_000, &around));
     // This time is longer than any wait of a test: an edge that waits for its end fails the test.
-    let builder = Edge::http(&origin).env("DRAIN_SECONDS", "3600");
+    let builder = Edge::http(&origin).env("SLUICE_DRAIN_SECONDS", "3600");
     let mut edge = builder.start().await;
     // The requests wait for headers with parked followers, in the body, and around the store.
     let parked = Crowd::connect(edge.address(), 20).await.fire("/cold");
@@ -49,7 +49,7 @@ async fn requests_that_do_not_end_are_cut_and_never_look_whole() {
     let (cold, body) = (Gate::new(), Gate::new());
     origin.on("/cold", Reply::ok(100_000).hold(&cold));
     origin.on("/body", Reply::ok(400_000).hold_after(100_000, &body));
-    let builder = Edge::http(&origin).env("DRAIN_SECONDS", "1");
+    let builder = Edge::http(&origin).env("SLUICE_DRAIN_SECONDS", "1");
     let mut edge = builder.start().await;
     let parked = Crowd::connect(edge.address(), 20).await.fire("/cold");
     let mut filling = Client::connect(edge.address()).await;
@@ -77,7 +77,7 @@ async fn a_second_signal_ends_the_wait() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", Reply::ok(1000).hold(&gate));
-    let builder = Edge::http(&origin).env("DRAIN_SECONDS", "3600");
+    let builder = Edge::http(&origin).env("SLUICE_DRAIN_SECONDS", "3600");
     let mut edge = builder.start().await;
     let flight = Crowd::connect(edge.address(), 2).await.fire("/a");
     gate.wait_reached(1).await;

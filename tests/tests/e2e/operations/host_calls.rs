@@ -133,9 +133,9 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
         .medium(Medium::Memory)
         .workers(1)
         // Envoy logs each call of a VM.
-        .env("RUNTIME", "wasm")
-        .env("HOT_BYTES", hot_bytes)
-        .env("ACCESS_LOG", access_log)
+        .env("SLUICE_RUNTIME", "wasm")
+        .env("SLUICE_HOT_BYTES", hot_bytes)
+        .env("SLUICE_ACCESS_LOG", access_log)
         .start()
         .await;
     // With a hot tier, the first hit is copied.

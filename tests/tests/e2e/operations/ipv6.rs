@@ -24,7 +24,7 @@ async fn edge_of_a_name() -> (Edge, Origin) {
     origin.on("/a", Reply::ok(1000));
     let named = format!("http://localhost:{}", address.port());
     let edge = Edge::http(&origin)
-        .env("ORIGIN", named)
+        .env("SLUICE_ORIGIN", named)
         .allow_log("no answer from the origin")
         .start()
         .await;
@@ -60,7 +60,9 @@ async fn an_edge_on_all_addresses_serves_clients_of_both_families() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000));
     let edge = || Edge::http(&origin);
-    let all = edge().env("BIND", "::").env("METRICS_BIND", "::");
+    let all = edge()
+        .env("SLUICE_BIND", "::")
+        .env("SLUICE_METRICS_BIND", "::");
     assert_eq!(statuses(all).await, [200; 4]);
     assert_eq!(statuses(edge()).await, [200, 0, 200, 0], "as a control");
 }
@@ -72,7 +74,7 @@ async fn the_access_log_has_the_clients_own_address_of_either_family() {
     }
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000));
-    let edge = Edge::http(&origin).env("BIND", "::").start().await;
+    let edge = Edge::http(&origin).env("SLUICE_BIND", "::").start().await;
     for family in FAMILIES {
         let address = SocketAddr::new(family, edge.address().port());
         assert_eq!(client::get(address, "/a").await.status, 200);

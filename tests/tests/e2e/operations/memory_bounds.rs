@@ -50,8 +50,8 @@ async fn growth(length: usize, warm: usize, keys: usize, bytes_per_key: u64) {
     let edge = Edge::http(&origin)
         .medium(Medium::Memory)
         .policy(POLICY)
-        .env("CACHE_MAX_ENTRIES", "500")
-        .env("CACHE_MAX_BYTES", "64MiB")
+        .env("SLUICE_CACHE_MAX_ENTRIES", "500")
+        .env("SLUICE_CACHE_MAX_BYTES", "64MiB")
         .start()
         .await;
     ask(edge.address(), length, 0, warm).await;

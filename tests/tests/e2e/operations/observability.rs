@@ -165,7 +165,10 @@ async fn prometheus_has_data_for_every_rule_and_every_panel_of_the_dashboard() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(5_000).max_age(600));
     let (edge, port) = (Edge::http(&origin), free_port());
-    let edge = edge.env("METRICS_PORT", port.to_string()).start().await;
+    let edge = edge
+        .env("SLUICE_METRICS_PORT", port.to_string())
+        .start()
+        .await;
     let prometheus = Prometheus::scraping(loopback(port)).await;
     prometheus
         .wait_for("sluice_requests_total{result=\"hit\"}", |hits| hits == 0.0)
@@ -236,7 +239,7 @@ async fn the_default_statistics_are_few_and_all_that_rules_alerts_and_dashboard_
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(100));
     let few = Edge::http(&origin).metrics().start().await;
-    let all = Edge::http(&origin).env("STATS", "all").metrics();
+    let all = Edge::http(&origin).env("SLUICE_STATS", "all").metrics();
     let all = all.start().await;
     let mut sizes = Vec::new();
     for edge in [&few, &all] {
@@ -267,7 +270,7 @@ async fn the_default_statistics_are_few_and_all_that_rules_alerts_and_dashboard_
 async fn the_listener_for_metrics_has_nothing_else_of_the_admin_interface() {
     let origin = Origin::start().ready().await;
     let metrics = loopback(free_port());
-    let edge = Edge::http(&origin).env("METRICS_PORT", metrics.port().to_string());
+    let edge = Edge::http(&origin).env("SLUICE_METRICS_PORT", metrics.port().to_string());
     let mut edge = edge.start().await;
     let answer = client::get(metrics, "/stats/prometheus").await;
     assert_eq!(answer.status, 200, "{answer}");

@@ -22,7 +22,7 @@ async fn health_is_answered_by_a_worker_and_never_cached() {
 async fn health_path_is_configurable() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000));
-    let edge = Edge::http(&origin).env("HEALTH_PATH", "/healthz/live");
+    let edge = Edge::http(&origin).env("SLUICE_HEALTH_PATH", "/healthz/live");
     // The harness itself waits for `/healthz`, which the origin serves here.
     let edge = edge.start().await;
     assert_eq!(edge.get("/healthz/live").await.status, 200);

@@ -45,7 +45,7 @@ impl SitesFile {
     }
 
     fn edge(&self) -> Builder {
-        Builder::new().env("SITES", self.path().to_str().unwrap())
+        Builder::new().env("SLUICE_SITES", self.path().to_str().unwrap())
     }
 }
 
@@ -211,7 +211,7 @@ async fn what_envoy_refuses_is_put_back() {
         .allow_log("rejected")
         .allow_log("Unable to")
         // Envoy does not read the native module again.
-        .env("RUNTIME", "wasm")
+        .env("SLUICE_RUNTIME", "wasm")
         .allow_log("wasm");
     let folder = TempDir::new().unwrap();
     let file_of_module = folder.path().join("module");
@@ -239,8 +239,13 @@ async fn a_policy_that_is_replaced_is_taken_up_by_who_watches() {
     let folder = TempDir::new().unwrap();
     let policy = folder.path().join("policy.yaml");
     replace(&policy, "key: {query: {mode: keep}}\n");
-    let edge = Builder::new().env("ORIGIN", origin.url()).env("WATCH", "1");
-    let edge = edge.env("POLICY", policy.to_str().unwrap()).start().await;
+    let edge = Builder::new()
+        .env("SLUICE_ORIGIN", origin.url())
+        .env("SLUICE_WATCH", "on");
+    let edge = edge
+        .env("SLUICE_POLICY", policy.to_str().unwrap())
+        .start()
+        .await;
     assert_eq!(edge.get("/a?b").await.status, 200);
     assert_eq!(origin.count("/a?b"), 1);
     replace(&policy, "key: {query: {mode: drop}}\n");
@@ -267,7 +272,7 @@ async fn certificates_are_chosen_by_name_and_renewed_under_open_connections() {
     let port = free_port();
     let mut edge = file
         .edge()
-        .env("EDGE_TLS_PORT", port.to_string())
+        .env("SLUICE_EDGE_TLS_PORT", port.to_string())
         .start()
         .await;
     let address = loopback(port);

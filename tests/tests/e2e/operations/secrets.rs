@@ -180,7 +180,7 @@ async fn the_environment_of_envoy_has_no_token_of_a_site() {
     let url = origin.url();
     let sites = format!("sites:\n- name: a\n  origin: {url}\n  purge_token: TOKEN_OF_A\n");
     std::fs::write(&file, sites).unwrap();
-    let edge = Purger::new().open(Builder::new().env("SITES", file.display().to_string()));
+    let edge = Purger::new().open(Builder::new().env("SLUICE_SITES", file.display().to_string()));
     let edge = edge.env("TOKEN_OF_A", SITES_TOKEN).start().await;
     let environment = std::fs::read(format!("/proc/{}/environ", edge.envoy_pid())).unwrap();
     let environment = String::from_utf8_lossy(&environment);

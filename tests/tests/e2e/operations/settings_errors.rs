@@ -7,27 +7,27 @@ use sluice_tests::origin::Origin;
 #[tokio::test]
 async fn a_wrong_value_is_named_with_its_variable() {
     let wrong: [(&str, &str); 21] = [
-        ("ORIGIN", "ftp://x"),
-        ("ORIGIN", "s3://"),
-        ("ORIGIN", "s3://UPPER/x"),
-        ("ORIGIN", "s3://site/../other"),
-        ("ORIGIN", "http://127.0.0.1:99999"),
-        ("EDGE_PORT", "0"),
-        ("EDGE_PORT", "eighty"),
-        ("METRICS_PORT", "70000"),
-        ("BIND", "everywhere"),
-        ("CACHE", "ram"),
-        ("CACHE_MAX_BYTES", "lots"),
-        ("CACHE_MAX_BYTES", "-1"),
-        ("CACHE_MAX_ENTRIES", "0"),
-        ("CACHE_MAX_OBJECT_BYTES", "2TiB"),
-        ("CONCURRENCY", "0"),
-        ("CONCURRENCY", "many"),
-        ("POLICY", "/no/such/policy.yaml"),
-        ("HEALTH_PATH", "healthz"),
+        ("SLUICE_ORIGIN", "ftp://x"),
+        ("SLUICE_ORIGIN", "s3://"),
+        ("SLUICE_ORIGIN", "s3://UPPER/x"),
+        ("SLUICE_ORIGIN", "s3://site/../other"),
+        ("SLUICE_ORIGIN", "http://127.0.0.1:99999"),
+        ("SLUICE_EDGE_PORT", "0"),
+        ("SLUICE_EDGE_PORT", "eighty"),
+        ("SLUICE_METRICS_PORT", "70000"),
+        ("SLUICE_BIND", "everywhere"),
+        ("SLUICE_CACHE", "ram"),
+        ("SLUICE_CACHE_MAX_BYTES", "lots"),
+        ("SLUICE_CACHE_MAX_BYTES", "-1"),
+        ("SLUICE_CACHE_MAX_ENTRIES", "0"),
+        ("SLUICE_CACHE_MAX_OBJECT_BYTES", "2TiB"),
+        ("SLUICE_CONCURRENCY", "0"),
+        ("SLUICE_CONCURRENCY", "many"),
+        ("SLUICE_POLICY", "/no/such/policy.yaml"),
+        ("SLUICE_HEALTH_PATH", "healthz"),
         ("AWS_REGION", "mars one"),
-        ("SNS_TOPICS", "my-topic"),
-        ("SNS_PROXY", "https://127.0.0.1:3128"),
+        ("SLUICE_SNS_TOPICS", "my-topic"),
+        ("SLUICE_SNS_PROXY", "https://127.0.0.1:3128"),
     ];
     let origin = Origin::start().ready().await;
     for (name, value) in wrong {
@@ -54,12 +54,12 @@ async fn a_wrong_value_is_named_with_its_variable() {
 #[tokio::test]
 async fn all_wrong_values_are_named_at_once() {
     let refusal = Builder::new()
-        .env("ORIGIN", "x")
-        .env("CACHE", "y")
-        .env("CONCURRENCY", "z")
+        .env("SLUICE_ORIGIN", "x")
+        .env("SLUICE_CACHE", "y")
+        .env("SLUICE_CONCURRENCY", "z")
         .refused()
         .await;
-    for name in ["ORIGIN", "CACHE", "CONCURRENCY"] {
+    for name in ["SLUICE_ORIGIN", "SLUICE_CACHE", "SLUICE_CONCURRENCY"] {
         assert!(refusal.output.contains(name), "{}", refusal.output);
     }
 }
@@ -67,7 +67,7 @@ async fn all_wrong_values_are_named_at_once() {
 #[tokio::test]
 async fn half_of_the_credentials_is_refused_without_showing_it() {
     let half = Builder::new()
-        .env("ORIGIN", "s3://site")
+        .env("SLUICE_ORIGIN", "s3://site")
         .env("AWS_SECRET_ACCESS_KEY", "very-secret");
     let refusal = half.refused().await;
     assert!(
@@ -86,7 +86,7 @@ async fn half_of_the_credentials_is_refused_without_showing_it() {
 async fn a_port_in_use_is_named() {
     let origin = Origin::start().ready().await;
     let taken = origin.address().port().to_string();
-    for name in ["EDGE_PORT", "METRICS_PORT"] {
+    for name in ["SLUICE_EDGE_PORT", "SLUICE_METRICS_PORT"] {
         let refusal = Edge::http(&origin).env(name, &taken).refused().await;
         assert_ne!(refusal.code, Some(0));
         assert!(

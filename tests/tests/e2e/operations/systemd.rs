@@ -125,11 +125,12 @@ async fn the_edge_serves_reloads_and_stops_as_its_unit_says() {
     origin.on("*", Reply::ok(1_000));
     let port = free_port();
     let settings = format!(
-        "ORIGIN={}\nBIND=127.0.0.1\nEDGE_PORT={port}\nMETRICS_PORT={}\n",
+        "SLUICE_ORIGIN={}\nSLUICE_BIND=127.0.0.1\nSLUICE_EDGE_PORT={port}\nSLUICE_METRICS_PORT={}\n",
         origin.url(),
         free_port()
     );
-    let unit = Unit::installed(&(settings + "CACHE_MAX_BYTES=64MiB\nPOLICY=policy.yaml\n"));
+    let unit =
+        Unit::installed(&(settings + "SLUICE_CACHE_MAX_BYTES=64MiB\nSLUICE_POLICY=policy.yaml\n"));
     fs::write(unit.etc("policy.yaml"), LASTING).unwrap();
     let log = unit.root.path().join("log");
     let mut edge = Process::start(unit.command(unit.value("ExecStart")), &log).unwrap();

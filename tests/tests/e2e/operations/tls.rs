@@ -26,9 +26,9 @@ async fn start(origin: &Origin, certificate: &Certificate) -> (Edge, SocketAddr)
 async fn start_with(edge: Builder, certificate: &Certificate) -> (Edge, SocketAddr) {
     let port = free_port();
     let edge = edge
-        .env("EDGE_TLS_PORT", port.to_string())
-        .env("TLS_CERT", certificate.cert().display().to_string())
-        .env("TLS_KEY", certificate.key().display().to_string());
+        .env("SLUICE_EDGE_TLS_PORT", port.to_string())
+        .env("SLUICE_TLS_CERT", certificate.cert().display().to_string())
+        .env("SLUICE_TLS_KEY", certificate.key().display().to_string());
     (edge.start().await, loopback(port))
 }
 
@@ -166,9 +166,9 @@ async fn a_certificate_that_is_none_stops_the_start() {
     let certificate = Certificate::new();
     std::fs::write(certificate.cert(), "no certificate\n").unwrap();
     let refusal = Edge::http(&origin)
-        .env("EDGE_TLS_PORT", free_port().to_string())
-        .env("TLS_CERT", certificate.cert().display().to_string())
-        .env("TLS_KEY", certificate.key().display().to_string())
+        .env("SLUICE_EDGE_TLS_PORT", free_port().to_string())
+        .env("SLUICE_TLS_CERT", certificate.cert().display().to_string())
+        .env("SLUICE_TLS_KEY", certificate.key().display().to_string())
         .refused()
         .await;
     assert_ne!(refusal.code, Some(0));

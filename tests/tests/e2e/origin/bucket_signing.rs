@@ -37,7 +37,7 @@ async fn a_private_object_is_served_and_stored(workers: usize) {
 async fn requests_that_pass_the_cache_are_signed_too() {
     let bucket = Bucket::new().await;
     bucket.put_stamped("a", 1, 1000).await;
-    let limited = Edge::bucket(&bucket).env("CACHE_MAX_OBJECT_BYTES", "500");
+    let limited = Edge::bucket(&bucket).env("SLUICE_CACHE_MAX_OBJECT_BYTES", "500");
     let edge = limited.start().await;
     // The edge knows the object as too large after the first request.
     for _ in 0..2 {

@@ -68,7 +68,7 @@ async fn a_bucket_that_fails_for_a_moment_is_asked_again() {
     ];
     let (retries, control) = tokio::join!(
         edge(&origin).start(),
-        edge(&origin).env("S3_RETRIES", "0").start()
+        edge(&origin).env("SLUICE_S3_RETRIES", "0").start()
     );
     for (name, failure) in failures {
         for method in ["GET", "HEAD"] {
@@ -147,7 +147,7 @@ async fn a_bucket_that_is_down_gets_few_retries() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("*", slow_down().hold(&gate));
-    let edge = edge(&origin).env("STATS", "all").start().await;
+    let edge = edge(&origin).env("SLUICE_STATS", "all").start().await;
     let ask = |number: usize| {
         let address = edge.address();
         async move {
@@ -214,7 +214,7 @@ async fn a_response_that_has_begun_is_not_asked_for_again() {
 #[test_case(403, "InvalidAccessKeyId", "", "credentials_refused", "AWS_ACCESS_KEY_ID"; "an unknown key")]
 #[test_case(401, "Unauthorized", "", "credentials_refused", "AWS_ACCESS_KEY_ID"; "a key that R2 does not know")]
 #[test_case(403, "RequestTimeTooSkewed", "", "clock_skewed", "set the clock"; "a wrong clock")]
-#[test_case(404, "NoSuchBucket", "", "missing", "correct ORIGIN"; "no bucket")]
+#[test_case(404, "NoSuchBucket", "", "missing", "correct SLUICE_ORIGIN"; "no bucket")]
 #[tokio::test]
 async fn an_error_of_the_settings_is_502_and_never_stored(
     status: u16,
@@ -229,7 +229,7 @@ async fn an_error_of_the_settings_is_502_and_never_stored(
         reply = reply.header("x-amz-bucket-region", "eu-west-1");
     }
     origin.on("*", reply);
-    let edge = edge(&origin).env("ACCESS_LOG", "json").start().await;
+    let edge = edge(&origin).env("SLUICE_ACCESS_LOG", "json").start().await;
     for asked in 1..=3 {
         let response = edge.get("/a").await;
         assert_eq!(response.status, 502, "{response}");
@@ -308,7 +308,7 @@ async fn an_error_about_one_object_is_not_the_edges_trouble() {
 
 #[test_case("AWS_ACCESS_KEY_ID", "AKIDUNKNOWN", "403 InvalidAccessKeyId"; "an unknown key")]
 #[test_case("AWS_SECRET_ACCESS_KEY", "not-the-secret-key", "403 SignatureDoesNotMatch"; "a wrong secret")]
-#[test_case("ORIGIN", "s3://no-such-bucket", "404 NoSuchBucket"; "no such bucket")]
+#[test_case("SLUICE_ORIGIN", "s3://no-such-bucket", "404 NoSuchBucket"; "no such bucket")]
 #[tokio::test]
 async fn a_real_bucket_names_what_is_wrong(name: &str, value: &str, told: &str) {
     let bucket = Bucket::new().await;
@@ -348,12 +348,12 @@ async fn an_error_document_of_any_length_and_shape_is_read_in_bounds() {
     })
     .await;
     let edge = before(origin)
-        .env("ORIGIN", "s3://site")
-        .env("S3_ENDPOINT", format!("http://{origin}"))
+        .env("SLUICE_ORIGIN", "s3://site")
+        .env("SLUICE_S3_ENDPOINT", format!("http://{origin}"))
         .env("AWS_REGION", "us-east-1")
         .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
         .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
-        .env("ACCESS_LOG", "json")
+        .env("SLUICE_ACCESS_LOG", "json")
         .start()
         .await;
     for path in ["/none", "/late", "/open", "/odd", "/long"] {
@@ -364,8 +364,8 @@ async fn an_error_document_of_any_length_and_shape_is_read_in_bounds() {
 }
 
 #[test_case("AWS_SECRET_ACCESS_KEY", "not-the-secret-key", "refuses the credentials"; "a wrong secret")]
-#[test_case("ORIGIN", "s3://no-such-bucket", "there is no such bucket"; "no such bucket")]
-#[test_case("S3_ENDPOINT", "http://127.0.0.1:1", "no answer from the origin"; "nobody there")]
+#[test_case("SLUICE_ORIGIN", "s3://no-such-bucket", "there is no such bucket"; "no such bucket")]
+#[test_case("SLUICE_S3_ENDPOINT", "http://127.0.0.1:1", "no answer from the origin"; "nobody there")]
 #[tokio::test]
 async fn an_edge_says_at_its_start_what_is_wrong_with_its_bucket(
     name: &str,
@@ -373,7 +373,9 @@ async fn an_edge_says_at_its_start_what_is_wrong_with_its_bucket(
     told: &str,
 ) {
     let bucket = Bucket::new().await;
-    let edge = Edge::bucket(&bucket).workers(1).env("S3_CHECK", "on");
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .env("SLUICE_S3_CHECK", "on");
     let mut edge = edge.env(name, value).start().await;
     edge.wait_for_log(told).await;
     edge.wait_for_log("sluice: the bucket cannot be read (status 50")
@@ -384,7 +386,9 @@ async fn an_edge_says_at_its_start_what_is_wrong_with_its_bucket(
 #[tokio::test]
 async fn an_edge_whose_bucket_answers_says_nothing_at_its_start() {
     let bucket = Bucket::new().await;
-    let edge = Edge::bucket(&bucket).workers(1).env("S3_CHECK", "on");
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .env("SLUICE_S3_CHECK", "on");
     let edge = edge.start().await;
     let asked = "the bucket is asked once";
     sluice_tests::eventually(asked, async || bucket.requests().total() == 1).await;
@@ -395,6 +399,6 @@ async fn an_edge_whose_bucket_answers_says_nothing_at_its_start() {
 async fn a_bucket_that_may_not_be_listed_is_told_at_the_start() {
     let origin = Origin::start().ready().await;
     origin.on("*", error(403, "AccessDenied", ""));
-    let edge = edge(&origin).env("S3_CHECK", "on").start().await;
+    let edge = edge(&origin).env("SLUICE_S3_CHECK", "on").start().await;
     edge.wait_for_log("s3:ListBucket").await;
 }

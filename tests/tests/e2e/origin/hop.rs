@@ -34,16 +34,16 @@ where
 /// An edge with one worker in front of this origin.
 pub fn before(origin: SocketAddr) -> Builder {
     Builder::new()
-        .env("ORIGIN", format!("http://{origin}"))
+        .env("SLUICE_ORIGIN", format!("http://{origin}"))
         .workers(1)
 }
 
 /// An edge in front of a bucket at this address. The edge sends no retries.
 pub fn before_bucket(address: SocketAddr) -> Builder {
     Builder::new()
-        .env("ORIGIN", "s3://site")
-        .env("S3_ENDPOINT", format!("http://{address}"))
-        .env("S3_RETRIES", "0")
+        .env("SLUICE_ORIGIN", "s3://site")
+        .env("SLUICE_S3_ENDPOINT", format!("http://{address}"))
+        .env("SLUICE_S3_RETRIES", "0")
         .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
         .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
 }

@@ -57,8 +57,8 @@ async fn the_buckets_name_may_stand_in_the_host(software: Software) {
     bucket.put_stamped("dir/a b+c", 1, 1000).await;
     let endpoint = bucket.endpoint().replace("127.0.0.1", "localhost");
     let edge = Edge::bucket(&bucket)
-        .env("S3_ENDPOINT", &endpoint)
-        .env("S3_ADDRESSING", "virtual_host")
+        .env("SLUICE_S3_ENDPOINT", &endpoint)
+        .env("SLUICE_S3_ADDRESSING", "virtual_host")
         .start()
         .await;
     let _ = edge.get("/dir/a%20b%2Bc").await.stamp("/dir/a b+c");
@@ -93,7 +93,7 @@ async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str
     let bucket = software.bucket().await;
     bucket.put_stamped("a.bin", 1, 1000).await;
     let edge = Edge::bucket(&bucket)
-        .env("CACHE_MAX_OBJECT_BYTES", most)
+        .env("SLUICE_CACHE_MAX_OBJECT_BYTES", most)
         .start()
         .await;
     let whole = edge.get("/a.bin").await;
@@ -252,7 +252,7 @@ async fn a_key_of_another_bucket_is_forbidden_and_told_what_it_needs(software: S
     let (bucket, other) = (software.bucket().await, software.bucket().await);
     bucket.put_stamped("a", 1, 1000).await;
     let role = software.not_listing(&other).await;
-    let edge = as_role(&bucket, &role).env("ACCESS_LOG", "json");
+    let edge = as_role(&bucket, &role).env("SLUICE_ACCESS_LOG", "json");
     let edge = edge.start().await;
     for method in ["GET", "HEAD"] {
         let response = edge.send(method, "/a", &[]).await;
@@ -278,7 +278,7 @@ async fn a_server_names_what_is_wrong_with_the_settings(software: Software) {
             "not-the-secret-key",
             "403 SignatureDoesNotMatch",
         ),
-        ("ORIGIN", "s3://no-such-bucket", "404 NoSuchBucket"),
+        ("SLUICE_ORIGIN", "s3://no-such-bucket", "404 NoSuchBucket"),
         (
             "AWS_REGION",
             "eu-west-1",
@@ -310,8 +310,8 @@ async fn the_wrong_addressing_is_named(software: Software) {
     bucket.put_stamped("a", 1, 1000).await;
     let endpoint = bucket.endpoint().replace("127.0.0.1", "localhost");
     let edge = Edge::bucket(&bucket)
-        .env("S3_ENDPOINT", endpoint)
-        .env("S3_ADDRESSING", "virtual_host")
+        .env("SLUICE_S3_ENDPOINT", endpoint)
+        .env("SLUICE_S3_ADDRESSING", "virtual_host")
         .start()
         .await;
     let response = edge.get("/a").await;

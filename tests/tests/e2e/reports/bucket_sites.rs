@@ -134,7 +134,7 @@ async fn a_long_segment_has_the_fallback_document() {
         .put("index.html", &html, b"<h1>application</h1>")
         .await;
     let edge = Edge::bucket(&bucket)
-        .env("POLICY", "spa")
+        .env("SLUICE_POLICY", "spa")
         .workers(1)
         .start()
         .await;

@@ -160,7 +160,7 @@ async fn an_idle_connection_is_kept_for_as_long_as_is_set() {
     for (set, least) in [(Some("300ms"), 300), (None, 4_000)] {
         let builder = before(origin);
         let builder = match set {
-            Some(time) => builder.env("ORIGIN_KEEPALIVE", time),
+            Some(time) => builder.env("SLUICE_ORIGIN_KEEPALIVE", time),
             None => builder,
         };
         let edge = builder.start().await;

@@ -206,7 +206,7 @@ async fn a_url_keeps_a_bounded_number_of_variants_the_oldest_goes_first() {
     let policy = format!("origin: {{kind: http}}\nlimits: {{variants_per_url: {MOST}}}\n");
     let edge = Edge::http(&origin)
         .policy(&policy)
-        .env("HOT_BYTES", "0")
+        .env("SLUICE_HOT_BYTES", "0")
         .workers(1);
     let edge = edge.start().await;
     let of = async |n: usize| {

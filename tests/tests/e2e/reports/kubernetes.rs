@@ -15,22 +15,25 @@ async fn variables_of_a_service_are_no_settings() {
     let edge = Edge::http(&origin)
         .env("METRICS_SERVICE_HOST", "10.0.0.1")
         .env("METRICS_SERVICE_PORT", "80")
-        .env("METRICS_PORT", "tcp://10.0.0.1:80")
+        .env("SLUICE_METRICS_PORT", "tcp://10.0.0.1:80")
         .env("METRICS_PORT_80_TCP_ADDR", "10.0.0.1")
-        .env("PURGE_PORT", "tcp://[fd00::1]:8081")
+        .env("SLUICE_PURGE_PORT", "tcp://[fd00::1]:8081")
         .start()
         .await;
     let _ = edge.get("/a").await.stamp("/a");
-    for (name, service) in [("METRICS_PORT", "metrics"), ("PURGE_PORT", "purge")] {
+    for (name, service) in [
+        ("SLUICE_METRICS_PORT", "sluice-metrics"),
+        ("SLUICE_PURGE_PORT", "sluice-purge"),
+    ] {
         let told = format!("as Kubernetes has set it for the Service \"{service}\"");
         let lines = edge.log_lines(&told);
         assert!(lines.len() == 1 && lines[0].contains(name), "{lines:?}");
     }
     assert_eq!(edge.healthcheck(), Some(0));
-    let wrong = Edge::http(&origin).env("METRICS_PORT", "tcp://metrics:80");
+    let wrong = Edge::http(&origin).env("SLUICE_METRICS_PORT", "tcp://metrics:80");
     let refusal = wrong.refused().await;
     assert!(
-        refusal.output.contains("METRICS_PORT"),
+        refusal.output.contains("SLUICE_METRICS_PORT"),
         "{}",
         refusal.output
     );
@@ -43,7 +46,7 @@ async fn on_a_volume(policy: Option<&str>) -> (Edge, Origin, TempDir) {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1_000).max_age(600));
     let folder = volume.path().join("cache").display().to_string();
-    let edge = Edge::http(&origin).env("CACHE_DIR", folder);
+    let edge = Edge::http(&origin).env("SLUICE_CACHE_DIR", folder);
     let mut edge = edge.start().await;
     eventually("a hit", async || edge.get("/a").await.is_hit()).await;
     edge.end_by(edge.pid(), libc::SIGTERM).await;
@@ -77,7 +80,7 @@ fn of_sites(folder: &TempDir) -> Builder {
     let file = folder.path().join("sites.yaml");
     let site = "sites:\n- {name: a, origin: 's3://site', endpoint: 'http://127.0.0.1:9'}\n";
     std::fs::write(&file, site).unwrap();
-    Builder::new().env("SITES", file.display().to_string())
+    Builder::new().env("SLUICE_SITES", file.display().to_string())
 }
 
 async fn knows_the_metadata_service(edge: &Edge) -> bool {

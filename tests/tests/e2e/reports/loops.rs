@@ -29,7 +29,7 @@ async fn detour() -> (SocketAddr, Arc<OnceLock<SocketAddr>>) {
 
 /// An edge whose origin is the HTTP server at this address.
 fn to(address: SocketAddr) -> Builder {
-    Builder::new().env("ORIGIN", format!("http://{address}"))
+    Builder::new().env("SLUICE_ORIGIN", format!("http://{address}"))
 }
 
 /// `squid#396`, `trafficserver#5543`, `linkerd#1411`.
@@ -78,8 +78,14 @@ async fn an_edge_in_front_of_an_edge_is_no_loop_unless_they_are_one_fleet() {
     let told = told.join(", ");
     assert_eq!(told.matches("sluice;id=").count(), 2, "{told}");
 
-    let inner = Edge::http(&origin).env("CACHE_NAME", "fleet").start().await;
-    let outer = to(inner.address()).env("CACHE_NAME", "fleet").start().await;
+    let inner = Edge::http(&origin)
+        .env("SLUICE_CACHE_NAME", "fleet")
+        .start()
+        .await;
+    let outer = to(inner.address())
+        .env("SLUICE_CACHE_NAME", "fleet")
+        .start()
+        .await;
     let response = outer.get("/b").await;
     assert_eq!(response.status, 508, "{response}");
     assert_eq!(origin.count("/b"), 0);
@@ -89,7 +95,7 @@ async fn an_edge_in_front_of_an_edge_is_no_loop_unless_they_are_one_fleet() {
 async fn origins_learn_the_name_of_the_cache() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
-    let edge = Edge::http(&origin).env("CACHE_NAME", "edge.example");
+    let edge = Edge::http(&origin).env("SLUICE_CACHE_NAME", "edge.example");
     let edge = edge.start().await;
     let ours = [("cdn-loop", "other;x=1"), ("via", "1.0 proxy")];
     let response = edge.send("GET", "/a", &ours).await;
@@ -120,7 +126,7 @@ async fn origins_learn_the_name_of_the_cache() {
 async fn a_bucket_learns_the_name_of_the_cache_without_a_signature() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
-    let edge = Edge::scripted_bucket(&origin).env("CACHE_NAME", "edge.example");
+    let edge = Edge::scripted_bucket(&origin).env("SLUICE_CACHE_NAME", "edge.example");
     let edge = edge.start().await;
     let ours = [("cdn-loop", "other"), ("via", "1.0 proxy")];
     assert_eq!(edge.send("GET", "/a", &ours).await.status, 200);
@@ -140,7 +146,7 @@ async fn a_bucket_learns_the_name_of_the_cache_without_a_signature() {
 #[tokio::test]
 async fn via_can_be_left_out() {
     let origin = Origin::start().ready().await;
-    let edge = Edge::http(&origin).env("VIA", "off").start().await;
+    let edge = Edge::http(&origin).env("SLUICE_VIA", "off").start().await;
     edge.get("/a").await;
     let asked = origin.requests().all();
     assert_eq!(asked[0].headers.get("via"), None);

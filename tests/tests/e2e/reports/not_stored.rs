@@ -24,7 +24,9 @@ coalesce: {max_wait: 1s}
 ";
 
 fn edge(origin: &Origin) -> Builder {
-    Edge::http(origin).env("ACCESS_LOG", "json").policy(POLICY)
+    Edge::http(origin)
+        .env("SLUICE_ACCESS_LOG", "json")
+        .policy(POLICY)
 }
 
 /// Whether the response has this `reason` for not being stored: its own, or that of an earlier response.
@@ -124,7 +126,7 @@ fn reasons() -> Vec<Case> {
 #[tokio::test]
 async fn each_reason_is_in_cache_status_in_the_access_log_and_in_a_counter() {
     let origin = Origin::start().ready().await;
-    let edge = edge(&origin).env("CACHE_MAX_OBJECT_BYTES", "20000");
+    let edge = edge(&origin).env("SLUICE_CACHE_MAX_OBJECT_BYTES", "20000");
     let edge = edge.workers(1).start().await;
     for (reason, reply, header, is_remembered) in reasons() {
         let path = format!("/{}", reason.name());
@@ -185,7 +187,7 @@ async fn followers_that_share_a_response_once_say_its_reason() {
     let gate = Gate::new();
     origin.on("/a", Reply::ok(100).hold(&gate));
     let edge = Edge::http(&origin)
-        .env("ACCESS_LOG", "json")
+        .env("SLUICE_ACCESS_LOG", "json")
         .origin_decides();
     let edge = edge.workers(1).start().await;
     let flight = Crowd::connect(edge.address(), 5).await.fire("/a");
@@ -213,7 +215,7 @@ async fn a_response_whose_cache_control_is_no_text_says_so() {
         }
     });
     let unused = Origin::start();
-    let edge = edge(&unused).env("ORIGIN", format!("http://{address}"));
+    let edge = edge(&unused).env("SLUICE_ORIGIN", format!("http://{address}"));
     let edge = edge.workers(1).start().await;
     let reason = UncacheableReason::UnreadableHeader;
     let (first, next) = (edge.get("/a").await, edge.get("/a").await);
@@ -268,7 +270,7 @@ async fn a_key_in_whose_place_the_store_has_another_says_so() {
     let reply = Reply::ok(100).max_age(60);
     origin.on("*", reply.header("content-type", "text/plain"));
     let edge = edge(&origin)
-        .env("HOT_BYTES", "0")
+        .env("SLUICE_HOT_BYTES", "0")
         .allow_log("the store gave the response of another key")
         .workers(1);
     let edge = edge.start().await;

@@ -121,7 +121,7 @@ async fn a_failing_page_that_the_policy_names_is_asked_for_a_few_times_a_second(
     origin.on("/a", Reply::status(500));
     let edge = Edge::http(&origin).origin_decides().workers(2);
     let edge = match policy {
-        "microcache" => edge.env("POLICY", policy),
+        "microcache" => edge.env("SLUICE_POLICY", policy),
         policy => edge.policy(policy),
     };
     let edge = edge.start().await;

@@ -10,7 +10,7 @@ use test_case::test_case;
 
 /// Number of lines of a client's request, with `Host`.
 const LINES: usize = 100;
-/// Number of bytes of its headers, with the URL: `REQUEST_HEADER_BYTES`.
+/// Number of bytes of its headers, with the URL: `SLUICE_REQUEST_HEADER_BYTES`.
 const BYTES: usize = 32 << 10;
 /// Number of bytes above the size of the lines that each request of these tests has.
 const OWN_BYTES: usize = 300;
@@ -110,7 +110,7 @@ async fn a_setting_lets_larger_requests_through() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(100).max_age(60));
     let edge = Edge::http(&origin)
-        .env("REQUEST_HEADER_BYTES", "128KiB")
+        .env("SLUICE_REQUEST_HEADER_BYTES", "128KiB")
         .start()
         .await;
     let set = large((128 << 10) - OWN_BYTES);

@@ -19,8 +19,8 @@ async fn a_scheme_that_a_client_makes_up_is_redirected_to_https() {
     // A proxy in front of the edge may terminate TLS, and its `X-Forwarded-Proto` counts.
     let edge = Builder::new()
         .workers(1)
-        .env("SITES", file.display().to_string());
-    let edge = edge.env("TRUSTED_HOPS", "1").start().await;
+        .env("SLUICE_SITES", file.display().to_string());
+    let edge = edge.env("SLUICE_TRUSTED_HOPS", "1").start().await;
     let connection = Http2::connect(edge.address()).await;
     for (proto, status) in [(None, 301), (Some("http"), 301), (Some("https"), 200)] {
         for scheme in ["http", "https"] {

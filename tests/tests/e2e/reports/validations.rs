@@ -39,7 +39,7 @@ async fn a_304_without_cache_control_leaves_the_stored_lifetime_as_it_is() {
         .etag("a");
     let silent = Reply::new(304, 0).etag("a");
     origin.on_each(OBJECT, [object, silent]);
-    let edge = Edge::scripted_bucket(&origin).env("HOT_BYTES", "0");
+    let edge = Edge::scripted_bucket(&origin).env("SLUICE_HOT_BYTES", "0");
     let edge = edge.workers(1).start().await;
     let first = edge.get("/a").await.stamp(OBJECT);
     for validations in 1..=2 {

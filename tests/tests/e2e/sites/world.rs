@@ -168,11 +168,11 @@ impl World {
         std::fs::write(&path, &self.text).unwrap();
         let mut edge = Builder::new()
             .medium(Medium::Memory)
-            .env("SITES", path.to_str().unwrap())
-            .env("ACCESS_LOG", "json")
+            .env("SLUICE_SITES", path.to_str().unwrap())
+            .env("SLUICE_ACCESS_LOG", "json")
             .metrics();
         if self.text.contains("tls:") {
-            edge = edge.env("EDGE_TLS_PORT", self.tls.to_string());
+            edge = edge.env("SLUICE_EDGE_TLS_PORT", self.tls.to_string());
         }
         for (name, value) in &self.environment {
             edge = edge.env(name, value);

@@ -183,8 +183,8 @@ async fn a_large_cache_does_not_hold_up_the_start() {
     let start = Instant::now();
     let mut edge = Edge::http(&origin)
         .medium(Medium::Disk)
-        .env("CACHE_MAX_ENTRIES", "1000000")
-        .env("CACHE_MAX_BYTES", "1TiB")
+        .env("SLUICE_CACHE_MAX_ENTRIES", "1000000")
+        .env("SLUICE_CACHE_MAX_BYTES", "1TiB")
         .start()
         .await;
     let empty = start.elapsed();

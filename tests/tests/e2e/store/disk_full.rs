@@ -48,7 +48,7 @@ async fn origin() -> Origin {
 fn edge(origin: &Origin) -> Builder {
     Edge::http(origin)
         .workers(WORKERS)
-        .env("CACHE_MAX_BYTES", "128MiB")
+        .env("SLUICE_CACHE_MAX_BYTES", "128MiB")
         .disk(DISK)
 }
 
@@ -207,8 +207,11 @@ async fn control_unwatched_followers_wait_in_vain_on_a_full_disk() {
 #[tokio::test]
 async fn a_reserve_of_more_than_half_of_the_disk_is_refused() {
     let origin = origin().await;
-    let refusal = edge(&origin).env("CACHE_RESERVE", "192MiB").refused().await;
+    let refusal = edge(&origin)
+        .env("SLUICE_CACHE_RESERVE", "192MiB")
+        .refused()
+        .await;
     assert_ne!(refusal.code, Some(0));
-    let expected = "CACHE_RESERVE=192MiB: expected at most 96MiB";
+    let expected = "SLUICE_CACHE_RESERVE=192MiB: expected at most 96MiB";
     assert!(refusal.output.contains(expected), "{}", refusal.output);
 }

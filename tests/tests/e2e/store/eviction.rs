@@ -36,9 +36,9 @@ impl Small {
         let folder = TempDir::with_prefix_in("sluice-eviction-", "/dev/shm").unwrap();
         let builder = Edge::http(origin)
             .medium(Medium::Disk)
-            .env("HOT_BYTES", "0")
-            .env("CACHE_DIR", folder.path().display().to_string())
-            .env("CACHE_MAX_ENTRIES", ROOM.to_string());
+            .env("SLUICE_HOT_BYTES", "0")
+            .env("SLUICE_CACHE_DIR", folder.path().display().to_string())
+            .env("SLUICE_CACHE_MAX_ENTRIES", ROOM.to_string());
         let builder = if entry_point {
             builder
         } else {

@@ -25,7 +25,7 @@ async fn origin() -> Origin {
 
 /// An edge whose hits are all served by the store.
 fn edge(origin: &Origin) -> Builder {
-    Edge::http(origin).env("HOT_BYTES", "0").workers(1)
+    Edge::http(origin).env("SLUICE_HOT_BYTES", "0").workers(1)
 }
 
 fn root(edge: &Edge) -> PathBuf {
@@ -153,7 +153,7 @@ async fn neither_the_secret_nor_a_hash_shows_anywhere() {
     let mut texts = Vec::new();
     let mut hidden = Vec::new();
     for log in ["json", "text"] {
-        let edge = edge(&origin).env("ACCESS_LOG", log).start().await;
+        let edge = edge(&origin).env("SLUICE_ACCESS_LOG", log).start().await;
         let file = store(&edge, "/a?b=1").await;
         hidden.extend([secret(&edge), hash_in(&file, "/a?b=1")]);
         for (method, target, headers) in [

@@ -48,7 +48,7 @@ async fn two_edges_never_share_a_cache_folder() {
     let first = Edge::http(&origin).start().await;
     let folder = first.folder().join("cache").display().to_string();
     let refusal = Edge::http(&origin)
-        .env("CACHE_DIR", &folder)
+        .env("SLUICE_CACHE_DIR", &folder)
         .refused()
         .await;
     assert_ne!(refusal.code, Some(0));

@@ -113,7 +113,7 @@ async fn held_by_slow_readers(stored: bool) -> u64 {
     let origin = Origin::start().ready().await;
     origin.on("/a", version("one").max_age(600));
     let bound = if stored { SIZE } else { SIZE - 1 };
-    let edge = Edge::http(&origin).env("CACHE_MAX_OBJECT_BYTES", bound.to_string());
+    let edge = Edge::http(&origin).env("SLUICE_CACHE_MAX_OBJECT_BYTES", bound.to_string());
     let edge = edge.start().await;
     // The first response allocates memory that all later ones share.
     for _ in 0..4 {
@@ -137,7 +137,7 @@ async fn held_by_slow_readers(stored: bool) -> u64 {
     most - before
 }
 
-/// The default of `CACHE_MAX_OBJECT_BYTES` is small because Envoy's cache keeps reading, however slowly a client
+/// The default of `SLUICE_CACHE_MAX_OBJECT_BYTES` is small because Envoy's cache keeps reading, however slowly a client
 /// takes the object.
 #[tokio::test]
 async fn slow_readers_hold_what_they_read_if_it_is_stored_and_hardly_anything_if_it_passes() {

@@ -16,7 +16,7 @@ fn demo() -> Builder {
     let minio = sluice_tests::bucket::minio::binary();
     let demo = Builder::new().env("SLUICE_MINIO", minio.display().to_string());
     // The disk of the testing machine may be nearly full.
-    demo.env("CACHE_RESERVE", "0")
+    demo.env("SLUICE_CACHE_RESERVE", "0")
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ async fn spa_keeps_assets_for_a_year_and_has_documents_revalidated() {
     bucket.put("assets/app.3f9c2d.js", &bare, b"run()").await;
     let edge = Edge::bucket(&bucket)
         .workers(1)
-        .env("POLICY", "spa")
+        .env("SLUICE_POLICY", "spa")
         .start()
         .await;
     let mut client = Client::connect(edge.address()).await;
@@ -73,7 +73,7 @@ async fn downloads_cut_ranges_out_of_one_fetch() {
     bucket.put_stamped("disk.iso", 1, 3_000_000).await;
     let edge = Edge::bucket(&bucket)
         .workers(1)
-        .env("POLICY", "downloads")
+        .env("SLUICE_POLICY", "downloads")
         .start()
         .await;
     let _ = edge.get("/disk.iso").await.stamp("/disk.iso");

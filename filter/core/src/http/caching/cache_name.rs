@@ -10,11 +10,10 @@ pub const CDN_LOOP: &str = "cdn-loop";
 pub const VIA: &str = "via";
 
 /// Environment variable with the name of the cache.
-pub const NAME_VARIABLE: &str = "CACHE_NAME";
-/// Environment variable that says whether the edge sends [`VIA`] to HTTP origins.
-pub const VIA_VARIABLE: &str = "VIA";
-/// Value of [`VIA_VARIABLE`] with which the edge does not send [`VIA`].
-pub const VIA_OFF: &str = "off";
+pub const NAME_VARIABLE: &str = "SLUICE_CACHE_NAME";
+/// Environment variable that says whether the edge sends [`VIA`] to HTTP origins: a [switch](crate::switch), by default
+/// on.
+pub const VIA_VARIABLE: &str = "SLUICE_VIA";
 
 /// Name of a cache that the operator has not named.
 const USUAL: &str = "sluice";

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The cache on files, and the hot tier in the workers' memory.
 
+mod reserve;
+
 use std::path::PathBuf;
+
+pub use reserve::Reserve;
 
 use super::environment::Environment;
 use super::locations::Locations;
-use super::reserve::{self, Reserve};
 use sluice_core::size::{self, Size};
 
 /// Default bound on the size of a stored object. Envoy's cache reads a whole object into memory even if the client
@@ -39,20 +42,21 @@ pub enum Medium {
 }
 
 impl Cache {
-    /// Reads `CACHE` and `CACHE_…`.
+    /// Reads `SLUICE_CACHE` and `SLUICE_CACHE_…`.
     pub fn read(env: &mut Environment<'_>, locations: Option<&Locations>) -> Option<Self> {
         let media = [("disk", Medium::Disk), ("memory", Medium::Memory)];
-        let medium = env.choice("CACHE", &media);
-        let dir = env.set("CACHE_DIR").map(PathBuf::from);
-        let max_bytes = env.parse("CACHE_MAX_BYTES", size::ACCEPTED, size::parse);
-        let max_entries = env.number("CACHE_MAX_ENTRIES", 1..=1_000_000_000, "a number");
-        let max_object_bytes = env.parse("CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
-        let reserve = env.parse("CACHE_RESERVE", reserve::ACCEPTED, Reserve::parse);
+        let medium = env.choice("SLUICE_CACHE", &media);
+        let dir = env.set("SLUICE_CACHE_DIR").map(PathBuf::from);
+        let max_bytes = env.parse("SLUICE_CACHE_MAX_BYTES", size::ACCEPTED, size::parse);
+        let max_entries = env.number("SLUICE_CACHE_MAX_ENTRIES", 1..=1_000_000_000, "a number");
+        let max_object_bytes =
+            env.parse("SLUICE_CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
+        let reserve = env.parse("SLUICE_CACHE_RESERVE", reserve::ACCEPTED, Reserve::parse);
         let max_bytes = max_bytes?;
         if let Some(object) = max_object_bytes.filter(|object| *object > max_bytes) {
-            let accepted = format!("at most CACHE_MAX_BYTES, {}", Size(max_bytes));
+            let accepted = format!("at most SLUICE_CACHE_MAX_BYTES, {}", Size(max_bytes));
             let shown = Size(object).to_string();
-            env.refuse("CACHE_MAX_OBJECT_BYTES", Some(shown), accepted);
+            env.refuse("SLUICE_CACHE_MAX_OBJECT_BYTES", Some(shown), accepted);
         }
         let medium = medium?;
         let dir = dir.unwrap_or(match medium {
@@ -89,19 +93,19 @@ pub struct HotTier {
 }
 
 impl HotTier {
-    /// Reads `HOT_BYTES`; `None`: it is not set, or there is a problem.
+    /// Reads `SLUICE_HOT_BYTES`; `None`: it is not set, or there is a problem.
     pub fn read_max_bytes(env: &mut Environment<'_>) -> Option<u64> {
         let accepted = "0, or a number of bytes to 1GiB, plain or with KiB or MiB";
-        env.parse("HOT_BYTES", accepted, |text| match text {
+        env.parse("SLUICE_HOT_BYTES", accepted, |text| match text {
             "0" => Some(0),
             _ => size::parse(text).filter(|bytes| *bytes <= Self::MOST),
         })
     }
 
-    /// Reads `HOT_OBJECT_BYTES`.
+    /// Reads `SLUICE_HOT_OBJECT_BYTES`.
     pub fn read_max_object_bytes(env: &mut Environment<'_>) -> Option<u64> {
         let accepted = "a number of bytes from 1 to 1GiB, plain or with KiB or MiB";
-        env.parse("HOT_OBJECT_BYTES", accepted, |text| {
+        env.parse("SLUICE_HOT_OBJECT_BYTES", accepted, |text| {
             size::parse(text).filter(|bytes| *bytes <= Self::MOST)
         })
     }

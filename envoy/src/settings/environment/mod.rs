@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The environment variables: reads values and collects all problems.
+//!
+//! `secret` reads secrets from files, `service_link` recognizes variables of Kubernetes, and `names` finds misspelled
+//! names.
+
+pub mod names;
+mod secret;
+mod service_link;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -10,8 +17,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use sluice_core::switch;
+
+use super::docs;
 use super::problem::{SettingProblem, SettingProblems};
-use super::{docs, service_link};
 
 /// Looks variables up and keeps the problems found.
 pub struct Environment<'a> {
@@ -20,6 +29,8 @@ pub struct Environment<'a> {
     problems: Vec<SettingProblem>,
     /// A line for each notice, which the user should know but which does not stop the edge.
     notices: Vec<String>,
+    /// A line for each note, which only `sluice check` shows.
+    notes: Vec<String>,
 }
 
 impl<'a> Environment<'a> {
@@ -29,6 +40,7 @@ impl<'a> Environment<'a> {
             lookup,
             problems: Vec::new(),
             notices: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -37,25 +49,68 @@ impl<'a> Environment<'a> {
         self.lookup
     }
 
-    /// The value that the user set. A variable that is empty, or that Kubernetes has set for a Service, counts as unset.
+    /// The value that the user set. A variable that is empty, or that Kubernetes has set for a Service, counts as
+    /// unset.
     pub fn set(&mut self, name: &'static str) -> Option<String> {
-        let value = (self.lookup)(name).filter(|value| !value.is_empty())?;
+        let value = self.find(name)?;
         match value.into_string() {
-            Ok(value) => match service_link::service(name, &value) {
-                Some(service) => {
-                    self.notice(format!(
-                        "{name}={value:?}: not a setting, as Kubernetes has set it for the Service {service:?}"
-                    ));
-                    None
-                }
-                None => Some(value),
-            },
+            Ok(value) => Some(value),
             Err(value) => {
                 let shown = value.to_string_lossy().into_owned();
                 self.refuse(name, Some(shown), "valid UTF-8");
                 None
             }
         }
+    }
+
+    /// The value of a setting, by its name or its short name. Refuses two different values.
+    fn find(&mut self, name: &'static str) -> Option<OsString> {
+        let short = docs::short_name(name);
+        let value = self.value(name);
+        let by_short = short.and_then(|short| Some((short, self.value(short)?)));
+        match (value, by_short) {
+            (Some(value), Some((short, other))) if value != other => {
+                let show = |value: &OsString| match docs::is_secret(name) {
+                    true => String::new(),
+                    false => format!("={value:?}"),
+                };
+                let (value_shown, other) = (show(&value), show(&other));
+                self.report(SettingProblem::Names(format!(
+                    "{name}{value_shown} and {short}{other}: expected one of the two names, or the same value in both"
+                )));
+                Some(value)
+            }
+            (Some(value), _) => Some(value),
+            (None, Some((short, value))) => {
+                self.note_short(short, name);
+                Some(value)
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// The value of one variable, unless it is empty or Kubernetes has set it for a Service.
+    fn value(&mut self, variable: &str) -> Option<OsString> {
+        let value = (self.lookup)(variable).filter(|value| !value.is_empty())?;
+        let Some(service) = service_link::service(variable, &value.to_string_lossy()) else {
+            return Some(value);
+        };
+        self.notice(format!(
+            "{variable}={value:?}: not a setting, as Kubernetes has set it for the Service {service:?}"
+        ));
+        None
+    }
+
+    /// The variable by which the user has set a setting, for messages.
+    fn shown(&self, name: &'static str) -> &'static str {
+        let is_set = |variable: &str| {
+            let value = (self.lookup)(variable).filter(|value| !value.is_empty());
+            value.is_some_and(|value| {
+                service_link::service(variable, &value.to_string_lossy()).is_none()
+            })
+        };
+        let short = docs::short_name(name).filter(|short| is_set(short) && !is_set(name));
+        short.unwrap_or(name)
     }
 
     /// The value that the user set, or else the setting's default, if that is a value.
@@ -91,6 +146,11 @@ impl<'a> Environment<'a> {
         })
     }
 
+    /// Reads a switch.
+    pub fn switch(&mut self, name: &'static str) -> Option<bool> {
+        self.parse(name, switch::ACCEPTED, switch::parse)
+    }
+
     /// Reads a port.
     pub fn port(&mut self, name: &'static str) -> Option<u16> {
         self.number(name, 1..=u16::MAX, "a port")
@@ -122,15 +182,24 @@ impl<'a> Environment<'a> {
         })
     }
 
-    /// Whether two variables that belong together are set. Refuses the missing one, if only one is set.
-    pub fn pair(&mut self, one: &'static str, other: &'static str) -> bool {
+    /// Refuses a missing setting of two settings that belong together.
+    pub fn pair(&mut self, one: &'static str, other: &'static str) {
         let set = [one, other].map(|name| self.set(name).is_some());
+        self.check_pair(one, other, set);
+    }
+
+    /// Refuses a missing setting of two settings that belong together, if only one is `set`.
+    pub fn check_pair(&mut self, one: &'static str, other: &'static str, set: [bool; 2]) {
         match set {
-            [true, false] => self.refuse(other, None, format!("must be set, as {one} is")),
-            [false, true] => self.refuse(one, None, format!("must be set, as {other} is")),
+            [true, false] => self.refuse_missing(other, one),
+            [false, true] => self.refuse_missing(one, other),
             [true, true] | [false, false] => {}
         }
-        set == [true, true]
+    }
+
+    fn refuse_missing(&mut self, missing: &'static str, set: &'static str) {
+        let accepted = format!("must be set, as {} is", self.shown(set));
+        self.refuse(missing, None, accepted);
     }
 
     /// Reads the path of a file that must be readable, and makes it absolute.
@@ -159,16 +228,18 @@ impl<'a> Environment<'a> {
 
     /// Adds a problem: the accepted values, if `value` is set and not a secret, or else the action to take.
     pub fn refuse(&mut self, name: &'static str, value: Option<String>, accepted: impl Display) {
-        self.problems.push(SettingProblem::Setting {
-            name,
+        self.report(SettingProblem::Setting {
+            name: self.shown(name),
             value,
             accepted: accepted.to_string(),
         });
     }
 
-    /// Adds a problem that is not the value of one setting.
+    /// Adds a problem, once. Several readers may read one setting.
     pub fn report(&mut self, problem: SettingProblem) {
-        self.problems.push(problem);
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
     }
 
     /// Adds a notice, once. A notice does not stop the edge.
@@ -176,6 +247,25 @@ impl<'a> Environment<'a> {
         if !self.notices.contains(&notice) {
             self.notices.push(notice);
         }
+    }
+
+    /// Notes that the user has used a short name.
+    fn note_short(&mut self, short: &str, name: &str) {
+        self.note(format!(
+            "{short}: the name is {name}; the short name works too"
+        ));
+    }
+
+    /// Adds a note, once.
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// The notes so far.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     /// The notices so far.
