@@ -124,9 +124,15 @@ impl Builder {
     /// Selects a module that a request can trap (`x-trap`).
     pub fn trapping(self) -> Self {
         self.module(&trap_module_of(runtime()))
-            .allow_log("[wasm]")
-            .allow_log("[dynamic_modules]")
+            .allow_log_of("wasm")
+            .allow_log_of("dynamic_modules")
             .allow_log("panicked at")
+    }
+
+    /// Lets this component of Envoy log anything. Without the entry point Envoy's lines have another form.
+    pub fn allow_log_of(self, component: &str) -> Self {
+        self.allow_log(&format!(" {component}: "))
+            .allow_log(&format!("[{component}]"))
     }
 
     /// Starts Envoy itself, without the entry point.

@@ -169,8 +169,8 @@ async fn a_bad_policy_leaves_the_old_one_serving_and_is_seen() {
     origin.on("/held", Reply::ok(20_000).hold(&gate));
     // Envoy logs a line about a plugin that refuses its configuration.
     let edge = edge(&origin)
-        .allow_log("[wasm]")
-        .allow_log("[dynamic_modules]")
+        .allow_log_of("wasm")
+        .allow_log_of("dynamic_modules")
         .start()
         .await;
     let flight = Crowd::connect(edge.address(), 30).await.fire("/held");
