@@ -12,10 +12,13 @@ use crate::machine::disk::Disk;
 use crate::machine::ports::free_port;
 use crate::machine::process::Process;
 use crate::machine::tool::{entry_point, module_of, repository, runtime, trap_module_of};
+use serde_json::Value;
 use sluice::settings::{Runtime, docs};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -29,6 +32,8 @@ pub struct Builder {
     lasting: bool,
     pub(super) release: Release,
     direct: Option<Direct>,
+    /// Configuration that Envoy merges into the entry point's.
+    more: Option<Value>,
     pub(super) container: Option<Arc<Container>>,
     open_files: Option<usize>,
     disk: Option<u64>,
@@ -54,6 +59,7 @@ impl Builder {
             lasting: false,
             release: Release::Current,
             direct: None,
+            more: None,
             container: None,
             open_files: None,
             disk: None,
@@ -143,6 +149,14 @@ impl Builder {
         }
     }
 
+    /// Has Envoy merge `more` into the configuration that the entry point writes.
+    pub fn more_configuration(self, more: Value) -> Self {
+        Self {
+            more: Some(more),
+            ..self
+        }
+    }
+
     /// Starts the entry point of an image, in the image's file system and with its variables. Its policy cannot be a
     /// file.
     pub fn contained(self, container: Arc<Container>) -> Self {
@@ -210,6 +224,10 @@ impl Builder {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         command.env("SLUICE_ENVOY", self.release.envoy());
+        if let Some(more) = &self.more {
+            let envoy = wrap(&self.release.envoy(), more, folders.own.path());
+            command.env("SLUICE_ENVOY", envoy);
+        }
         command.env("SLUICE_WASM", self.release.module());
         if self.release == Release::Current {
             command.env("SLUICE_RUNTIME", runtime().name());
@@ -286,6 +304,19 @@ impl Default for Builder {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Writes a script into `folder` that runs `envoy` with more configuration. Returns the script's path.
+fn wrap(envoy: &Path, more: &Value, folder: &Path) -> PathBuf {
+    let more_file = folder.join("more.json");
+    std::fs::write(&more_file, more.to_string()).unwrap();
+    let (envoy, more_file) = (envoy.display(), more_file.display());
+    let script = folder.join("envoy.sh");
+    let text =
+        format!("#!/bin/sh\nexec '{envoy}' \"$@\" --config-yaml \"$(cat '{more_file}')\"\n");
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o700)).unwrap();
+    script
 }
 
 /// Adds the short names of all settings, because the previous release does not know their names with the prefix.

@@ -28,10 +28,6 @@ pub struct Direct {
     pub background_port: Option<u16>,
     /// Time that former listeners drain.
     pub drain: Option<Duration>,
-    /// Number of unused clusters that are added, for their statistics.
-    pub spare_clusters: u32,
-    /// Whether statistics keep all parts of their names, instead of having some as labels.
-    pub untagged: bool,
     /// Whether workers pass connections to the worker that has fewest.
     pub exact_balance: bool,
     /// Bound on Envoy's heap, in bytes.
@@ -99,10 +95,6 @@ impl Direct {
         if let Some(port) = self.background_port {
             expose_background(config, port);
         }
-        add_clusters(config, self.spare_clusters);
-        if self.untagged {
-            config["stats_config"]["use_all_default_tags"] = false.into();
-        }
         if self.keeps_free_memory {
             let kept = config.as_object_mut().expect("a configuration");
             kept.remove("memory_allocator_manager").expect("a bound");
@@ -142,23 +134,6 @@ fn balance_exactly(config: &mut Value) {
     let listeners = listeners.expect("listeners").iter_mut();
     for listener in listeners.filter(|listener| !listener["address"].is_null()) {
         listener["connection_balance_config"] = json!({"exact_balance": {}});
-    }
-}
-
-fn add_clusters(config: &mut Value, count: u32) {
-    let clusters = config["static_resources"]["clusters"].as_array_mut();
-    let clusters = clusters.expect("clusters");
-    for number in 0..count {
-        let name = format!("spare_{number}");
-        let address = json!({"socket_address": {"address": "127.0.0.1", "port_value": 1}});
-        clusters.push(json!({
-            "name": name,
-            "connect_timeout": "1s",
-            "load_assignment": {
-                "cluster_name": name,
-                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address}}]}],
-            },
-        }));
     }
 }
 

@@ -136,6 +136,18 @@ impl Edge {
         direct::update_policy(self.folder(), change);
     }
 
+    /// Replaces the policy of an edge with [`Builder::policy`], and has the entry point reload it.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn reload_policy(&self, text: &str) {
+        let part = self.folder().join("policy.yaml.part");
+        std::fs::write(&part, text).unwrap();
+        std::fs::rename(part, self.folder().join("policy.yaml")).unwrap();
+        let process = self.process.as_ref();
+        process.expect("a running edge").signal(libc::SIGHUP);
+    }
+
     /// Sends a GET on a new connection.
     pub async fn get(&self, target: &str) -> Response {
         client::get(self.address(), target).await

@@ -22,13 +22,12 @@ pub async fn change(edge: &Edge, scraped: bool, over: &Cell<bool>) -> f64 {
     while !over.get() {
         number += 1;
         let metrics = edge.metrics();
-        let scrape = scraped.then(|| tokio::spawn(client::get(metrics, "/stats/prometheus")));
+        let scrape = scraped.then(|| tokio::spawn(client::get(metrics, "/metrics")));
         tokio::time::sleep(LOOK).await;
         let text = number.to_string();
         let began = Instant::now();
-        edge.update_policy(&|policy| {
-            policy["rules"] = json!([{"match": ["*"], "headers": {"x-change": text}}]);
-        });
+        let rules = json!([{"match": ["*"], "headers": {"x-change": text}}]);
+        edge.reload_policy(&json!({"rules": rules}).to_string());
         while client::get(edge.address(), "/o0.bin")
             .await
             .header("x-change")

@@ -3,6 +3,7 @@
 
 mod meanwhile;
 mod rendering;
+mod spare;
 
 use crate::contenders::{Contender, Kind as Server, WORKERS};
 use crate::figures::format::{count, ms, whole};
@@ -15,7 +16,6 @@ use crate::report::Report;
 use rendering::Rendering;
 use sluice_tests::client;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::direct::Direct;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::prometheus::Prometheus;
 use std::cell::Cell;
@@ -140,19 +140,16 @@ fn cases(quick: bool) -> Vec<Case> {
 }
 
 async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
-    let many = Direct {
-        spare_clusters: SPARE_CLUSTERS,
-        ..Direct::default()
+    let many = || {
+        let edge = Edge::http(origin).metrics().env("SLUICE_STATS", "all");
+        edge.more_configuration(spare::configuration(SPARE_CLUSTERS, false))
     };
     let edge = Edge::http(origin).metrics();
     let edge = match kind {
         Kind::Few => edge,
         Kind::All => edge.env("SLUICE_STATS", "all"),
-        Kind::Many => edge.env("SLUICE_STATS", "all").direct(many),
-        Kind::Changed => edge.env("SLUICE_STATS", "all").direct(Direct {
-            listener_file: true,
-            ..many
-        }),
+        Kind::Many => many(),
+        Kind::Changed => many().policy("origin: {kind: http}"),
         Kind::Nginx => {
             let nginx = nginx::start_with_metrics(origin.address(), SERIES).await?;
             return Some(Contender::peer(Server::Nginx(Caching::Lock), nginx));

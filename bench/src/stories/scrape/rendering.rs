@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scrapes of an edge with different statistics, without any load.
 
+use super::spare;
 use crate::figures::format::{count, ms, whole};
 use crate::figures::{Conclusions, Rounds, Table};
 use crate::machine::usage::Bystander;
 use sluice_tests::client;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::direct::Direct;
 use sluice_tests::origin::Origin;
 use std::time::Instant;
 
@@ -53,21 +53,16 @@ impl Rendering {
 
     async fn start(&self, origin: &Origin) -> Edge {
         let edge = Edge::http(origin).env("SLUICE_STATS", if self.all { "all" } else { "few" });
-        let direct = Direct {
-            spare_clusters: self.spare_clusters,
-            untagged: self.untagged,
-            ..Direct::default()
-        };
         edge.env("SLUICE_ACCESS_LOG", "off")
             .metrics()
-            .direct(direct)
+            .more_configuration(spare::configuration(self.spare_clusters, self.untagged))
             .start()
             .await
     }
 
     async fn scrape(&mut self, edge: &Edge) {
         let (bystander, began) = (Bystander::start(), Instant::now());
-        let answer = client::get(edge.metrics(), "/stats/prometheus").await;
+        let answer = client::get(edge.metrics(), "/metrics").await;
         let took = began.elapsed().as_secs_f64() * 1e3;
         self.times.add((took, bystander.foreign()));
         self.bytes = answer.body.len();

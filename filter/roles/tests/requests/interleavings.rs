@@ -46,6 +46,23 @@ proptest! {
     }
 }
 
+/// The policy without a hot tier and without a window for stale responses.
+fn plain_policy() -> String {
+    document(r#""hot": {"max_bytes": 0}, "cache": {"stale_while_revalidate": "0s"}"#)
+}
+
+#[test]
+fn a_fill_whose_clients_leave_before_its_call_is_sent_keeps_no_lease() {
+    let steps = [
+        Step::FarRange { worker: 0, key: 0 },
+        Step::HoldTurns { hold: true },
+        Step::Abort { client: 0 },
+        Step::Conditional { worker: 0, key: 0 },
+        Step::Abort { client: 0 },
+    ];
+    all_get_what_they_ask_for(&plain_policy(), 3, 3_600, &steps);
+}
+
 proptest! {
     #![proptest_config(cases(20_000))]
 

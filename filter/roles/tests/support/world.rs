@@ -354,6 +354,10 @@ impl World {
     /// Lets the origin answer everything, slowly, until all requests are over.
     pub fn finish(&mut self, bound: Millis) {
         let end = self.host.now() + bound;
+        if self.host.hold_calls || self.host.hold_turns {
+            // Calls that are held may begin fills for which no client waits.
+            self.settle();
+        }
         while self.host.now() < end && !self.is_over() {
             for fetch in self.host.open_fetches() {
                 match self.host.fetches[fetch.0].phase {
