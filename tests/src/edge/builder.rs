@@ -312,8 +312,7 @@ fn wrap(envoy: &Path, more: &Value, folder: &Path) -> PathBuf {
     std::fs::write(&more_file, more.to_string()).unwrap();
     let (envoy, more_file) = (envoy.display(), more_file.display());
     let script = folder.join("envoy.sh");
-    let text =
-        format!("#!/bin/sh\nexec '{envoy}' \"$@\" --config-yaml \"$(cat '{more_file}')\"\n");
+    let text = format!("#!/bin/sh\nexec '{envoy}' \"$@\" --config-yaml \"$(cat '{more_file}')\"\n");
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, Permissions::from_mode(0o700)).unwrap();
     script
