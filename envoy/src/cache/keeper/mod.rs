@@ -236,8 +236,8 @@ impl Keeper {
         }
     }
 
-    fn count_eviction(&mut self, number: u64, reason: EvictionReason) {
-        if let Some(site) = self.sites.site(number) {
+    fn count_eviction(&mut self, site: Option<SiteId>, reason: EvictionReason) {
+        if let Some(site) = site {
             *self.evictions.entry((site, reason)).or_default() += 1;
         }
     }
@@ -282,7 +282,7 @@ impl Keeper {
             // The watch reports the removal. If Envoy has meanwhile stored the variant again, the new one is lost
             // too and is fetched again.
             self.live.remove(oldest);
-            self.count_eviction(oldest, EvictionReason::Variants);
+            self.count_eviction(self.sites.site(oldest), EvictionReason::Variants);
             self.variants.forget(oldest);
         }
     }
@@ -299,7 +299,10 @@ impl Keeper {
         for entry in found {
             match before.remove(&entry.number) {
                 Some(file) if file.bytes == entry.bytes => self.add(entry.number, file),
-                _ => stored.extend(self.learn(entry.number)),
+                _ => {
+                    self.sites.forget(entry.number);
+                    stored.extend(self.learn(entry.number));
+                }
             }
         }
         self.sites.retain(&self.files);
@@ -358,8 +361,8 @@ impl Keeper {
         let result = live.remove_unused(&gone, &mut self.pace(stop), &mut |number| {
             removed.push(number)
         });
-        for site in removed.iter().filter_map(|number| sites.get(number)) {
-            *self.evictions.entry((*site, reason)).or_default() += 1;
+        for number in removed {
+            self.count_eviction(sites.get(&number).copied(), reason);
         }
         self.follow();
         result

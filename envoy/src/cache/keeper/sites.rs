@@ -13,12 +13,14 @@ use crate::cache::report::SiteFiles;
 pub struct FileSites(HashMap<u64, (SiteId, SystemTime)>);
 
 impl FileSites {
-    /// Reads the site and the time of a file that has just been written or checked, so that it is in memory.
+    /// Reads the site and the time of a file, if they are not known. A file that has just been written or checked is in
+    /// memory.
     pub fn learn(&mut self, folder: &Entries, number: u64) {
-        let written = folder.look_at(number).map_or(0, |entry| entry.written);
-        let written = Duration::from_secs(written.try_into().unwrap_or(0));
-        let facts = (folder.site(number), SystemTime::UNIX_EPOCH + written);
-        self.0.insert(number, facts);
+        self.0.entry(number).or_insert_with(|| {
+            let written = folder.look_at(number).map_or(0, |entry| entry.written);
+            let written = Duration::from_secs(written.try_into().unwrap_or(0));
+            (folder.site(number), SystemTime::UNIX_EPOCH + written)
+        });
     }
 
     /// Forgets a file that is gone.
