@@ -84,7 +84,7 @@ pub fn read_log_format(env: &mut Environment<'_>) -> Option<LogFormat> {
 }
 
 /// Reads a share from 0 to 1.
-fn read_share(text: &str) -> Option<f64> {
+pub fn read_share(text: &str) -> Option<f64> {
     let share: f64 = text.parse().ok()?;
     (0.0..=1.0).contains(&share).then_some(share)
 }

@@ -8,6 +8,7 @@ pub use collector::Collector;
 
 use super::FileSecrets;
 use super::environment::Environment;
+use super::observability::read_share;
 use key_values::key_values;
 
 /// The attribute with the name of a service in the semantic conventions of OpenTelemetry.
@@ -52,10 +53,7 @@ impl Tracing {
             .into_iter()
             .partition(|(name, _)| name == SERVICE_NAME);
         let service = read_service(env, own.into_iter().next());
-        let ratio = env.parse("OTEL_TRACES_SAMPLER_ARG", "a ratio from 0 to 1", |text| {
-            let ratio: f64 = text.parse().ok()?;
-            (0.0..=1.0).contains(&ratio).then_some(ratio)
-        });
+        let ratio = env.parse("OTEL_TRACES_SAMPLER_ARG", "a ratio from 0 to 1", read_share);
         let collector = collector.filter(|_| is_disabled == Some(false))?;
         let headers = headers.into_iter().enumerate();
         let headers = headers.map(|(index, (name, value))| {
