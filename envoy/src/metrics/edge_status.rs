@@ -2,32 +2,28 @@
 //! The build, the configuration and the last reload of the edge.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use sluice_core::metrics::{Family, MetricKind};
+use sluice_core::metrics::Family;
 
-use super::exposition::{Exposition, Labels};
+use super::exposition::{Exposition, epoch_seconds};
 
-const BUILD_INFO: Family = Family {
-    name: "sluice_build_info",
-    kind: MetricKind::Gauge,
-    help: "Always 1; the labels are the version of the edge and the runtime of its filter.",
-};
-const CONFIG_INFO: Family = Family {
-    name: "sluice_config_info",
-    kind: MetricKind::Gauge,
-    help: "Always 1; the label is a hash of the policies and the sites. Edges with the same ones have the same hash.",
-};
-const RELOAD_SUCCESSFUL: Family = Family {
-    name: "sluice_config_last_reload_successful",
-    kind: MetricKind::Gauge,
-    help: "1 if the last reload was accepted, or if there was none; 0 if it was refused and nothing has changed.",
-};
-const RELOAD_TIME: Family = Family {
-    name: "sluice_config_last_reload_success_timestamp_seconds",
-    kind: MetricKind::Gauge,
-    help: "The time of the last start or accepted reload, in seconds since the epoch.",
-};
+const BUILD_INFO: Family = Family::gauge(
+    "sluice_build_info",
+    "Always 1; the labels are the version of the edge and the runtime of its filter.",
+);
+const CONFIG_INFO: Family = Family::gauge(
+    "sluice_config_info",
+    "Always 1; the label is a hash of the policies and the sites. Edges with the same ones have the same hash.",
+);
+const RELOAD_SUCCESSFUL: Family = Family::gauge(
+    "sluice_config_last_reload_successful",
+    "1 if the last reload was accepted, or if there was none; 0 if it was refused and nothing has changed.",
+);
+const RELOAD_TIME: Family = Family::gauge(
+    "sluice_config_last_reload_success_timestamp_seconds",
+    "The time of the last start or accepted reload, in seconds since the epoch.",
+);
 
 /// The families of this module.
 pub const FAMILIES: [Family; 4] = [BUILD_INFO, CONFIG_INFO, RELOAD_SUCCESSFUL, RELOAD_TIME];
@@ -72,19 +68,14 @@ impl EdgeStatus {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let version = format!("runtime=\"{}\"", state.runtime);
-        let build = Labels {
-            written: &version,
-            label: Some(("version", env!("CARGO_PKG_VERSION"))),
-        };
-        exposition.add(BUILD_INFO, "", build, 1);
+        let version = ("version", env!("CARGO_PKG_VERSION"));
+        let runtime = ("runtime", state.runtime);
+        exposition.add(BUILD_INFO, &[version, runtime], 1);
         let hash = format!("{:016x}", state.configuration);
-        exposition.add(CONFIG_INFO, "", Labels::one("hash", &hash), 1);
+        exposition.add(CONFIG_INFO, &[("hash", &hash)], 1);
         let succeeded = u8::from(state.last_succeeded);
-        exposition.add(RELOAD_SUCCESSFUL, "", Labels::default(), succeeded);
-        let since_epoch = state.loaded.duration_since(SystemTime::UNIX_EPOCH);
-        let seconds = since_epoch.as_ref().map_or(0, Duration::as_secs);
-        exposition.add(RELOAD_TIME, "", Labels::default(), seconds);
+        exposition.add(RELOAD_SUCCESSFUL, &[], succeeded);
+        exposition.add(RELOAD_TIME, &[], epoch_seconds(state.loaded));
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
+use std::time::{Duration, SystemTime};
 
 use sluice_core::metrics::{Family, MetricKind};
 
@@ -22,14 +23,24 @@ struct FamilySamples {
 }
 
 impl Exposition {
-    /// Adds a sample of `family`. `suffix` distinguishes the series of a histogram.
-    pub fn add(&mut self, family: Family, suffix: &str, labels: Labels<'_>, value: impl Display) {
+    /// Adds a sample of `family`. A label without a value is none.
+    pub fn add(&mut self, family: Family, labels: &[(&str, &str)], value: impl Display) {
+        self.add_series(family, "", &written(labels), value);
+    }
+
+    /// Adds a sample whose labels are written in the form of the format, without braces. `suffix` distinguishes the
+    /// series of a histogram.
+    pub fn add_series(&mut self, family: Family, suffix: &str, labels: &str, value: impl Display) {
         let samples = self.0.entry(family.name).or_insert_with(|| FamilySamples {
             family,
             lines: String::new(),
         });
+        let name = family.name;
         // Writing to a string cannot fail.
-        let _ = writeln!(samples.lines, "{}{suffix}{labels} {value}", family.name);
+        let _ = match labels {
+            "" => writeln!(samples.lines, "{name}{suffix} {value}"),
+            labels => writeln!(samples.lines, "{name}{suffix}{{{labels}}} {value}"),
+        };
     }
 }
 
@@ -48,39 +59,17 @@ impl Display for Exposition {
     }
 }
 
-/// The labels of a sample: labels in the form of the format, and one more label.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Labels<'a> {
-    /// Labels that are in the form of the format, without braces.
-    pub written: &'a str,
-    /// The name and the value of one more label.
-    pub label: Option<(&'a str, &'a str)>,
+/// Labels in the form of the format, without braces. A label without a value is none.
+pub fn written(labels: &[(&str, &str)]) -> String {
+    let labels = labels.iter().filter(|(_, value)| !value.is_empty());
+    let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    labels.collect::<Vec<_>>().join(",")
 }
 
-impl<'a> Labels<'a> {
-    /// One label. A label without a value is none.
-    pub fn one(name: &'a str, value: &'a str) -> Self {
-        Self {
-            written: "",
-            label: (!value.is_empty()).then_some((name, value)),
-        }
-    }
-}
-
-impl Display for Labels<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.written.is_empty() && self.label.is_none() {
-            return Ok(());
-        }
-        out.write_str("{")?;
-        if let Some((name, value)) = self.label {
-            write!(out, "{name}=\"{}\"", escaped(value))?;
-            if !self.written.is_empty() {
-                out.write_str(",")?;
-            }
-        }
-        write!(out, "{}}}", self.written)
-    }
+/// Whole seconds since the epoch.
+pub fn epoch_seconds(time: SystemTime) -> u64 {
+    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
+    since_epoch.as_ref().map_or(0, Duration::as_secs)
 }
 
 /// A value of a label, with the escapes of the format.
@@ -102,13 +91,10 @@ mod tests {
     #[test]
     fn a_family_is_written_once_with_all_its_samples() {
         let mut exposition = Exposition::default();
-        exposition.add(FAMILY, "", Labels::default(), 1);
-        exposition.add(FAMILY, "", Labels::one("site", ""), 2);
-        let labels = Labels {
-            written: "site=\"b\"",
-            label: Some(("result", "a \"\\\n")),
-        };
-        exposition.add(FAMILY, "", labels, 0.5);
+        exposition.add(FAMILY, &[], 1);
+        exposition.add(FAMILY, &[("site", "")], 2);
+        let labels = [("result", "a \"\\\n"), ("site", "b")];
+        exposition.add(FAMILY, &labels, 0.5);
         let expected = "# HELP sluice_a_total A \\\\ and\\na line.\n\
             # TYPE sluice_a_total counter\n\
             sluice_a_total 1\n\

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use sluice_core::metrics::{FamilyMember, Metric};
 
-use super::exposition::{Exposition, Labels};
+use super::exposition::{Exposition, written};
 
 /// The filter's metrics by their name in Envoy's statistics.
 static MEMBERS: LazyLock<HashMap<&'static str, FamilyMember>> = LazyLock::new(|| {
@@ -43,23 +43,19 @@ fn add(line: &str, name: &str, member: FamilyMember, exposition: &mut Exposition
     let (series, value) = line.strip_prefix(name)?.rsplit_once(' ')?;
     let (suffix, labels) = series.split_once('{').unwrap_or((series, ""));
     let labels = labels.strip_suffix('}').unwrap_or(labels);
-    let mut written = labels.to_owned();
-    if suffix == "_bucket" {
-        written = scale_bound(labels, member.divisor)?;
-    }
-    let labels = Labels {
-        written: &written,
-        label: member.label,
+    let of_envoy = match suffix {
+        "_bucket" => scale_bound(labels, member.divisor)?,
+        _ => labels.to_owned(),
     };
-    if suffix == "_sum" {
-        exposition.add(
-            member.family,
-            suffix,
-            labels,
-            divide(value, member.divisor)?,
-        );
-    } else {
-        exposition.add(member.family, suffix, labels, value);
+    let labels = [written(member.label.as_slice()), of_envoy];
+    let labels: Vec<_> = labels.into_iter().filter(|part| !part.is_empty()).collect();
+    let labels = labels.join(",");
+    match suffix {
+        "_sum" => {
+            let sum = divide(value, member.divisor)?;
+            exposition.add_series(member.family, suffix, &labels, sum);
+        }
+        _ => exposition.add_series(member.family, suffix, &labels, value),
     }
     Some(())
 }

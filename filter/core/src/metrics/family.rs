@@ -18,6 +18,14 @@ pub struct Family {
     pub help: &'static str,
 }
 
+impl Family {
+    /// Creates the family of a gauge.
+    pub const fn gauge(name: &'static str, help: &'static str) -> Self {
+        let kind = MetricKind::Gauge;
+        Self { name, kind, help }
+    }
+}
+
 /// A metric as a member of its family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FamilyMember {
