@@ -30,8 +30,9 @@ pub const NOT_STORED: &str = "only-if-cached";
 #[derive(Clone, Debug)]
 pub enum DueReply {
     /// A reply that is known already: of ORIGIN to the store, a follower's 304 or 412, the error that its leader got,
-    /// the error for a request that its client has not completed, or the outcome of a request of the filter. The outcome is sent later, because the response's body may be on its way. If the outcome were sent while
-    /// the response's headers are handled, Envoy would deliver the body to a context that has ended.
+    /// the error for a request that its client has not completed, or the outcome of a request of the filter. The
+    /// outcome is sent later, because the response's body may be on its way. If the outcome were sent while the
+    /// response's headers are handled, Envoy would deliver the body to a context that has ended.
     Complete(CompleteReply),
     /// ORIGIN: no reply. The response that has begun is cut off.
     Reset,

@@ -211,7 +211,9 @@ fn restore(
     )?;
     let collapsed = matches!(
         stream.progress.next_step.get(),
-        Some(NextStep::Send(StoreRequest::Collapsed) | NextStep::Send(StoreRequest::Validated))
+        Some(NextStep::Send(
+            StoreRequest::Collapsed | StoreRequest::Validated
+        ))
     );
     let status = if stream.authenticated && served.is_its_clients_alone() {
         CacheStatus::forwarded(Forward::Bypass)

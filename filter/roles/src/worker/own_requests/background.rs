@@ -184,7 +184,7 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
         && stream.policy.policy.coalesce.enabled;
     let fills = matches!(
         next_step,
-        NextStep::Send(StoreRequest::Lead) | NextStep::Send(StoreRequest::Alone)
+        NextStep::Send(StoreRequest::Lead | StoreRequest::Alone)
     );
     let calls = prepares || (fills && stream.may_finish_early());
     if (calls && !keep_headers(&worker.metrics, &worker.roots, stream)) || !prepares {

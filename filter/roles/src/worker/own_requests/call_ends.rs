@@ -147,8 +147,8 @@ fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
     !unkeyed.is_ok_and(|unkeyed| unkeyed.is_empty())
 }
 
-/// The store's report to a lookup for a flight of `key`. A flight that began before a soft purge has the hash from before it,
-/// and its followers accept a response from before it.
+/// The store's report to a lookup for a flight of `key`. A flight that began before a soft purge has the hash from
+/// before it, and its followers accept a response from before it.
 fn news_of(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> StoreNews {
     let cache_key = call.target.cache_key();
     let current = key == worker.keys.key_hash(cache_key);
