@@ -112,6 +112,8 @@ pub struct Edge {
     invalidation: Option<Invalidation>,
     /// Whether it waits for the first part of its body.
     awaits_body: bool,
+    /// Bytes of the body of a response that EDGE does not look at.
+    unseen_bytes: u64,
     /// The status that reports to a background call, which buffers the response, that the response is too large.
     too_large: Option<u16>,
 }
@@ -136,6 +138,7 @@ impl Edge {
             cors: None,
             invalidation: None,
             awaits_body: false,
+            unseen_bytes: 0,
             too_large: None,
         }
     }
@@ -179,6 +182,15 @@ impl Edge {
         };
         if let Err(error) = told {
             metrics.fault("the access log lacks a request", error);
+        }
+    }
+
+    /// The bytes of the body that the client got. The filter's own requests have no client.
+    fn bytes_sent(&self) -> u64 {
+        match &self.state {
+            State::Unchanged | State::Own(_) => 0,
+            State::Awaiting(_) | State::Answered { .. } | State::Passed(..) => self.unseen_bytes,
+            State::Cached(stream) => stream.body.sent.get(),
         }
     }
 
@@ -325,6 +337,7 @@ impl StreamContext for Edge {
         ends: bool,
     ) -> Action {
         let (State::Cached(stream) | State::Own(stream)) = &self.state else {
+            self.unseen_bytes += size as u64;
             return Action::Continue;
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
@@ -374,9 +387,10 @@ impl StreamContext for Edge {
         {
             worker.bodies.end(self.id);
         }
-        if let State::Cached(stream) | State::Own(stream) = &self.state
-            && let Some(worker) = worker
-        {
+        let Some(worker) = worker else { return };
+        let sent = self.bytes_sent();
+        worker.metrics.add_of(&self.policy, Metric::BytesSent, sent);
+        if let State::Cached(stream) | State::Own(stream) = &self.state {
             worker.close(stream.id);
         }
     }

@@ -338,12 +338,18 @@ impl StreamContext for OriginStream {
     fn on_done(&mut self, worker: Option<&mut Worker>) {
         let Some(worker) = worker else { return };
         match &self.fetch {
-            Some(fetch) => fills::end(
-                worker,
-                fetch.link.stream,
-                self.context,
-                fetch.response.ended,
-            ),
+            Some(fetch) => {
+                let bytes = fetch.response.bytes;
+                worker
+                    .metrics
+                    .add_of(&fetch.policy, Metric::OriginBytes, bytes);
+                fills::end(
+                    worker,
+                    fetch.link.stream,
+                    self.context,
+                    fetch.response.ended,
+                );
+            }
             None => worker.wakeups.forget(self.context),
         }
     }
