@@ -157,6 +157,10 @@ with_reasons! { metrics! {
     HintsNow, "sluice_hints_now", Gauge, "Keys remembered as fresh or uncacheable, summed over the workers.";
     HotObjectsNow, "sluice_hot_objects_now", Gauge, "Hot copies in the workers' own memory, summed over the workers.";
     HotBytesNow, "sluice_hot_bytes_now", Gauge, "Bytes of memory that hot copies take, summed over the workers.";
+    FirstByteHit, "sluice_first_byte_hit_milliseconds", Histogram, "Time from a client's request to the first byte of its response, which the cache has.";
+    FirstByteCollapsed, "sluice_first_byte_collapsed_milliseconds", Histogram, "Time from a client's request to the first byte of its response, for which the request waited for another request.";
+    FirstByteMiss, "sluice_first_byte_miss_milliseconds", Histogram, "Time from a client's request to the first byte of its response, for which the request was sent to the origin.";
+    OriginFirstByte, "sluice_origin_first_byte_milliseconds", Histogram, "Time from a request to the origin to the first byte of the origin's response, with all retries.";
     WaitMilliseconds, "sluice_wait_milliseconds", Histogram, "How long requests waited for a leader.";
 } }
 

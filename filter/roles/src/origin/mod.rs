@@ -145,7 +145,7 @@ impl OriginStream {
                 not_served(&*worker.host, &worker.room, link.request, headers),
             ));
         }
-        let fetch = Fetch::of(worker, self.context, link, policy, headers);
+        let mut fetch = Fetch::of(worker, self.context, link, policy, headers);
         if let Some(kept) = fetch.revalidation.as_ref().filter(|stored| {
             stored.left() > 0
                 && keeps_unasked(

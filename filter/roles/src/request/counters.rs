@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of a site.
+//! Counters and histograms of a site.
 
 use std::cell::RefCell;
 
@@ -7,12 +7,12 @@ use sluice_core::metrics::Metric;
 
 use sluice_host::Host;
 
-/// The counters of a site. Each is defined in the host when it is used for the first time.
+/// The counters and histograms of a site. Each is defined in the host when it is used for the first time.
 #[derive(Debug)]
 pub struct SiteCounters {
     /// The end of the names. Empty for the only site of an edge, if it has no name.
     suffix: String,
-    /// The host's numbers, by [`Metric::index`]. If the host refuses a counter, only the edge's counter counts.
+    /// The host's numbers, by [`Metric::index`]. If the host refuses a metric, only the edge's metric counts.
     ids: RefCell<Vec<Option<Option<u32>>>>,
 }
 
@@ -29,7 +29,7 @@ impl SiteCounters {
         }
     }
 
-    /// The host's number of a counter. `None` for the site without a name.
+    /// The host's number of a metric. `None` for the site without a name.
     pub fn id(&self, host: &dyn Host, metric: Metric) -> Option<u32> {
         if self.suffix.is_empty() {
             return None;

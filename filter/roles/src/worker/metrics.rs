@@ -71,6 +71,14 @@ impl Metrics {
         }
     }
 
+    /// Adds a value to a histogram, for the site of that policy.
+    pub fn record_of(&self, policy: &NumberedPolicy, metric: Metric, value: u64) {
+        let id = policy.counters.id(&*self.host, metric);
+        if let Some(id) = id.or_else(|| self.id(metric)) {
+            let _ = self.host.record_metric(id, value);
+        }
+    }
+
     /// Sets a gauge to this worker's present value. The host adds up the changes of all workers.
     pub fn set_gauge(&self, metric: Metric, value: usize) {
         let value = i64::try_from(value).unwrap_or(i64::MAX);

@@ -141,6 +141,33 @@ fn the_bytes_of_a_body_count_for_the_site_of_its_request() {
 }
 
 #[test]
+fn the_time_to_the_first_byte_has_the_result_and_the_site_of_its_request() {
+    let mut envoy = envoy(1);
+    let leader = get(&mut envoy, "one.test", KEY);
+    let follower = get(&mut envoy, "one.test", KEY);
+    fill(&mut envoy, FIRST);
+    get(&mut envoy, "one.test", KEY);
+    let hot = get(&mut envoy, "one.test", KEY);
+    assert_eq!(
+        [leader, follower, hot].map(|client| status(&envoy, client)),
+        [200; 3]
+    );
+    // The origin does not answer this one.
+    get(&mut envoy, "one.test", KEY + 1);
+    envoy.close_all();
+    assert!(envoy.counter_of("one", Metric::HotHits) > 0);
+    for (metric, number) in [
+        (Metric::FirstByteHit, 2),
+        (Metric::FirstByteCollapsed, 1),
+        (Metric::FirstByteMiss, 1),
+        (Metric::OriginFirstByte, 1),
+    ] {
+        assert_eq!(envoy.counter_of("one", metric), number, "{metric:?}");
+        assert_eq!(envoy.counter_of("two", metric), 0);
+    }
+}
+
+#[test]
 fn a_path_of_its_own_makes_a_site_of_its_own() {
     let mut envoy = envoy(1);
     get(&mut envoy, "two.test", 3);
