@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod flights;
+mod purges;
 mod workers;
 
 use serde_json::Value;
