@@ -55,6 +55,10 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     {
         headers = worker.host.headers(Map::Response)?;
     }
+    let (status, length) = (headers.status().unwrap_or(502), headers.content_length());
+    worker
+        .fills
+        .note_response(fetch.link.stream, status, length);
     let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
     if !failure.is_some_and(OriginFailure::is_silence) {
         let millis = answered.saturating_sub(fetch.asked);
