@@ -9,7 +9,7 @@ mod authorization_sharing;
 mod cors;
 mod hot;
 mod invalidation;
-mod request;
+pub mod request;
 mod response;
 mod site;
 mod website;
