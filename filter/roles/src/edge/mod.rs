@@ -10,7 +10,7 @@ mod cors;
 mod first_byte;
 mod hot;
 mod invalidation;
-mod request;
+pub mod request;
 mod response;
 mod site;
 mod website;
