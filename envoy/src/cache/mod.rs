@@ -4,6 +4,7 @@
 //! - `folder`: the folder that one edge opens at its start, and the format of its contents
 //! - `journal`: the journal of purges
 //! - `entries`: the files of Envoy's store: their names, their sites, their usage, and changes
+//! - `inventory`: the contents of the cache, read from the heads of its files when the operator asks
 //! - `report`: the reports of the keeper for the metrics
 //! - `shares`: the weights by which sites share the cache
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
@@ -21,6 +22,7 @@ mod entries;
 mod eviction;
 mod folder;
 mod free_space;
+mod inventory;
 mod journal;
 mod keeper;
 mod recovery;
@@ -31,6 +33,9 @@ pub use early_deaths::EarlyDeaths;
 pub use entries::Usage;
 pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
+pub use inventory::{
+    CacheContents, GroupUsage, Grouping, Inventory, StoredResponse, StoredResponses, UsageQuestion,
+};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::{Keeper, SharedState};
 pub use report::{CacheReport, ReportDesk};
