@@ -111,7 +111,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         reports: ReportDesk::default(),
     };
     let status = EdgeStatus::new(settings.runtime.name(), rendered.policy_hash);
-    serve_metrics(settings, &status, &shared.reports)?;
+    serve_metrics(settings, &status, &shared)?;
     let keeper = Keeper::start(
         &settings.cache,
         &cache,
@@ -172,7 +172,7 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
 fn serve_metrics(
     settings: &Settings,
     status: &EdgeStatus,
-    reports: &ReportDesk,
+    shared: &SharedState,
 ) -> anyhow::Result<()> {
     let Some(address) = settings.metrics else {
         return Ok(());
@@ -180,7 +180,8 @@ fn serve_metrics(
     let document = MetricsDocument {
         admin: Admin::new(settings.admin_socket()),
         status: status.clone(),
-        reports: reports.clone(),
+        reports: shared.reports.clone(),
+        shares: shared.shares.clone(),
         bound: Usage {
             bytes: settings.cache.max_bytes,
             files: settings.cache.max_entries,
