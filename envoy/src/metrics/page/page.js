@@ -127,6 +127,17 @@ function showSummary(whole, waiting) {
   }));
 }
 
+function showNotices(reading) {
+  const notices = [];
+  if (reading.sites.some((site) => site.cache_bytes > site.cache_share_bytes && site.cache_share_bytes !== null)) {
+    notices.push("A site may use more than its share of the cache while other sites use less.");
+  }
+  if (reading.unchecked_objects) {
+    notices.push(count(reading.unchecked_objects) + " files of earlier runs are not checked yet, and not served.");
+  }
+  document.getElementById("notice").textContent = notices.join(" ");
+}
+
 function show() {
   const now = readings.at(-1);
   if (!now) return;
@@ -138,8 +149,7 @@ function show() {
   document.getElementById("sites").replaceChildren(...sites.sort(compare).map(rowOf));
   showSummary(ratesOf(total(now), total(before), seconds), total(now).waiting);
   document.getElementById("version").textContent = now.version;
-  document.getElementById("notice").textContent = now.unchecked_objects
-    ? number.format(now.unchecked_objects) + " files of earlier runs are not checked yet, and not served." : "";
+  showNotices(now);
   document.body.dataset.readings = readings.length;
 }
 
