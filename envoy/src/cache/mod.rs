@@ -5,6 +5,7 @@
 //! - `journal`: the journal of purges
 //! - `entries`: the files of Envoy's store: their names, their sites, their usage, and changes
 //! - `inventory`: the contents of the cache, read from the heads of its files when the operator asks
+//! - `purge_log`: the log of purges for the operator
 //! - `report`: the reports of the keeper for the metrics
 //! - `shares`: the weights by which sites share the cache
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
@@ -25,6 +26,7 @@ mod free_space;
 mod inventory;
 mod journal;
 mod keeper;
+mod purge_log;
 mod recovery;
 mod report;
 mod shares;
@@ -38,5 +40,6 @@ pub use inventory::{
 };
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::{Keeper, SharedState};
+pub use purge_log::{LoggedPurge, LoggedPurges, PurgeLog};
 pub use report::{CacheReport, ReportDesk};
 pub use shares::{MostVariants, Shares};

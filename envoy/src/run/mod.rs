@@ -98,6 +98,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let sns = sns.as_ref().map(LocalSocket::path);
     let run = render::Run {
         cache_dir: &cache.entries,
+        purge_log: Some(cache.purge_log.path()),
         earlier_runs: &earlier_runs,
         sns,
     };
@@ -147,6 +148,8 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         watch_has_told: Arc::default(),
     };
     configuration.watch_files(&settings.files_of_the_user());
+    let purge_log = cache.purge_log.clone().keep_short();
+    let _purge_log = purge_log.context("a thread")?;
     announce(settings, &sites);
     bucket_check::check_bucket_beside(settings);
     let free_space = free_space.map(FreeSpace::watch).transpose();
