@@ -81,6 +81,7 @@ fn render() -> anyhow::Result<String> {
     let earlier_runs = EarlierRuns::default();
     let run = Run {
         cache_dir: &cache_dir,
+        purge_log: None,
         earlier_runs: &earlier_runs,
         sns: None,
     };

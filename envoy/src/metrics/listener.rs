@@ -15,6 +15,7 @@ use ureq::http::{Method, StatusCode};
 
 use super::document::MetricsDocument;
 use super::exposition::MEDIA_TYPE;
+use super::page::PAGE;
 use crate::net::unix_client;
 use crate::settings::Settings;
 
@@ -36,6 +37,11 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 /// The number of bytes that are written at a time.
 const CHUNK: usize = 64 << 10;
 
+const NOT_SNIFFED: &str = "x-content-type-options: nosniff\r\n";
+const NOT_STORED: &str = "cache-control: no-store\r\n";
+/// The paths that take no query, apart from the path of the health check.
+const OTHER_PATHS: [&str; 3] = ["/", "/top.json", "/stats/prometheus"];
+
 /// The paths that the server knows.
 struct Paths {
     document: MetricsDocument,
@@ -47,6 +53,9 @@ struct Paths {
 /// A response without its date.
 struct Response {
     status: StatusCode,
+    media_type: &'static str,
+    /// Further fields, each with its line end.
+    fields: String,
     /// The methods that the path allows, if the status is 405.
     allow: Option<&'static str>,
     body: String,
@@ -138,10 +147,16 @@ fn ends(head: &[u8]) -> bool {
 
 /// Sends a response, whose body a client that sent HEAD does not get.
 fn send(mut client: &TcpStream, response: &Response, is_head: bool) -> io::Result<()> {
-    let Response { status, body, .. } = response;
+    let Response {
+        status,
+        media_type,
+        fields,
+        body,
+        ..
+    } = response;
     let allow = response.allow.map(|allow| format!("allow: {allow}\r\n"));
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {}\r\n{}connection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n{fields}{}connection: close\r\n\r\n",
         body.len(),
         allow.unwrap_or_default()
     );
@@ -177,11 +192,15 @@ impl Paths {
             _ if path == "/metrics" && is_read => self.send_document(MetricsDocument::render),
             // NB: the match includes the query, because a query could cause more work.
             "/stats/prometheus" if is_read => self.send_document(MetricsDocument::raw),
-            _ if path == "/metrics" || target == "/stats/prometheus" => Response {
+            "/" if is_read => Response::page(),
+            "/top.json" if is_read => self
+                .send_document(MetricsDocument::totals_as_json)
+                .as_json(),
+            _ if path == "/metrics" || OTHER_PATHS.contains(&target) => Response {
                 allow: Some("GET, HEAD"),
                 ..Response::plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET or HEAD\n")
             },
-            _ => Response::plain(StatusCode::NOT_FOUND, "expected /metrics\n"),
+            _ => Response::plain(StatusCode::NOT_FOUND, "expected / or /metrics\n"),
         }
     }
 
@@ -203,8 +222,34 @@ impl Response {
     fn plain(status: StatusCode, body: &str) -> Self {
         Self {
             status,
+            media_type: MEDIA_TYPE,
+            fields: String::new(),
             allow: None,
             body: body.to_owned(),
+        }
+    }
+
+    /// The page of the sites.
+    fn page() -> Self {
+        let policy = &PAGE.policy;
+        Self {
+            media_type: "text/html; charset=utf-8",
+            fields: format!(
+                "content-security-policy: {policy}\r\nreferrer-policy: no-referrer\r\n{NOT_SNIFFED}{NOT_STORED}"
+            ),
+            ..Self::plain(StatusCode::OK, &PAGE.document)
+        }
+    }
+
+    /// The same response as JSON, unless it is an error.
+    fn as_json(self) -> Self {
+        match self.status {
+            StatusCode::OK => Self {
+                media_type: "application/json",
+                fields: [NOT_SNIFFED, NOT_STORED].concat(),
+                ..self
+            },
+            _ => self,
         }
     }
 

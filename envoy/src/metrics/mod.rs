@@ -7,14 +7,19 @@
 //! - `exposition`: the text format of Prometheus
 //! - `edge_status`: the build, the configuration and the last reload
 //! - `cache_usage`: the cache, by site
+//! - `site_totals`: the totals of each site, for rates
+//! - `page`: the page of the sites for a browser
 
 mod cache_usage;
 mod document;
 mod edge_status;
 mod exposition;
 mod listener;
+mod page;
+mod site_totals;
 mod translation;
 
 pub use document::{MetricsDocument, own_families};
 pub use edge_status::EdgeStatus;
 pub use listener::serve;
+pub use site_totals::{EdgeTotals, SiteTotals};

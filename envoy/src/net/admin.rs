@@ -66,6 +66,15 @@ impl Admin {
         self.call("GET", "/stats/prometheus")
     }
 
+    /// The statistics whose names match `filter`, a regular expression, in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// Envoy does not answer.
+    pub fn prometheus_of(&self, filter: &str) -> io::Result<String> {
+        let filter = percent_encoded(filter);
+        self.call("GET", &format!("/stats/prometheus?filter={filter}"))
+    }
+
     /// The body of the answer to a call. Each call has a new connection.
     fn call(&self, method: &str, path: &str) -> io::Result<String> {
         let answer = unix_client::call(&self.socket, method, path)?;

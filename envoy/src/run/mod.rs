@@ -98,6 +98,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let sns = sns.as_ref().map(LocalSocket::path);
     let run = render::Run {
         cache_dir: &cache.entries,
+        purge_log: Some(cache.purge_log.path()),
         earlier_runs: &earlier_runs,
         sns,
     };
@@ -111,7 +112,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         reports: ReportDesk::default(),
     };
     let status = EdgeStatus::new(settings.runtime.name(), rendered.policy_hash);
-    serve_metrics(settings, &status, &shared.reports)?;
+    serve_metrics(settings, &status, &shared)?;
     let keeper = Keeper::start(
         &settings.cache,
         &cache,
@@ -147,6 +148,8 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         watch_has_told: Arc::default(),
     };
     configuration.watch_files(&settings.files_of_the_user());
+    let purge_log = cache.purge_log.clone().keep_short();
+    let _purge_log = purge_log.context("a thread")?;
     announce(settings, &sites);
     bucket_check::check_bucket_beside(settings);
     let free_space = free_space.map(FreeSpace::watch).transpose();
@@ -172,7 +175,7 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
 fn serve_metrics(
     settings: &Settings,
     status: &EdgeStatus,
-    reports: &ReportDesk,
+    shared: &SharedState,
 ) -> anyhow::Result<()> {
     let Some(address) = settings.metrics else {
         return Ok(());
@@ -180,7 +183,8 @@ fn serve_metrics(
     let document = MetricsDocument {
         admin: Admin::new(settings.admin_socket()),
         status: status.clone(),
-        reports: reports.clone(),
+        reports: shared.reports.clone(),
+        shares: shared.shares.clone(),
         bound: Usage {
             bytes: settings.cache.max_bytes,
             files: settings.cache.max_entries,
