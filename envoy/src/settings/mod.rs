@@ -152,6 +152,17 @@ pub fn module() -> anyhow::Result<PathBuf> {
     env.finish(module)
 }
 
+/// The control socket of the edge with the settings in the process's environment. No other setting is needed for it.
+///
+/// # Errors
+/// `SLUICE_STATE` or `SLUICE_EDGE_PORT` is not valid.
+pub fn control_socket() -> anyhow::Result<PathBuf> {
+    let lookup = |name: &str| std::env::var_os(name);
+    let mut env = Environment::new(&lookup);
+    let socket = locations::read_control_socket(&mut env);
+    env.finish(socket)
+}
+
 /// The form of the log, from the process's environment; text, if the setting is not valid. The errors of all settings
 /// are lines of this form.
 pub fn log_format() -> LogFormat {
@@ -315,6 +326,11 @@ impl Settings {
     /// The Unix socket at which the filter answers questions of the entry point.
     pub fn filter_control_socket(&self) -> PathBuf {
         self.locations.filter_control_socket(self.edge_port)
+    }
+
+    /// The Unix socket at which the entry point answers the operator's commands.
+    pub fn control_socket(&self) -> PathBuf {
+        self.locations.control_socket(self.edge_port)
     }
 
     /// The Unix socket of the native module's own connections.
