@@ -4,18 +4,19 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::Serialize;
 use ureq::http::StatusCode;
 
 use super::answers::{
-    Decisions, Explanation, Flights, Origins, RequestedUrls, SharedExplanation, WorkerDecisions,
-    WorkerExplanation, WorkerFlights, WorkerOrigins, WorkerUrls,
+    Decisions, EdgeReading, Explanation, Flights, Origins, RequestedUrls, SharedExplanation,
+    WorkerDecisions, WorkerExplanation, WorkerFlights, WorkerOrigins, WorkerUrls,
 };
 use super::failure::ControlFailure;
 use super::filter::{Filter, NoSharedPart};
 use crate::cache::Inventory;
-use crate::metrics::MetricsDocument;
+use crate::metrics::{MetricsDocument, epoch_millis};
 use crate::net::local_socket::{self, Answer, Call, LocalSocket};
 use crate::net::unix_client;
 
@@ -106,11 +107,11 @@ impl ControlServer {
     }
 
     fn sites(&self) -> Answered {
-        json(
-            self.document
-                .totals()
-                .map_err(|error| silent_envoy(&error))?,
-        )
+        let totals = self.document.totals();
+        json(EdgeReading {
+            state: self.document.status.report(),
+            totals: totals.map_err(|error| silent_envoy(&error))?,
+        })
     }
 
     fn explain(&self, query: &str, call: &Call) -> Answered {
@@ -122,7 +123,8 @@ impl ControlServer {
             .filter
             .ask::<WorkerExplanation, SharedExplanation>(&target, &fields)?;
         let find = |key: &str| self.inventory.stored_of(key);
-        json(Explanation::join(answers, find))
+        let now_ms = epoch_millis(SystemTime::now());
+        json(Explanation::join(answers, find, now_ms))
     }
 
     /// The answer of the purge listener, unchanged.

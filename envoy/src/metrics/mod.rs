@@ -24,7 +24,8 @@ mod translation;
 
 pub use distribution::{Distribution, ORIGIN_FIRST_BYTE};
 pub use document::{MetricsDocument, own_families};
-pub use edge_status::EdgeStatus;
+pub use edge_status::{EdgeState, EdgeStatus, LastReload};
+pub use exposition::epoch_millis;
 pub use listener::serve;
 pub use sample::Sample;
 pub use site_totals::{EdgeTotals, SiteTotals};

@@ -74,6 +74,8 @@ pub struct SiteTotals {
     pub cache_bytes: u64,
     /// The stored responses in the cache.
     pub cache_objects: u64,
+    /// The files that were evicted from the cache.
+    pub cache_evictions: u64,
     /// The share of the cache, in bytes. `None`: the site is not in use any more.
     pub cache_share_bytes: Option<u64>,
 }
@@ -108,6 +110,7 @@ impl EdgeTotals {
             let site = sites.entry(name.clone()).or_default();
             site.cache_bytes = files.usage.bytes;
             site.cache_objects = files.usage.files;
+            site.cache_evictions = report.evictions_of(name).map(|(_, number)| number).sum();
         }
         for (name, bytes) in shares {
             sites.entry(name.clone()).or_default().cache_share_bytes = Some(*bytes);

@@ -6,7 +6,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cache::StoredResponses;
+use super::next_response::NextResponse;
+use crate::cache::{StoredResponse, StoredResponses};
 use crate::control::filter::WorkerAnswers;
 
 /// The part of an explanation that is the same for all workers.
@@ -27,9 +28,9 @@ pub struct AdmissionDecision {
     pub site: Option<String>,
     /// The rule of the policy that applies to the path.
     pub policy_rule: Option<String>,
-    /// `cached`, `passed` or `refused`.
+    /// `cached`, `passed`, `redirected` or `refused`.
     pub admission: String,
-    /// The reason, if the request does not use the cache.
+    /// The reason, if the request does not use the cache; the location of a redirect.
     pub reason: Option<String>,
     /// The status of a refusal.
     pub status: Option<u16>,
@@ -67,8 +68,6 @@ pub struct HotCopy {
     pub stored_ms_ago: Option<u64>,
     /// Milliseconds for which the copy is fresh.
     pub fresh_ms_left: Option<u64>,
-    /// The number of requests that the copy has answered.
-    pub hits: Option<u64>,
     /// The size, in bytes.
     pub bytes: Option<u64>,
 }
@@ -95,6 +94,29 @@ pub struct KeyFlight {
     pub waiting: u64,
 }
 
+impl CoveringPurges {
+    /// The newest purges that any worker knows.
+    pub fn of_all<'a>(workers: impl Iterator<Item = &'a WorkerExplanation>) -> Self {
+        workers.fold(Self::default(), |known, worker| Self {
+            hard: known.hard.max(worker.purges.hard),
+            soft: known.soft.max(worker.purges.soft),
+            changed: known.changed.max(worker.purges.changed),
+            revalidates: known.revalidates | worker.purges.revalidates,
+        })
+    }
+
+    /// Whether a stored response is out of service.
+    pub fn covers(&self, response: &StoredResponse) -> bool {
+        self.hard.is_some_and(|number| number > response.purge)
+    }
+
+    /// Whether a stored response is validated at its next use.
+    pub fn must_revalidate(&self, response: &StoredResponse) -> bool {
+        let is_newer = |number: Option<u64>| number.is_some_and(|number| number > response.purge);
+        self.revalidates || is_newer(self.soft)
+    }
+}
+
 /// The knowledge of one worker about a key.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
@@ -106,7 +128,21 @@ pub struct WorkerExplanation {
     /// The flight in which the worker takes part.
     pub flight: Option<KeyFlight>,
     /// The purges that cover the key.
-    pub purges: serde_json::Value,
+    pub purges: CoveringPurges,
+}
+
+/// The newest purges that cover a key, by their numbers.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct CoveringPurges {
+    /// The hard purge.
+    pub hard: Option<u64>,
+    /// The soft purge.
+    pub soft: Option<u64>,
+    /// The request that has changed the URL.
+    pub changed: Option<u64>,
+    /// Whether the next request has to validate the stored response.
+    pub revalidates: bool,
 }
 
 /// The explanation of a URL.
@@ -121,31 +157,37 @@ pub struct Explanation {
     pub problem: Option<String>,
     /// The knowledge of each worker, by its number.
     pub workers: BTreeMap<u32, WorkerExplanation>,
+    /// The answer to a GET that arrived now.
+    pub next: NextResponse,
     /// The numbers of the workers that have not answered.
     pub silent: Vec<u32>,
 }
 
 impl Explanation {
     /// Joins the answers of the workers and the stored responses, which `find` finds by the key under which the filter
-    /// asks the store.
+    /// asks the store. `now_ms` is the time, in milliseconds since the epoch.
     pub fn join(
         answers: WorkerAnswers<WorkerExplanation, SharedExplanation>,
         find: impl FnOnce(&str) -> io::Result<StoredResponses>,
+        now_ms: u64,
     ) -> Self {
         let workers = answers.workers.into_iter();
-        let key = answers.shared.decision.store_key.as_deref();
+        let workers: BTreeMap<_, _> = workers.map(|part| (part.worker, part.answer)).collect();
+        let decision = &answers.shared.decision;
+        let key = decision.store_key.as_deref();
         let (stored, problem) = match key.map(find) {
             Some(Ok(stored)) => (Some(stored), None),
             Some(Err(error)) => (None, Some(format!("the cache cannot be read: {error}"))),
             None => (None, None),
         };
+        let found = stored.as_ref();
+        let found = found.map_or(&[][..], |stored| &stored.stored);
         Self {
+            next: NextResponse::of(decision, found, workers.values(), now_ms),
             shared: answers.shared,
             stored,
             problem,
-            workers: workers
-                .map(|answer| (answer.worker, answer.answer))
-                .collect(),
+            workers,
             silent: answers.silent,
         }
     }

@@ -3,15 +3,18 @@
 //! the commands read the same types.
 
 mod decisions;
+mod edge_reading;
 mod explanation;
 mod flights;
+mod next_response;
 mod origins;
 mod urls;
 
 pub use decisions::{Decision, Decisions, WorkerDecisions};
+pub use edge_reading::EdgeReading;
 pub use explanation::{
-    AdmissionDecision, Explanation, HotCopy, Lesson, OnlineAnswer, SharedExplanation,
-    WorkerExplanation,
+    AdmissionDecision, CoveringPurges, Explanation, HotCopy, Lesson, OnlineAnswer,
+    SharedExplanation, WorkerExplanation,
 };
 pub use flights::{Flight, Flights, WorkerFlights};
 pub use origins::{Origin, OriginError, Origins, WorkerOrigins};

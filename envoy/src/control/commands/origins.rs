@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::{EdgeClient, EdgeOptions, notes, print};
 use crate::control::answers::{Origin, OriginError, Origins};
-use crate::control::text::{TextTable, clock_time, number, printable, seconds, site_name};
+use crate::control::text::{TextTable, date_time, number, printable, seconds, site_name};
 
 /// Options of `sluice origins`.
 #[derive(Args, Debug)]
@@ -95,7 +95,7 @@ fn last_error(site: &str, error: &OriginError) -> String {
     let line = format!(
         "last error of {}: {} {}{} for {}{}",
         site_name(site),
-        clock_time(error.at_ms),
+        date_time(error.at_ms),
         error.status,
         code.unwrap_or_default(),
         error.path,
@@ -155,7 +155,8 @@ mod tests {
             words[2],
             ["-", "0", "250", "ms", "495", "ms", "0", "0", "0", "0", "-"]
         );
-        let last = "last error of -: 14:14:07.123 503 SlowDown for /a, x-amz-request-id 4F2A";
+        let last =
+            "last error of -: 2025-11-27 14:14:07Z 503 SlowDown for /a, x-amz-request-id 4F2A";
         assert_eq!(text.lines().last(), Some(last));
     }
 }

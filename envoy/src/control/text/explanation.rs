@@ -2,30 +2,31 @@
 //! The text of an explanation: one fact on each line, behind its name.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use super::table::printable;
 use super::units::{bytes, duration, site_name};
 use crate::cache::StoredResponse;
 use crate::control::answers::{
-    AdmissionDecision, Explanation, HotCopy, Lesson, OnlineAnswer, WorkerExplanation,
+    AdmissionDecision, CoveringPurges, Explanation, HotCopy, Lesson, OnlineAnswer,
+    WorkerExplanation,
 };
+use crate::metrics::epoch_millis;
 
 /// The text of an explanation.
 pub fn text(explanation: &Explanation) -> String {
-    text_at(explanation, SystemTime::now())
+    text_at(explanation, epoch_millis(SystemTime::now()))
 }
 
-fn text_at(explanation: &Explanation, now: SystemTime) -> String {
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+fn text_at(explanation: &Explanation, now_ms: u64) -> String {
     let mut facts = Facts::default();
     let decision = &explanation.shared.decision;
     facts.add_decision(decision);
     let stored = explanation.stored.as_ref();
     let stored = stored.map_or(&[][..], |stored| &stored.stored);
+    let purges = CoveringPurges::of_all(explanation.workers.values());
     for response in stored {
-        facts.add("stored", stored_text(response, now_ms));
+        facts.add("stored", stored_text(response, &purges, now_ms));
     }
     if stored.is_empty() && explanation.stored.is_some() {
         facts.add("stored", "nothing".to_owned());
@@ -33,10 +34,11 @@ fn text_at(explanation: &Explanation, now: SystemTime) -> String {
     for (worker, known) in &explanation.workers {
         facts.add_worker(*worker, known);
     }
+    facts.add_purges(&purges);
     if let Some(online) = &explanation.shared.online {
         facts.add_online(online);
     }
-    facts.add("next", next(explanation, stored, now_ms));
+    facts.add("next", explanation.next.text());
     facts.0
 }
 
@@ -90,6 +92,21 @@ impl Facts {
         }
     }
 
+    fn add_purges(&mut self, purges: &CoveringPurges) {
+        let known = [
+            ("hard purge", purges.hard),
+            ("soft purge", purges.soft),
+            ("change by a request", purges.changed),
+        ];
+        let known = known
+            .into_iter()
+            .filter_map(|(kind, number)| number.map(|number| format!("{kind} {number}")));
+        match known.collect::<Vec<_>>().as_slice() {
+            [] => {}
+            known => self.add("purges", known.join(", ")),
+        }
+    }
+
     fn add_online(&mut self, online: &OnlineAnswer) {
         if let Some(error) = &online.error {
             return self.add("online", error);
@@ -112,7 +129,7 @@ impl Facts {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "rounded to one decimal")]
-fn stored_text(response: &StoredResponse, now_ms: u64) -> String {
+fn stored_text(response: &StoredResponse, purges: &CoveringPurges, now_ms: u64) -> String {
     let status = response.status.map(|status| status.to_string());
     let mut facts: Vec<_> = status.into_iter().collect();
     facts.push(bytes(response.body_bytes as f64));
@@ -125,6 +142,8 @@ fn stored_text(response: &StoredResponse, now_ms: u64) -> String {
         ));
     }
     facts.push(match response.fresh_until_ms {
+        _ if purges.covers(response) => "purged".to_owned(),
+        _ if purges.must_revalidate(response) => "validated at the next use".to_owned(),
         Some(until) if until > now_ms => format!("fresh for {}", duration(until - now_ms)),
         Some(until) => format!("stale for {}", duration(now_ms.saturating_sub(until))),
         None => "validated at each use".to_owned(),
@@ -148,7 +167,6 @@ fn stored_text(response: &StoredResponse, now_ms: u64) -> String {
 fn hot_text(copy: &HotCopy) -> String {
     let facts = [
         copy.bytes.map(|size| bytes(size as f64)),
-        copy.hits.map(|hits| format!("{hits} hits")),
         copy.stored_ms_ago
             .map(|ago| format!("stored {} ago", duration(ago))),
         copy.fresh_ms_left
@@ -170,48 +188,14 @@ fn lesson_text(lesson: &Lesson) -> String {
     )
 }
 
-/// The answer to a GET that arrived now.
-fn next(explanation: &Explanation, stored: &[StoredResponse], now_ms: u64) -> String {
-    let decision = &explanation.shared.decision;
-    let workers = || explanation.workers.iter();
-    let is_fresh = |response: &StoredResponse| {
-        response.fresh_until_ms.is_some_and(|until| until > now_ms) && !response.for_head
-    };
-    let uncacheable = |(_, known): (&u32, &WorkerExplanation)| {
-        known
-            .learnt
-            .as_ref()
-            .is_some_and(|lesson| lesson.kind.starts_with("hit_for_miss"))
-    };
-    let next = match decision.admission.as_str() {
-        "refused" => "refused",
-        "passed" => "to the origin, around the cache",
-        _ if workers().any(|(_, known)| known.hot.is_some()) => {
-            "a hit, from memory where there is a copy"
-        }
-        _ if workers().any(|(_, known)| known.flight.is_some()) => {
-            "waits for the request to the origin that is under way"
-        }
-        _ if workers().any(uncacheable) => "to the origin, around the cache, without waiting",
-        _ if stored.iter().any(is_fresh) => "a hit, if a stored variant fits its headers",
-        _ if stored.iter().any(|response| !response.for_head) => {
-            "the stored response, after its validation at the origin or while it is refreshed"
-        }
-        _ => "a miss: from the origin, and stored if the response allows it",
-    };
-    next.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use std::time::Duration;
 
     fn lines(explanation: Value) -> Vec<String> {
         let explanation = serde_json::from_value(explanation).unwrap();
-        let now = UNIX_EPOCH + Duration::from_secs(100);
-        text_at(&explanation, now)
+        text_at(&explanation, 100_000)
             .lines()
             .map(str::to_owned)
             .collect()
@@ -221,7 +205,7 @@ mod tests {
         json!({
             "site": "assets", "host": "a.example", "path": "/app.css", "variant": "ae=br", "for_head": false,
             "status": 200, "bytes": 15000, "body_bytes": 14336, "stored_at_ms": 40000, "used_at_ms": 90000,
-            "fresh_until_ms": fresh_until_ms, "served_until_ms": null, "purge": 0, "etag": "\"9a\"",
+            "fresh_until_ms": fresh_until_ms, "served_until_ms": null, "purge": 3, "etag": "\"9a\"",
             "content_type": "text/css", "surrogate_keys": ["app", "home"],
         })
     }
@@ -234,7 +218,7 @@ mod tests {
                     "key": "assets!a.example/app.css", "store_key": "assets!a.example/app.css",
                     "bucket_path": "/site/app.css"},
                 "stored": {"stored": [stored(until)], "cut": false},
-                "workers": {"0": {}}, "silent": [],
+                "workers": {"0": {"purges": {"soft": 3}}}, "next": "hit", "silent": [],
             })
         };
         let expected = [
@@ -245,12 +229,12 @@ mod tests {
             "request   cached",
             "stored    ae=br: 200, 14.0 KiB, text/css, ETag \"9a\", stored 1m00s ago, fresh for 20.00 s, surrogate \
              keys app home",
+            "purges    soft purge 3",
             "next      a hit, if a stored variant fits its headers",
         ];
         assert_eq!(lines(explanation(120_000)), expected);
         let stale = lines(explanation(70_000));
         assert!(stale[5].contains("stale for 30.00 s"), "{stale:?}");
-        assert!(stale[6].starts_with("next      the stored response, after its validation"));
     }
 
     #[test]
@@ -261,7 +245,7 @@ mod tests {
                 "headers": {"cache-control": "private"}},
             "stored": {"stored": [], "cut": false},
             "workers": {"1": {"learnt": {"kind": "hit_for_miss", "reason": "set-cookie", "left_ms": 72000}}},
-            "silent": [],
+            "next": "hit_for_miss", "silent": [],
         }));
         let expected = [
             "site      shop",
@@ -271,7 +255,7 @@ mod tests {
             "learnt    worker 1: hit-for-miss: set-cookie, for 1m12s more",
             "online    200, not stored: set-cookie; private",
             "          cache-control: private",
-            "next      to the origin, around the cache, without waiting",
+            "next      to the origin, around the cache and without waiting (hit-for-miss)",
         ];
         assert_eq!(found, expected);
     }
@@ -280,7 +264,7 @@ mod tests {
     fn a_refused_request_has_its_status_and_its_reason() {
         let found = lines(json!({
             "decision": {"site": null, "admission": "refused", "status": 400, "reason": "a path with .."},
-            "workers": {}, "silent": [],
+            "workers": {}, "next": "refused", "silent": [],
         }));
         let expected = [
             "site      -",

@@ -8,4 +8,4 @@ mod units;
 
 pub use screen::Screen;
 pub use table::{TextTable, printable};
-pub use units::{bytes, clock_time, duration, number, percentage, seconds, site_name};
+pub use units::{bytes, clock_time, date_time, duration, number, percentage, seconds, site_name};

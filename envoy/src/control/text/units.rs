@@ -58,9 +58,17 @@ pub fn percentage(part: f64, whole: f64) -> String {
 
 /// A time of the day in UTC, from milliseconds since the epoch.
 pub fn clock_time(millis: u64) -> String {
+    timestamp(millis).strftime("%H:%M:%S%.3f").to_string()
+}
+
+/// A day and a time in UTC, from milliseconds since the epoch.
+pub fn date_time(millis: u64) -> String {
+    timestamp(millis).strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+fn timestamp(millis: u64) -> Timestamp {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
-    let time = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH);
-    time.strftime("%H:%M:%S%.3f").to_string()
+    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// The name of a site for a table; `-` for the site of an edge with one site.

@@ -12,9 +12,8 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{EdgeClient, EdgeOptions, notes, print};
-use crate::control::answers::RequestedUrls;
+use crate::control::answers::{EdgeReading, RequestedUrls};
 use crate::control::text::Screen;
-use crate::metrics::EdgeTotals;
 use rates::SiteRates;
 
 /// The time between two readings.
@@ -59,6 +58,8 @@ pub enum Sorting {
 /// The state between two readings.
 #[derive(Debug, Serialize)]
 pub struct TopAnswer {
+    /// The edge at the end of the time, with totals since its start.
+    edge: EdgeReading,
     /// The rates of the sites.
     sites: Vec<SiteRates>,
     /// The URLs, if the filter answers.
@@ -76,7 +77,7 @@ impl Top {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let client = EdgeClient::new(&self.edge)?;
         let screen = Screen::find().filter(|_| !self.once && !self.edge.json);
-        let mut earlier: EdgeTotals = client.ask("/sites", &[])?;
+        let mut earlier: EdgeReading = client.ask("/sites", &[])?;
         // The first question starts the recording, so that its answer is empty.
         let _ = self.ask_urls(&client);
         if let Some(screen) = screen {
@@ -84,7 +85,7 @@ impl Top {
         }
         loop {
             sleep(PERIOD);
-            let later: EdgeTotals = client.ask("/sites", &[])?;
+            let later: EdgeReading = client.ask("/sites", &[])?;
             let answer = self.answer(&earlier, &later, self.ask_urls(&client));
             let notes = notes(
                 &answer.urls.silent,
@@ -108,15 +109,15 @@ impl Top {
 
     fn answer(
         &self,
-        earlier: &EdgeTotals,
-        later: &EdgeTotals,
+        earlier: &EdgeReading,
+        later: &EdgeReading,
         urls: anyhow::Result<RequestedUrls>,
     ) -> TopAnswer {
         let (mut urls, problem) = match urls {
             Ok(urls) => (urls, None),
             Err(error) => (RequestedUrls::default(), Some(error.to_string())),
         };
-        let mut sites = SiteRates::between(earlier, later);
+        let mut sites = SiteRates::between(&earlier.totals, &later.totals);
         if let Some(name) = &self.site {
             sites.retain(|rates| rates.site == *name);
             urls.urls.retain(|url| url.site == *name);
@@ -132,6 +133,7 @@ impl Top {
         });
         urls.urls.truncate(self.urls);
         TopAnswer {
+            edge: later.clone(),
             sites,
             urls,
             problem,

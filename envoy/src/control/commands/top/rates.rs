@@ -31,13 +31,15 @@ pub struct SiteRates {
     pub cache_bytes: u64,
     /// The site's share of the cache, in bytes.
     pub cache_share_bytes: Option<u64>,
+    /// Files that were evicted from the cache.
+    pub evictions: f64,
     /// Requests that wait now.
     pub waiting: f64,
 }
 
 impl SiteRates {
     /// The rates of all sites between two readings.
-    #[expect(clippy::cast_precision_loss, reason = "a time of seconds")]
+    #[expect(clippy::cast_precision_loss, reason = "a time of seconds, and a count")]
     pub fn between(earlier: &EdgeTotals, later: &EdgeTotals) -> Vec<Self> {
         let millis = later.at_ms.saturating_sub(earlier.at_ms).max(1);
         let seconds = millis as f64 / 1000.0;
@@ -60,6 +62,10 @@ impl SiteRates {
                 origin_p99: origin_p99(now, then),
                 cache_bytes: now.cache_bytes,
                 cache_share_bytes: now.cache_share_bytes,
+                evictions: {
+                    let evicted = now.cache_evictions.saturating_sub(then.cache_evictions);
+                    evicted as f64 / seconds
+                },
                 waiting: now.waiting,
             }
         });

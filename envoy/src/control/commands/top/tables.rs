@@ -3,16 +3,57 @@
 
 use super::TopAnswer;
 use super::rates::SiteRates;
-use crate::control::answers::{RequestedUrl, RequestedUrls};
-use crate::control::text::{TextTable, bytes, duration, number, percentage, seconds, site_name};
+use crate::control::answers::{EdgeReading, RequestedUrl, RequestedUrls};
+use crate::control::text::{
+    TextTable, bytes, date_time, duration, number, percentage, printable, seconds, site_name,
+};
+use crate::metrics::SiteTotals;
 
-/// Both tables.
+/// The state of the edge, and both tables.
 pub fn text(answer: &TopAnswer, shows_query: bool) -> String {
-    let mut text = sites(&answer.sites);
+    let mut text = heading(&answer.edge);
+    text += &sites(&answer.sites);
     if answer.problem.is_none() {
         text += "\n";
         text += &urls(&answer.urls, shows_query);
     }
+    text
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounded to one decimal")]
+fn heading(EdgeReading { state, totals }: &EdgeReading) -> String {
+    let mut text = format!(
+        "Sluice {} ({}), configuration {}, loaded at {}\n",
+        state.version,
+        state.runtime,
+        state.configuration,
+        date_time(state.loaded_at_ms),
+    );
+    if let Some(reload) = &state.last_reload {
+        let result = printable(&reload.result.replace('\n', "; "));
+        text += &format!("last reload at {}: {result}\n", date_time(reload.at_ms));
+    }
+    let sum = |value: fn(&SiteTotals) -> Option<f64>| -> Option<f64> {
+        let known = totals.sites.iter().filter_map(value);
+        known.reduce(|one, other| one + other)
+    };
+    if let (Some(sent), Some(fetched)) =
+        (sum(|site| site.bytes_sent), sum(|site| site.origin_bytes))
+    {
+        let saved = percentage((sent - fetched).max(0.0), sent);
+        let (sent, fetched) = (bytes(sent), bytes(fetched));
+        text += &format!(
+            "since the start: {sent} to clients, {fetched} from origins: {saved} % saved\n"
+        );
+    }
+    let (used, limit) = (totals.cache_bytes as f64, totals.cache_limit_bytes as f64);
+    let evicted: u64 = totals.sites.iter().map(|site| site.cache_evictions).sum();
+    text += &format!(
+        "cache: {} of {}, {} %; {evicted} objects evicted since the start\n\n",
+        bytes(used),
+        bytes(limit),
+        percentage(used, limit)
+    );
     text
 }
 
@@ -28,6 +69,7 @@ fn sites(sites: &[SiteRates]) -> String {
         ">ORIGIN/S",
         ">ORIGIN p99",
         ">CACHE",
+        ">EVICTED/S",
         ">WAITING",
     ];
     let mut table = TextTable::new(&columns);
@@ -46,6 +88,7 @@ fn sites(sites: &[SiteRates]) -> String {
                 Some(share) => format!("{cache} / {}", bytes(share as f64)),
                 None => cache,
             },
+            number(rates.evictions),
             number(rates.waiting),
         ]);
     }
@@ -99,10 +142,39 @@ fn url_row(url: &RequestedUrl, elapsed: f64, shows_query: bool) -> [String; 9] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::{EdgeState, EdgeTotals, LastReload};
 
     fn words(text: &str) -> Vec<String> {
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         text.lines().map(words).collect()
+    }
+
+    fn edge() -> EdgeReading {
+        let site = |bytes_sent, origin_bytes, cache_evictions| SiteTotals {
+            bytes_sent: Some(bytes_sent),
+            origin_bytes: Some(origin_bytes),
+            cache_evictions,
+            ..SiteTotals::default()
+        };
+        EdgeReading {
+            state: EdgeState {
+                version: "0.1.0".to_owned(),
+                runtime: "wasm".to_owned(),
+                configuration: "00ab".to_owned(),
+                loaded_at_ms: 1_764_252_847_123,
+                last_reload: Some(LastReload {
+                    at_ms: 1_764_252_847_123,
+                    accepted: true,
+                    result: "reloaded: sites\npolicies".to_owned(),
+                }),
+            },
+            totals: EdgeTotals {
+                sites: vec![site(90_000.0, 10_000.0, 1), site(10_000.0, 0.0, 2)],
+                cache_bytes: 2048,
+                cache_limit_bytes: 8192,
+                ..EdgeTotals::default()
+            },
+        }
     }
 
     #[test]
@@ -133,6 +205,7 @@ mod tests {
             last: Some("hit_for_miss: set-cookie".to_owned()),
         };
         let answer = TopAnswer {
+            edge: edge(),
             sites: vec![assets, SiteRates::default()],
             urls: RequestedUrls {
                 since_ms: 2000,
@@ -142,9 +215,14 @@ mod tests {
             problem: None,
         };
         let expected = [
-            "SITE REQ/S HIT % COLLAPSED % ERR % OUT/S ORIGIN/S ORIGIN p99 CACHE WAITING",
-            "assets 4210 95.0 0.2 0.0 81.1 MiB 12 118 ms 2.0 KiB / 4.0 KiB 23",
-            "- 0 - - - - 0 - 0 B 0",
+            "Sluice 0.1.0 (wasm), configuration 00ab, loaded at 2025-11-27 14:14:07Z",
+            "last reload at 2025-11-27 14:14:07Z: reloaded: sites; policies",
+            "since the start: 97.7 KiB to clients, 9.8 KiB from origins: 90.0 % saved",
+            "cache: 2.0 KiB of 8.0 KiB, 25.0 %; 3 objects evicted since the start",
+            "",
+            "SITE REQ/S HIT % COLLAPSED % ERR % OUT/S ORIGIN/S ORIGIN p99 CACHE EVICTED/S WAITING",
+            "assets 4210 95.0 0.2 0.0 81.1 MiB 12 118 ms 2.0 KiB / 4.0 KiB 0 23",
+            "- 0 - - - - 0 - 0 B 0 0",
             "",
             "URLs of the last 2.00 s:",
             "SITE URL REQ/S MISS/S OUT/S ORIGIN p50 MAX SUM LAST RESULT",
@@ -156,10 +234,11 @@ mod tests {
     #[test]
     fn without_an_answer_of_the_filter_the_sites_remain() {
         let answer = TopAnswer {
+            edge: EdgeReading::default(),
             sites: vec![SiteRates::default()],
             urls: RequestedUrls::default(),
             problem: Some("no answer".to_owned()),
         };
-        assert_eq!(words(&text(&answer, false)).len(), 2);
+        assert_eq!(words(&text(&answer, false)).len(), 5);
     }
 }
