@@ -18,6 +18,7 @@
 //! | messages and agreement between workers | [`workers`] |
 //! | the text form of sizes and switches | [`size`], [`switch`] |
 //! | the names of the filter's own headers | [`internal_headers`] |
+//! | the questions of the operator, and the recordings that answer them | [`inspection`] |
 //! | metrics | [`metrics`] |
 //! | the host functions that the logic needs | [`host`] |
 
@@ -29,6 +30,7 @@ pub mod hexadecimal;
 pub mod host;
 pub mod hot;
 pub mod http;
+pub mod inspection;
 pub mod internal_headers;
 pub mod key;
 pub mod metrics;
