@@ -119,6 +119,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_decision_takes_the_memory_that_the_settings_page_names() {
+        let texts = "shop".len() + "shop.test".len() + "GET".len() + 36;
+        assert!(
+            size_of::<Decision>() + texts < 300,
+            "{}",
+            size_of::<Decision>()
+        );
+    }
+
+    #[test]
     fn only_requests_that_the_origin_answers_alone_are_misses() {
         for (result, misses) in [
             ("hit", false),

@@ -9,6 +9,7 @@ mod authorization_sharing;
 mod cors;
 mod hot;
 mod invalidation;
+mod record;
 mod request;
 mod response;
 mod site;
@@ -20,6 +21,7 @@ use std::rc::Rc;
 
 use cors::Cors;
 use invalidation::Invalidation;
+use record::RequestRecord;
 use response::own_response::{respond_filled, respond_refreshed};
 use response::{respond_cached, respond_passed};
 use sluice_core::admission::PassReason;
@@ -114,6 +116,8 @@ pub struct Edge {
     awaits_body: bool,
     /// The status that reports to a background call, which buffers the response, that the response is too large.
     too_large: Option<u16>,
+    /// The record of the request, if it is recorded.
+    record: Option<Box<RequestRecord>>,
 }
 
 impl Edge {
@@ -137,6 +141,7 @@ impl Edge {
             invalidation: None,
             awaits_body: false,
             too_large: None,
+            record: None,
         }
     }
 
@@ -238,6 +243,7 @@ impl Edge {
         self.state = State::Answered { typed: true };
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
+                self.record_result(Metric::RequestsRejected);
                 if self.policy.policy.response.account {
                     // A failure affects only the access log, so the client still gets its answer.
                     let _ = tell_result(host, result_of(Metric::RequestsRejected));
@@ -307,14 +313,16 @@ impl StreamContext for Edge {
         worker: Option<&mut Worker>,
         ends: bool,
     ) -> Action {
-        match worker {
+        let action = match worker {
             Some(worker) => self.respond(worker, ends),
             None => {
                 // If this fails, the client sees the `Cache-Control` that was meant for Envoy's cache.
                 let _ = sluice_store::unmark_around(host);
                 Action::Continue
             }
-        }
+        };
+        self.record_response(host);
+        action
     }
 
     fn on_response_body(
@@ -325,6 +333,7 @@ impl StreamContext for Edge {
         ends: bool,
     ) -> Action {
         let (State::Cached(stream) | State::Own(stream)) = &self.state else {
+            self.record_body(size);
             return Action::Continue;
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
@@ -363,9 +372,11 @@ impl StreamContext for Edge {
 
     /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
-        if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
+        let Some(worker) = worker else { return };
+        if let State::Cached(_) = &self.state {
             self.tell(&*worker.host, &worker.metrics);
         }
+        self.end_record(worker);
     }
 
     fn on_done(&mut self, mut worker: Option<&mut Worker>) {
