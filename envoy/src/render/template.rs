@@ -26,13 +26,14 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 20] = templates![
+const TEMPLATES: [(&str, &str); 21] = templates![
     "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
     "clients.yaml.j2",
     "clusters.yaml.j2",
     "compressors.yaml.j2",
+    "control.yaml.j2",
     "envoy.yaml.j2",
     "filters.yaml.j2",
     "hop.yaml.j2",
@@ -246,6 +247,7 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         admin => settings.admin_socket(),
         workers => settings.workers_socket(),
         health => settings.health_socket(),
+        control => settings.filter_control_socket(),
         health_path => settings.health_path,
         trusted_hops => settings.clients.trusted_hops,
         rate_limit => settings.clients.rate_limit,

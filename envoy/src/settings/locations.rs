@@ -57,6 +57,11 @@ impl Locations {
         self.state.join(format!("up-{edge_port}.sock"))
     }
 
+    /// The Unix socket at which the filter answers questions of the entry point, for the edge on this port.
+    pub fn filter_control_socket(&self, edge_port: u16) -> PathBuf {
+        self.state.join(format!("ask-{edge_port}.sock"))
+    }
+
     /// The Unix socket of the admin interface, for the edge on this port.
     pub fn admin_socket(&self, edge_port: u16) -> PathBuf {
         admin_socket(&self.state, edge_port)

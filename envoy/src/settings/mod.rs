@@ -312,6 +312,11 @@ impl Settings {
         self.locations.health_socket(self.edge_port)
     }
 
+    /// The Unix socket at which the filter answers questions of the entry point.
+    pub fn filter_control_socket(&self) -> PathBuf {
+        self.locations.filter_control_socket(self.edge_port)
+    }
+
     /// The Unix socket of the native module's own connections.
     pub fn workers_socket(&self) -> PathBuf {
         self.locations.workers_socket(self.edge_port)

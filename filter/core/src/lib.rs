@@ -16,9 +16,9 @@
 //! | the meaning of a bucket's errors | [`bucket_error`] |
 //! | the failures of an origin | [`origin_failure`] |
 //! | messages and agreement between workers | [`workers`] |
+//! | questions of an operator to all workers, and the recordings that answer them | [`inspection`] |
 //! | the text form of sizes and switches | [`size`], [`switch`] |
 //! | the names of the filter's own headers | [`internal_headers`] |
-//! | the questions of the operator, and the recordings that answer them | [`inspection`] |
 //! | metrics | [`metrics`] |
 //! | the host functions that the logic needs | [`host`] |
 

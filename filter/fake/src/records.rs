@@ -72,6 +72,8 @@ pub enum Kind {
     Other,
     /// A purge.
     Purge,
+    /// A request to the control listener.
+    Control,
     /// A request of the filter: a lookup, or a look.
     Lookup,
     /// A request of the filter that leads for other requests.

@@ -10,7 +10,7 @@ use crate::aid::Aid;
 /// Name of the filter that is a worker's carrier ([`crate::carrier`]).
 const CARRIER: &[u8] = b"worker";
 /// Names of the filters whose configuration has no policy.
-const WITHOUT_POLICY: [&[u8]; 3] = [b"origin", b"readiness", CARRIER];
+const WITHOUT_POLICY: [&[u8]; 4] = [b"origin", b"readiness", b"control", CARRIER];
 
 /// A configuration that Envoy has created.
 #[derive(Debug)]

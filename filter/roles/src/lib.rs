@@ -28,14 +28,16 @@
 //! - URLs that vary, and requests that get another variant than the stored one: `worker/own_requests/variants`
 //! - the facts that a worker knows of keys (hashes, purges, variants, the hot tier): `worker/keys`
 //! - purges: `purge_listener` (and `sns`) admits the call, `purge_audit` names it in the log, `worker/purges/purge_calls` carries it out
+//! - questions of the edge's operator: `control` takes and answers them, `worker/questions` carries them between workers
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
-//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`;
+//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front`, `control` and `purge_listener`; `callbacks`;
 //! `worker`; `reply`; `request`.
 
 pub mod callbacks;
 #[cfg(feature = "conformance")]
 mod conforming;
+mod control;
 mod edge;
 mod front;
 mod origin;

@@ -12,6 +12,7 @@ use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::StreamContext;
 use crate::purge_audit;
+use crate::reply::refusal::answer_refusal;
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
 use crate::worker::Worker;
@@ -71,16 +72,8 @@ impl PurgeRefusal {
     }
 
     fn send(&self, host: &dyn Host) -> host::Result<()> {
-        let mut headers = vec![("content-type", "application/json")];
-        headers.extend(match self.status {
-            401 => Some(("www-authenticate", "Bearer")),
-            405 => Some(("allow", "POST, PURGE")),
-            503 => Some(("retry-after", "1")),
-            _ => None,
-        });
-        let error = serde_json::Value::from(self.error.as_str());
-        let body = format!("{{\"error\":{error}}}\n");
-        host.respond(self.status, "sluice_purge_refused", &headers, &body)
+        let details = "sluice_purge_refused";
+        answer_refusal(host, self.status, details, "POST, PURGE", &self.error)
     }
 }
 

@@ -258,6 +258,16 @@ impl Coalescer {
         self.flights.len()
     }
 
+    /// The flights in which this worker takes part.
+    pub fn all(&self) -> impl Iterator<Item = &LocalFlight> {
+        self.flights.values()
+    }
+
+    /// The flight of `key`, if this worker takes part in it.
+    pub fn flight(&self, key: KeyHash) -> Option<&LocalFlight> {
+        self.flights.get(&key)
+    }
+
     /// The leader for `key`, if it is a request of this worker.
     pub fn leader(&self, key: KeyHash) -> Option<Leader> {
         self.flights.get(&key)?.leader().copied()

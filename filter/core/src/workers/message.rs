@@ -145,11 +145,29 @@ pub enum Message {
         /// Its length in bytes.
         bytes: u64,
     },
+    /// Answer a question of an operator.
+    Asked {
+        /// The worker that waits for the answer.
+        asker: WorkerId,
+        /// The asker's number for the question.
+        call: u32,
+        /// The question as text.
+        question: String,
+    },
+    /// The answer to a question.
+    Answered {
+        /// The worker that has answered.
+        worker: WorkerId,
+        /// The asker's number for the question.
+        call: u32,
+        /// The answer as text.
+        answer: String,
+    },
 }
 
 /// Layout version, raised with each change, because a module that is replaced in a running process leaves messages
 /// behind.
-const FORMAT: u8 = 7;
+const FORMAT: u8 = 8;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -169,6 +187,8 @@ mod tag {
     pub const FOUND: u8 = 14;
     pub const OWN_FAILURE: u8 = 15;
     pub const OWN_RESPONSE: u8 = 16;
+    pub const ASKED: u8 = 17;
+    pub const ANSWERED: u8 = 18;
 }
 
 impl Message {
@@ -219,6 +239,16 @@ impl Message {
                     bytes.extend(number.to_le_bytes());
                 }
             }
+            Self::Asked {
+                asker,
+                call,
+                question,
+            } => push_text(&mut bytes, tag::ASKED, *asker, *call, question),
+            Self::Answered {
+                worker,
+                call,
+                answer,
+            } => push_text(&mut bytes, tag::ANSWERED, *worker, *call, answer),
         }
         bytes
     }
@@ -255,10 +285,28 @@ impl Message {
                 body: BodyId(reader.u64()?),
                 bytes: reader.u64()?,
             },
+            tag::ASKED => Self::Asked {
+                asker: WorkerId(reader.u16()?),
+                call: reader.u32()?,
+                question: std::str::from_utf8(reader.rest()).ok()?.to_owned(),
+            },
+            tag::ANSWERED => Self::Answered {
+                worker: WorkerId(reader.u16()?),
+                call: reader.u32()?,
+                answer: std::str::from_utf8(reader.rest()).ok()?.to_owned(),
+            },
             tag => Self::Flight(FlightMessage::decode(tag, &mut reader)?),
         };
         reader.is_empty().then_some(message)
     }
+}
+
+/// Appends a message that ends with a text.
+fn push_text(bytes: &mut Vec<u8>, tag: u8, worker: WorkerId, call: u32, text: &str) {
+    bytes.push(tag);
+    bytes.extend(worker.0.to_le_bytes());
+    bytes.extend(call.to_le_bytes());
+    bytes.extend(text.as_bytes());
 }
 
 impl FlightMessage {
@@ -355,116 +403,4 @@ impl FlightMessage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::purge::{Kind, Scope};
-
-    fn flights() -> impl Iterator<Item = Message> {
-        let outcomes = [
-            FlightOutcome::Stored {
-                until: u64::MAX,
-                small: true,
-            },
-            FlightOutcome::Found {
-                until: 4,
-                small: false,
-            },
-            FlightOutcome::HitForMiss {
-                until: 3,
-                reason: UncacheableReason::Vary,
-            },
-            FlightOutcome::Failed { status: 503 },
-            FlightOutcome::NothingShared,
-            FlightOutcome::Own {
-                doubt: Doubt::Failed,
-                own_headers: OwnHeaders(u64::MAX),
-            },
-            FlightOutcome::Own {
-                doubt: Doubt::NotStored,
-                own_headers: OwnHeaders::NONE,
-            },
-            FlightOutcome::Kept { until: 9 },
-            FlightOutcome::Validated { at: 8 },
-            FlightOutcome::NoRoom,
-            FlightOutcome::Varies {
-                names: VaryNames::parse("accept,x-plan"),
-            },
-        ];
-        let events = outcomes.map(Event::Ended).into_iter();
-        events.chain([Event::Awaited]).map(|event| {
-            Message::Flight(FlightMessage {
-                key: KeyHash(0xdead_beef),
-                flight: FlightId {
-                    worker: WorkerId(258),
-                    sequence: 0x0304_0506,
-                },
-                event,
-            })
-        })
-    }
-
-    fn others() -> [Message; 4] {
-        let record = |number, scope| Record {
-            number,
-            kind: Kind::Hard,
-            scope,
-        };
-        [
-            Message::Purged {
-                caller: WorkerId(7),
-                call: 9,
-                records: vec![
-                    record(1, Scope::Everything),
-                    record(2, Scope::Prefix("a/b".into())),
-                ],
-            },
-            Message::Acknowledged {
-                worker: WorkerId(u16::MAX),
-                call: u32::MAX,
-            },
-            Message::Varies {
-                plain: KeyHash(u64::MAX),
-                flight: KeyHash(2),
-                plain_variant: KeyHash(3),
-                names: VaryNames::parse("accept,x-plan"),
-            },
-            Message::BodyLength {
-                worker: WorkerId(8),
-                key: KeyHash(1),
-                body: BodyId(u64::MAX),
-                bytes: 1 << 40,
-            },
-        ]
-    }
-
-    #[test]
-    fn every_message_round_trips() {
-        for message in flights().chain(others()) {
-            assert_eq!(Message::decode(&message.encode()), Some(message));
-        }
-    }
-
-    #[test]
-    fn foreign_bytes_are_no_message() {
-        for bytes in [
-            &b""[..],
-            b"wake up!",
-            b"P1234567890",
-            &[FORMAT],
-            &[FORMAT, u8::MAX, 0, 0, 0, 0],
-        ] {
-            assert_eq!(Message::decode(bytes), None, "{bytes:?}");
-        }
-        for message in flights().chain(others()) {
-            let bytes = message.encode();
-            let mut older = bytes.clone();
-            older[0] = FORMAT - 1;
-            assert_eq!(Message::decode(&older), None, "another format: {message:?}");
-            assert_eq!(
-                Message::decode(&[&bytes[..], b"\xff"].concat()),
-                None,
-                "{message:?}"
-            );
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 mod callbacks;
 mod calls;
 mod chain;
+mod control;
 mod origin;
 mod purges;
 mod requests;

@@ -5,8 +5,8 @@
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::syntax::field_value::FieldValue;
-use sluice_core::inspection::decision::Decision;
-use sluice_core::inspection::recorded_url::RecordedUrl;
+use sluice_core::inspection::recordings::decision::Decision;
+use sluice_core::inspection::recordings::recorded_url::RecordedUrl;
 use sluice_core::key::split_absolute;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;

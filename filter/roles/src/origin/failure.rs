@@ -5,8 +5,8 @@ use crate::worker::metrics::Metrics;
 use std::collections::BTreeSet;
 
 use sluice_core::http::syntax::field_value::FieldValue;
-use sluice_core::inspection::origin_errors::OriginError;
-use sluice_core::inspection::recorded_url::RecordedUrl;
+use sluice_core::inspection::recordings::origin_errors::OriginError;
+use sluice_core::inspection::recordings::recorded_url::RecordedUrl;
 use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_core::key::qualifiers::unqualified;
 use sluice_core::origin_failure::{

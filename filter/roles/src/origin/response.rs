@@ -55,6 +55,10 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     {
         headers = worker.host.headers(Map::Response)?;
     }
+    let (status, length) = (headers.status().unwrap_or(502), headers.content_length());
+    worker
+        .fills
+        .note_response(fetch.link.stream, status, length);
     let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;

@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod own_requests;
 pub mod policies;
 pub mod purges;
+pub mod questions;
 pub mod requests;
 mod root;
 pub mod roots;
@@ -27,6 +28,7 @@ use own_requests::calls::Calls;
 use own_requests::unread;
 use policies::Policies;
 use purges::purge_calls::{PurgeCalls, Unavailable};
+use questions::Questions;
 use requests::OpenRequests;
 use roots::Roots;
 use sluice_core::coalescing::beside::unread::UnreadFills;
@@ -34,8 +36,8 @@ use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
-use sluice_core::inspection::origin_errors::OriginErrors;
-use sluice_core::inspection::recorder::Recorder;
+use sluice_core::inspection::recordings::origin_errors::OriginErrors;
+use sluice_core::inspection::recordings::recorder::Recorder;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{PurgeOrder, TagHash, url_of};
@@ -82,6 +84,8 @@ pub struct Worker {
     pub calls: Calls,
     /// The purges that the worker carries out.
     pub purge_calls: PurgeCalls,
+    /// Questions of the edge's operator.
+    pub questions: Questions,
     /// Replies and requests that wait for a turn of the root context.
     pub wakeups: Wakeups,
     /// The last known state of the store's room.
@@ -142,6 +146,7 @@ impl Worker {
             ahead: Ahead::default(),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
+            questions: Questions::default(),
             wakeups: Wakeups::default(),
             room: Room::default(),
             recorder: Recorder::default(),

@@ -44,13 +44,14 @@ impl Worker {
             self.calls.tick_period(),
             self.purge_calls.tick_period(),
             self.recorder.tick_period(),
+            self.questions.tick_period(),
         ];
         needed.into_iter().flatten().min().unwrap_or(0)
     }
 
     /// Starts the timer if it is needed, or shortens its period. Only [`Worker::tick`] lengthens the period or stops
     /// the timer, so that successive requests do not start and stop it repeatedly.
-    pub(in crate::worker) fn arm_timer(&mut self) {
+    pub(crate) fn arm_timer(&mut self) {
         self.roots.shorten_period(self.needed_period());
     }
 
@@ -90,6 +91,16 @@ impl Worker {
                 self.purge_calls
                     .receive(keys, roots, caller, call, &records);
             }
+            Message::Asked {
+                asker,
+                call,
+                question,
+            } => self.questions.receive(asker, call, &question),
+            Message::Answered {
+                worker,
+                call,
+                answer,
+            } => self.questions.answer(call, worker, &answer),
             Message::Acknowledged { worker, call } => self.purge_calls.acknowledge(worker, call),
             Message::BodyLength {
                 key, body, bytes, ..

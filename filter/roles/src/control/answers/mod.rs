@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The answers of one worker to each question.
+
+mod flights;
+
+use sluice_core::inspection::{Answer, Question};
+
+use crate::worker::Worker;
+
+/// The answer of this worker.
+pub fn answer(worker: &Worker, question: &Question) -> Answer {
+    match question {
+        Question::Flights => flights::answer(worker),
+    }
+}
