@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The record of a client's request, for the operator who asks for the last decisions or for the heaviest URLs. A
-//! request has a record only if requests are recorded at its start.
+//! The record of a client's request, for questions about the last decisions and the heaviest URLs. A request has a
+//! record only if requests are recorded at its start.
 
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::inspection::recordings::decision::Decision;
-use sluice_core::inspection::recordings::recorded_url::RecordedUrl;
+use sluice_core::inspection::recordings::recorded_url::{RecordedUrl, shortened};
 use sluice_core::key::split_absolute;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
@@ -52,7 +52,7 @@ impl RequestRecord {
         let host = authority.rsplit('@').next().unwrap_or_default();
         Self {
             began: now,
-            host: shortened(host, MOST_HOST_BYTES),
+            host: shortened(host, MOST_HOST_BYTES).into(),
             method: word(headers, ":method").unwrap_or_default(),
             url: RecordedUrl::new(resource),
             request_id: word(headers, "x-request-id"),
@@ -165,11 +165,5 @@ fn complete(decision: &mut Decision, stream: &EdgeRequest, now: Millis) {
 /// The first bytes of a header.
 fn word(headers: &Headers, name: &str) -> Option<Box<str>> {
     let value = headers.get(name)?.to_string();
-    Some(shortened(&value, MOST_WORD_BYTES))
-}
-
-/// The first `most` bytes of a text.
-fn shortened(text: &str, most: usize) -> Box<str> {
-    let end = text.floor_char_boundary(most);
-    text.get(..end).unwrap_or_default().into()
+    Some(shortened(&value, MOST_WORD_BYTES).into())
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod flights;
+mod recordings;
 mod workers;
 
 use serde_json::Value;

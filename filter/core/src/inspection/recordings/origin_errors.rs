@@ -42,13 +42,11 @@ impl OriginErrors {
     }
 
     /// The last errors of these sites as JSON.
-    pub fn to_json<'a>(&self, sites: impl Iterator<Item = &'a str>) -> Value {
-        sites
-            .map(|site| {
-                let last = self.0.get(site).map(OriginError::to_json);
-                json!({"site": site, "last_error": last})
-            })
-            .collect()
+    pub fn to_json<'a>(&self, sites: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Value> {
+        sites.map(|site| {
+            let last = self.0.get(site).map(OriginError::to_json);
+            json!({"site": site, "last_error": last})
+        })
     }
 }
 
@@ -83,7 +81,7 @@ mod tests {
         }
         let shown = errors.to_json(["one", "three"].into_iter());
         assert_eq!(
-            shown,
+            Value::from_iter(shown),
             json!([
                 {"site": "one", "last_error": {
                     "at_ms": 9, "status": 502, "code": "SlowDown", "request_id": null, "path": "/a",

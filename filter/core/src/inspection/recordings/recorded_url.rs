@@ -43,7 +43,7 @@ impl RecordedUrl {
             None => text,
         };
         if url.len() > MOST_URL_BYTES {
-            url.truncate(url.floor_char_boundary(MOST_URL_BYTES));
+            url.truncate(shortened(&url, MOST_URL_BYTES).len());
             url.push(CUT);
         }
         Self {
@@ -64,6 +64,13 @@ impl RecordedUrl {
     pub fn has_query(&self) -> bool {
         self.path_bytes < self.text.len()
     }
+}
+
+/// The longest beginning of a text that has at most `most` bytes.
+pub fn shortened(text: &str, most: usize) -> &str {
+    let ends = (0..=most.min(text.len())).rev();
+    let end = ends.into_iter().find_map(|end| text.get(..end));
+    end.unwrap_or_default()
 }
 
 /// Text of bytes from a request. Bytes that are not UTF-8 are percent-encoded.

@@ -4,19 +4,20 @@
 //! A question starts the recording that answers it, and ten seconds after the last question the recording ends and its
 //! memory is free ([`Recording`]). The policy's `limits.decisions` keeps decisions at all times.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::decision::Decision;
 use super::decision_ring::DecisionRing;
 use super::recording::Recording;
 use super::url_table::UrlTable;
+use crate::inspection::MOST_ANSWER_BYTES;
 use crate::workers::Millis;
 
 /// The most decisions that are kept because of a question.
 pub const RING_DECISIONS: usize = 4_096;
-/// The most bytes of JSON in an answer, so that the answers of all workers remain small messages.
-pub const MOST_ANSWER_BYTES: usize = 224 << 10;
 
+/// The bytes of an answer beside its list.
+const OTHER_BYTES: usize = 1 << 10;
 /// The period of the worker's timer during a recording, in milliseconds.
 const TICK_MILLIS: Millis = 1_000;
 
@@ -97,7 +98,7 @@ impl Recorder {
     }
 
     /// Starts or continues the recording of URLs. Returns the heaviest URLs as JSON, with their queries if `query`.
-    pub fn urls(&mut self, query: bool, now: Millis) -> Value {
+    pub fn urls(&mut self, query: bool, now: Millis) -> Map<String, Value> {
         let urls = match query {
             true => &mut self.by_query,
             false => &mut self.by_path,
@@ -105,22 +106,23 @@ impl Recorder {
         if urls.recording.extend(now) {
             urls.table.clear();
         }
-        let (shown, cut) = bound(urls.table.to_json());
-        let answer = json!({
-            "since_ms": urls.recording.length(now),
-            "urls": shown,
-            "cut": cut,
-        });
+        let since = ("since_ms", urls.recording.length(now).into());
+        let list = BoundedList::of(urls.table.to_json());
         self.update();
-        answer
+        list.into_answer("urls", [since])
     }
 
     /// Starts or continues the recording of decisions. Returns the decisions as JSON, with their queries if `query`.
     /// If there are too many for one answer, the oldest come first, and `next` is the number of the first missing
     /// decision.
-    pub fn decisions(&mut self, start: DecisionStart, query: bool, now: Millis) -> Value {
-        if self.decisions.extend(now) && self.lasting == 0 {
-            self.ring.keep(0);
+    pub fn decisions(
+        &mut self,
+        start: DecisionStart,
+        query: bool,
+        now: Millis,
+    ) -> Map<String, Value> {
+        if self.decisions.extend(now) {
+            self.ring.keep(self.lasting);
         }
         self.update();
         let start = match start {
@@ -130,13 +132,10 @@ impl Recorder {
         };
         let found = self.ring.from(start);
         let all = found.decisions.iter();
-        let (shown, cut) = bound(all.map(|decision| decision.to_json(query)));
-        json!({
-            "next": found.first + shown.len() as u64,
-            "lost": found.lost,
-            "decisions": shown,
-            "cut": cut,
-        })
+        let list = BoundedList::of(all.map(|decision| decision.to_json(query)));
+        let next = ("next", (found.first + list.values.len() as u64).into());
+        let lost = ("lost", found.lost.into());
+        list.into_answer("decisions", [next, lost])
     }
 
     /// The most decisions that the ring has now.
@@ -167,19 +166,43 @@ impl UrlRecording {
     }
 }
 
-/// The first values that fit into an answer, and whether any are missing.
-fn bound(values: impl Iterator<Item = Value>) -> (Vec<Value>, bool) {
-    let mut left = MOST_ANSWER_BYTES;
-    let mut fitting = Vec::new();
-    for value in values {
-        let size = value.to_string().len() + 1;
-        if size > left {
-            return (fitting, true);
+/// The first values of a list that fit into an answer.
+struct BoundedList {
+    values: Vec<Value>,
+    /// Whether there are more values.
+    is_cut: bool,
+}
+
+impl BoundedList {
+    fn of(all: impl Iterator<Item = Value>) -> Self {
+        let mut left = MOST_ANSWER_BYTES - OTHER_BYTES;
+        let mut values = Vec::new();
+        for value in all {
+            let size = value.to_string().len() + 1;
+            if size > left {
+                let is_cut = true;
+                return Self { values, is_cut };
+            }
+            left -= size;
+            values.push(value);
         }
-        left -= size;
-        fitting.push(value);
+        let is_cut = false;
+        Self { values, is_cut }
     }
-    (fitting, false)
+
+    /// The members of an answer: the list under `name`, and `others`.
+    fn into_answer<const N: usize>(
+        self,
+        name: &str,
+        others: [(&str, Value); N],
+    ) -> Map<String, Value> {
+        let cut = self.is_cut.then_some(("cut", true.into()));
+        let list = (name, self.values.into());
+        let members = others.into_iter().chain([list]).chain(cut);
+        members
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -187,9 +210,14 @@ mod tests {
     use super::super::decision::tests::{hit, miss};
     use super::super::recording::RECORDING_MILLIS;
     use super::*;
+    use serde_json::json;
 
-    fn count(answer: &Value, field: &str) -> usize {
+    fn count(answer: &Map<String, Value>, field: &str) -> usize {
         answer[field].as_array().unwrap().len()
+    }
+
+    fn text(answer: &Map<String, Value>) -> String {
+        Value::from(answer.clone()).to_string()
     }
 
     #[test]
@@ -236,11 +264,11 @@ mod tests {
         recorder.urls(false, 1);
         recorder.record(hit("/a?q=private"), 2);
         assert!(recorder.by_query.table.is_empty());
-        assert!(!recorder.urls(false, 3).to_string().contains("private"));
+        assert!(!text(&recorder.urls(false, 3)).contains("private"));
         recorder.urls(true, 3);
         recorder.record(hit("/a?q=private"), 4);
         assert_eq!(recorder.urls(true, 5)["urls"][0]["path"], "/a?q=private");
-        assert!(!recorder.urls(false, 6).to_string().contains("private"));
+        assert!(!text(&recorder.urls(false, 6)).contains("private"));
     }
 
     #[test]
@@ -284,12 +312,12 @@ mod tests {
         let (mut next, mut seen, mut answers) = (0, 0, 0);
         loop {
             let answer = recorder.decisions(DecisionStart::At(next), false, 3);
-            assert!(answer.to_string().len() < MOST_ANSWER_BYTES + 1_024);
+            assert!(text(&answer).len() <= MOST_ANSWER_BYTES);
             assert_eq!(answer["lost"], 0);
             next = answer["next"].as_u64().unwrap();
             seen += count(&answer, "decisions");
             answers += 1;
-            if answer["cut"] == false {
+            if !answer.contains_key("cut") {
                 break;
             }
         }

@@ -2,14 +2,20 @@
 //! The answers of one worker to each question.
 
 mod flights;
+mod recordings;
 
 use sluice_core::inspection::{Answer, Question};
 
 use crate::worker::Worker;
 
 /// The answer of this worker.
-pub fn answer(worker: &Worker, question: &Question) -> Answer {
+pub fn answer(worker: &mut Worker, question: &Question) -> Answer {
     match question {
         Question::Flights => flights::answer(worker),
+        Question::Urls { query } => recordings::answer_urls(worker, *query),
+        Question::Decisions { after, all, query } => {
+            recordings::answer_decisions(worker, after, *all, *query)
+        }
+        Question::Origins => recordings::answer_origins(worker),
     }
 }
