@@ -26,7 +26,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 21] = templates![
+const TEMPLATES: [(&str, &str); 22] = templates![
     "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
@@ -43,6 +43,7 @@ const TEMPLATES: [(&str, &str); 21] = templates![
     "health.yaml.j2",
     "parts.yaml.j2",
     "purge.yaml.j2",
+    "purge_log.yaml.j2",
     "role.yaml.j2",
     "routes.yaml.j2",
     "server.yaml.j2",

@@ -32,7 +32,7 @@
 //! - questions of the edge's operator: `control` takes and answers them, `worker/questions` carries them between workers
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
-//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front`, `control` and `purge_listener`; `callbacks`;
+//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `control`; `purge_listener`; `callbacks`;
 //! `worker`; `reply`; `request`.
 
 pub mod callbacks;

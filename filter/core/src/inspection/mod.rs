@@ -16,7 +16,7 @@
 //!
 //! 1. a variant of [`Question`], whose text form is the path and query of the request: a branch of
 //!    [`Question::parse`], which takes its parameters from [`Parameters`], and a branch of its `Display`;
-//! 2. a function in a file of its own below `filter/roles/src/control/answers/`, which returns what one worker knows
+//! 2. a function in a separate file below `filter/roles/src/control/answers/`, which returns what one worker knows
 //!    as an [`Answer`], and a branch that calls it in `answers::answer`;
 //! 3. if all workers share a part of the answer, [`PendingQuestions::share`] with that part, called by the worker
 //!    that has taken the question (`filter/roles/src/control/mod.rs`);

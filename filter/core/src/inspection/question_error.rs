@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reason why a text is no question.
+//! The reason why a text is refused as a question.
 
 use std::fmt;
 
-/// The reason why a text is no question.
+/// The reason why a text is refused as a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionError {
     /// Status of the answer to the caller.
@@ -18,7 +18,7 @@ impl QuestionError {
         Self { status, message }
     }
 
-    /// The error for a path that is no question.
+    /// The error for an unknown path.
     pub(super) fn unknown(message: String) -> Self {
         let status = 404;
         Self { status, message }

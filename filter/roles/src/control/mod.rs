@@ -5,15 +5,19 @@
 mod answers;
 mod turn;
 
+use std::rc::Rc;
+
 use sluice_core::http::syntax::field_value::FieldValue;
-use sluice_core::inspection::Question;
+use sluice_core::inspection::{Question, QuestionError};
+use sluice_core::purge::Caller;
 
 use crate::callbacks::StreamContext;
+use crate::purge_audit;
+use crate::purge_listener;
 use crate::reply::refusal::answer_refusal;
 use crate::worker::Worker;
 use crate::worker::purges::purge_calls::Unavailable;
-use sluice_host::headers::Headers;
-use sluice_host::{Action, Half, Host, Map};
+use sluice_host::{self as host, Action, Half, Host, Map};
 
 pub use turn::go_on;
 
@@ -21,12 +25,22 @@ pub use turn::go_on;
 struct ControlRefusal {
     status: u16,
     error: String,
+    /// The methods of the path.
+    allow: &'static str,
 }
 
 impl ControlRefusal {
     fn new(status: u16, error: impl Into<String>) -> Self {
-        let error = error.into();
-        Self { status, error }
+        Self {
+            status,
+            error: error.into(),
+            allow: "GET",
+        }
+    }
+
+    fn send(&self, host: &dyn Host) -> host::Result<()> {
+        let details = "sluice_control_refused";
+        answer_refusal(host, self.status, details, self.allow, &self.error)
     }
 }
 
@@ -43,37 +57,94 @@ impl From<Unavailable> for ControlRefusal {
 #[derive(Debug)]
 pub struct ControlCall {
     context: u32,
+    /// Whether it is a purge whose document is on its way.
+    purges: bool,
 }
 
 impl ControlCall {
     /// Creates a request whose headers have not arrived.
     pub fn new(context: u32) -> Self {
-        Self { context }
+        Self {
+            context,
+            purges: false,
+        }
     }
 
-    fn receive(&self, worker: &mut Worker) -> Result<(), ControlRefusal> {
+    fn receive(&mut self, worker: &mut Worker, ends: bool) -> Result<(), ControlRefusal> {
         let headers = worker.host.headers(Map::Request);
         let headers = headers.map_err(|_| Unavailable::Failed)?;
-        let question = question(&headers)?;
+        // A value that is not text is neither a method nor a path of the listener.
+        let text = |name| {
+            headers
+                .get(name)
+                .and_then(|value: FieldValue<'_>| value.text().ok())
+        };
+        let (method, path) = (text(":method").unwrap_or_default(), text(":path"));
+        let path = path.unwrap_or_default();
+        if path == "/purge" {
+            return self.begin_purge(worker, method, ends);
+        }
+        let question = Question::parse(path);
+        let refuse = |error: QuestionError| ControlRefusal::new(error.status, error.to_string());
+        let question = question.map_err(refuse)?;
+        if method != "GET" {
+            return Err(ControlRefusal::new(405, "expected GET"));
+        }
         worker.ask(self.context, question)?;
         Ok(())
     }
-}
 
-/// The question of a request.
-fn question(headers: &Headers) -> Result<Question, ControlRefusal> {
-    // A value that is not text is neither a method nor a path of the listener.
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|value: FieldValue<'_>| value.text().ok())
-    };
-    let question = Question::parse(text(":path").unwrap_or_default());
-    let question =
-        question.map_err(|error| ControlRefusal::new(error.status, error.to_string()))?;
-    match text(":method") {
-        Some("GET") => Ok(question),
-        _ => Err(ControlRefusal::new(405, "expected GET")),
+    fn begin_purge(
+        &mut self,
+        worker: &mut Worker,
+        method: &str,
+        ends: bool,
+    ) -> Result<(), ControlRefusal> {
+        if method != "POST" {
+            return Err(ControlRefusal {
+                allow: "POST",
+                ..ControlRefusal::new(405, "expected POST")
+            });
+        }
+        purge_audit::tell_caller(worker, "control socket");
+        self.purges = !ends;
+        match ends {
+            true => self.purge(worker, &[]),
+            false => Ok(()),
+        }
+    }
+
+    /// Carries out a purge as the listener for purges does for the edge's token.
+    fn purge(&self, worker: &mut Worker, document: &[u8]) -> Result<(), ControlRefusal> {
+        let purged = purge_listener::sites(&worker.policies).and_then(|generation| {
+            let identity = Rc::clone(&worker.identity);
+            let caller = Caller::of_edge(&generation.sites, &identity.store_secret);
+            purge_listener::carry_out_order(worker, self.context, caller, document)
+        });
+        purged.map_err(|refusal| {
+            worker.metrics.count(refusal.metric, 1);
+            ControlRefusal::new(refusal.status, refusal.error)
+        })
+    }
+
+    /// Takes the next step of the request, which is never forwarded: it is answered, now or later.
+    fn proceed(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        step: impl FnOnce(&mut Self, &mut Worker) -> Result<(), ControlRefusal>,
+    ) -> Action {
+        let taken = match worker {
+            Some(worker) => step(self, worker),
+            None => Err(Unavailable::Failed.into()),
+        };
+        if let Err(refusal) = taken {
+            self.purges = false;
+            if refusal.send(host).is_err() {
+                let _ = host.reset(Half::Request);
+            }
+        }
+        Action::Pause
     }
 }
 
@@ -82,35 +153,29 @@ impl StreamContext for ControlCall {
         &mut self,
         host: &dyn Host,
         worker: Option<&mut Worker>,
-        _ends: bool,
+        ends: bool,
     ) -> Action {
-        let taken = match worker {
-            Some(worker) => self.receive(worker),
-            None => Err(Unavailable::Failed.into()),
-        };
-        if let Err(refusal) = taken {
-            let details = "sluice_control_refused";
-            let (status, allow) = (refusal.status, "GET");
-            if answer_refusal(host, status, details, allow, &refusal.error).is_err() {
-                let _ = host.reset(Half::Request);
-            }
-        }
-        Action::Pause
+        self.proceed(host, worker, |call, worker| call.receive(worker, ends))
     }
 
     fn on_request_body(
         &mut self,
-        _: &dyn Host,
-        _: Option<&mut Worker>,
-        _size: usize,
-        _ends: bool,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        size: usize,
+        ends: bool,
     ) -> Action {
-        Action::Pause
+        if !ends || !std::mem::take(&mut self.purges) {
+            return Action::Pause;
+        }
+        let document = host.request_body(size).unwrap_or_default();
+        self.proceed(host, worker, |call, worker| call.purge(worker, &document))
     }
 
     fn on_done(&mut self, worker: Option<&mut Worker>) {
         if let Some(worker) = worker {
             worker.questions.pending.forget(self.context);
+            worker.purge_calls.forget(self.context);
         }
     }
 }

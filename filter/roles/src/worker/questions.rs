@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Questions of the edge's operator: those that this worker has taken from the control listener, and those that wait
-//! for its own answer. The role `control` finds the answers.
+//! Questions of the edge's operator, from the control listener of this worker or of another one. The role `control`
+//! finds the answers.
 
 use sluice_core::inspection::{Answer, PendingQuestions, Question};
 use sluice_core::workers::message::Message;
