@@ -187,6 +187,52 @@ fn each_kind_of_request_has_its_result_and_its_times() {
 }
 
 #[test]
+fn a_request_that_is_sent_back_to_edge_is_recorded_once() {
+    let mut envoy = envoy(1);
+    decisions(&mut envoy, "", 0);
+    let outer = envoy.open_ended(0, "GET", KEY, &[]);
+    envoy.send_body(outer, 0, true);
+    fill(&mut envoy, FIRST);
+    let answer = decisions(&mut envoy, "?all=1", 0);
+    assert_eq!(count(&answer["decisions"]), 1, "{answer}");
+    let decision = &answer["decisions"][0];
+    assert_eq!(
+        (&decision["path"], &decision["result"]),
+        (&json!("/7"), &json!("miss"))
+    );
+}
+
+#[test]
+fn a_request_is_recorded_with_its_site_and_the_host_that_it_names() {
+    let site = |name: &str, host: &str| json!({"name": name, "hosts": [host], "policy": {"origin": {"kind": "http"}}});
+    let sites = json!([site("one", "one.test"), site("two", "two.test")]);
+    let document = json!({"edge": {"purge": {"warm": false}}, "sites": sites});
+    let mut envoy = FakeEnvoy::new(&document.to_string(), 1);
+    decisions(&mut envoy, "", 0);
+    for (host, site, status) in [
+        ("two.test:8080", json!("two"), json!(200)),
+        ("none.test", Value::Null, json!(421)),
+    ] {
+        envoy.request(0, "GET", KEY, &[(":authority", host)]);
+        for fetch in envoy.open_fetches() {
+            fill(&mut envoy, fetch);
+        }
+        let answer = decisions(&mut envoy, "?all=1", 0);
+        let decision = answer["decisions"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&decision["host"], &decision["site"], &decision["status"]),
+            (&json!(host), &site, &status)
+        );
+    }
+    let found = urls(&mut envoy, "", 0);
+    assert_eq!(found, json!([]), "only decisions are recorded");
+    let document = inspect(&mut envoy, 0, "/origins", &[]);
+    let origins = &answer_of(&envoy, &document, 0)["origins"];
+    let named = ["one", "two"].map(|site| json!({"site": site, "last_error": null}));
+    assert_eq!(origins, &json!(named));
+}
+
+#[test]
 fn a_hot_hit_is_recorded_with_its_bytes() {
     let mut envoy = FakeEnvoy::new(&document(r#""hot": {"max_bytes": 100000}"#), 1);
     plain(&mut envoy, 0);
