@@ -25,6 +25,8 @@
 //! The message between the workers, the time limit and the merging are the same for each question.
 
 mod answer;
+mod asked_decisions;
+mod explained_request;
 mod parameters;
 mod pending;
 mod question;
@@ -32,6 +34,8 @@ mod question_error;
 pub mod recordings;
 
 pub use answer::{Answer, MOST_ANSWER_BYTES};
+pub use asked_decisions::AskedDecisions;
+pub use explained_request::ExplainedRequest;
 pub use parameters::Parameters;
 pub use pending::{Inspection, PATIENCE, PendingQuestions};
 pub use question::Question;

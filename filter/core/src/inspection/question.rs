@@ -3,38 +3,32 @@
 
 use std::fmt;
 
+use super::asked_decisions::AskedDecisions;
+use super::explained_request::ExplainedRequest;
 use super::parameters::Parameters;
 use super::question_error::QuestionError;
-use super::recordings::recorder::DecisionStart;
-use crate::workers::WorkerId;
 
 /// A question to all workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// The flights that a worker leads or follows.
     Flights,
+    /// The decision about a request, and what a worker knows of its key.
+    Explain(ExplainedRequest),
     /// The heaviest URLs, which are recorded from the first question on.
     Urls {
         /// Whether to distinguish and show the queries of the URLs.
         query: bool,
     },
     /// The last requests that have ended.
-    Decisions {
-        /// The number of the first decision from each worker, by the numbers of the workers.
-        after: Vec<Option<u64>>,
-        /// Whether to begin with the oldest decision of a worker that has no number in `after`, or else with the next
-        /// one.
-        all: bool,
-        /// Whether to show the queries of the URLs.
-        query: bool,
-    },
+    Decisions(AskedDecisions),
     /// The last error of each site's origin.
     Origins,
 }
 
 impl Question {
     /// The paths of all questions, for messages.
-    pub const PATHS: &[&str] = &["/flights", "/urls", "/decisions", "/origins"];
+    pub const PATHS: &[&str] = &["/flights", "/explain", "/urls", "/decisions", "/origins"];
 
     /// Reads the path and query of a request, or a text that [`fmt::Display`] has written.
     ///
@@ -45,14 +39,11 @@ impl Question {
         let mut parameters = Parameters::parse(query)?;
         let question = match path {
             "/flights" => Self::Flights,
+            "/explain" => Self::Explain(ExplainedRequest::take(&mut parameters)?),
             "/urls" => Self::Urls {
                 query: parameters.take_switch("query")?,
             },
-            "/decisions" => Self::Decisions {
-                after: read_after(parameters.take("after").as_deref())?,
-                all: parameters.take_switch("all")?,
-                query: parameters.take_switch("query")?,
-            },
+            "/decisions" => Self::Decisions(AskedDecisions::take(&mut parameters)?),
             "/origins" => Self::Origins,
             _ => {
                 let paths = Self::PATHS.join(", GET ");
@@ -63,62 +54,21 @@ impl Question {
         parameters.finish()?;
         Ok(question)
     }
-
-    /// The start of the decisions that a question asks of a worker.
-    pub fn decision_start(after: &[Option<u64>], all: bool, worker: WorkerId) -> DecisionStart {
-        match after.get(usize::from(worker.0)).copied().flatten() {
-            Some(number) => DecisionStart::At(number),
-            None if all => DecisionStart::Oldest,
-            None => DecisionStart::Now,
-        }
-    }
-}
-
-/// Reads numbers with commas between them, in which a worker without a number has an empty place.
-fn read_after(list: Option<&str>) -> Result<Vec<Option<u64>>, QuestionError> {
-    let places = list.into_iter().flat_map(|list| list.split(','));
-    let numbers = places.map(|place| match place {
-        "" => Ok(None),
-        number => number.parse().map(Some).map_err(|_| {
-            let expected = "expected a number for each worker, with commas between them";
-            QuestionError::invalid(format!("after: {number:?}: {expected}"))
-        }),
-    });
-    numbers.collect()
-}
-
-/// Writes a list for [`read_after`].
-fn write_after(after: &[Option<u64>]) -> String {
-    let places = after.iter();
-    let places = places.map(|number| number.map_or(String::new(), |number| number.to_string()));
-    places.collect::<Vec<_>>().join(",")
 }
 
 impl fmt::Display for Question {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        let add_switch = |text: &mut String, name, is_on: bool| {
-            if is_on {
-                Parameters::append(text, name, "1");
-            }
-        };
         match self {
-            Self::Flights => text.push_str("/flights"),
+            Self::Flights => out.write_str("/flights"),
+            Self::Explain(request) => out.write_str(&request.text()),
             Self::Urls { query } => {
-                text.push_str("/urls");
-                add_switch(&mut text, "query", *query);
+                let mut text = "/urls".to_owned();
+                Parameters::append_switch(&mut text, "query", *query);
+                out.write_str(&text)
             }
-            Self::Decisions { after, all, query } => {
-                text.push_str("/decisions");
-                if !after.is_empty() {
-                    Parameters::append(&mut text, "after", &write_after(after));
-                }
-                add_switch(&mut text, "all", *all);
-                add_switch(&mut text, "query", *query);
-            }
-            Self::Origins => text.push_str("/origins"),
+            Self::Decisions(asked) => out.write_str(&asked.text()),
+            Self::Origins => out.write_str("/origins"),
         }
-        out.write_str(&text)
     }
 }
 
@@ -128,39 +78,41 @@ mod tests {
 
     #[test]
     fn every_question_is_read_as_it_was_written() {
-        let decisions = |after: &[Option<u64>], all, query| Question::Decisions {
-            after: after.to_vec(),
-            all,
-            query,
+        let request = ExplainedRequest {
+            secure: true,
+            host: "a.test:8443".into(),
+            path: "/a b?x=1&y=%20#é".into(),
+            headers: vec![
+                ("accept".into(), "text/html, */*;q=0.1".into()),
+                ("x-plan".into(), "a:b&c".into()),
+            ],
+            online: true,
         };
-        for question in [
+        let plain = ExplainedRequest {
+            secure: false,
+            headers: Vec::new(),
+            online: false,
+            ..request.clone()
+        };
+        let explain = [request, plain].map(Question::Explain);
+        let asked = AskedDecisions {
+            after: vec![Some(5), None, Some(u64::MAX)],
+            all: true,
+            query: true,
+        };
+        let others = [
             Question::Flights,
             Question::Urls { query: false },
             Question::Urls { query: true },
-            decisions(&[], false, false),
-            decisions(&[], true, true),
-            decisions(&[Some(5), None, Some(u64::MAX)], false, true),
+            Question::Decisions(AskedDecisions::default()),
+            Question::Decisions(asked),
             Question::Origins,
-        ] {
+        ];
+        for question in explain.into_iter().chain(others) {
             let text = question.to_string();
             assert_eq!(Question::parse(&text), Ok(question), "{text}");
             let path = text.split('?').next().unwrap_or_default();
             assert!(Question::PATHS.contains(&path), "{text}");
-        }
-    }
-
-    #[test]
-    fn each_worker_begins_with_its_own_number() {
-        let after = [None, Some(4), Some(6)];
-        for (worker, all, start) in [
-            (0, false, DecisionStart::Now),
-            (0, true, DecisionStart::Oldest),
-            (1, true, DecisionStart::At(4)),
-            (2, false, DecisionStart::At(6)),
-            (3, false, DecisionStart::Now),
-        ] {
-            let found = Question::decision_start(&after, all, WorkerId(worker));
-            assert_eq!(found, start, "{worker}");
         }
     }
 
@@ -195,5 +147,36 @@ mod tests {
         assert_eq!(error.status, 400);
         let expected = "query: expected no such parameter, or only one";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_request_to_explain_is_refused_with_the_name_of_its_fault() {
+        for (query, error) in [
+            ("", "host: expected a value"),
+            ("host=a", "path: expected a value"),
+            (
+                "host=a&path=b",
+                "path: \"b\": expected a path that starts with a slash",
+            ),
+            (
+                "host=a&path=/&scheme=ftp",
+                "scheme: \"ftp\": expected http or https",
+            ),
+            (
+                "host=a&path=/&online=yes",
+                "online: \"yes\": expected 0 or 1",
+            ),
+            (
+                "host=a&path=/&header=x",
+                "header: \"x\": expected NAME:VALUE",
+            ),
+            (
+                "host=a&path=/&header=:path:/b",
+                "header: \":path:/b\": expected NAME:VALUE",
+            ),
+        ] {
+            let text = format!("/explain?{query}");
+            assert_eq!(Question::parse(&text).unwrap_err().to_string(), error);
+        }
     }
 }

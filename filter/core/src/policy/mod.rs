@@ -24,6 +24,7 @@ use purge::PurgePolicy;
 use sections::cache::MAX_BYTES;
 
 pub use forms::error::PolicyError;
+pub(crate) use forms::names::is_token;
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};

@@ -10,7 +10,7 @@ mod cors;
 mod hot;
 mod invalidation;
 mod record;
-mod request;
+pub mod request;
 mod response;
 mod site;
 mod website;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The requests that a worker has recorded: its heaviest URLs, its last decisions, and the last error of each origin.
 
-use sluice_core::inspection::{Answer, Question};
+use sluice_core::inspection::{Answer, AskedDecisions};
 use sluice_core::sites::Site;
 
 use crate::worker::Worker;
@@ -12,17 +12,11 @@ pub fn answer_urls(worker: &mut Worker, query: bool) -> Answer {
     Answer::of(&worker.recorder.urls(query, now))
 }
 
-/// The decisions from the worker's number in `after` on, with their queries if `query`. Starts or continues their
-/// recording.
-pub fn answer_decisions(
-    worker: &mut Worker,
-    after: &[Option<u64>],
-    all: bool,
-    query: bool,
-) -> Answer {
+/// The decisions that `asked` describes. Starts or continues their recording.
+pub fn answer_decisions(worker: &mut Worker, asked: &AskedDecisions) -> Answer {
     let now = worker.host.monotonic_millis();
-    let start = Question::decision_start(after, all, worker.identity.worker);
-    Answer::of(&worker.recorder.decisions(start, query, now))
+    let start = asked.start(worker.identity.worker);
+    Answer::of(&worker.recorder.decisions(start, asked.query, now))
 }
 
 /// The last error of each site's origin.
