@@ -102,7 +102,7 @@ impl ControlCall {
     fn ask(&self, worker: &mut Worker, question: Question) -> Result<(), ControlRefusal> {
         let request = match &question {
             Question::Explain(request) => Some(request.clone()),
-            Question::Flights => None,
+            _ => None,
         };
         let call = worker.ask(self.context, question)?;
         if let Some(request) = request {
