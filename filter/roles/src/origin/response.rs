@@ -22,7 +22,7 @@ use super::clean::{
 };
 use super::failure::{bound_lines, bound_statuses, note_error, note_failure, say};
 use super::fetch::Fetch;
-use super::judged::Judged;
+use super::judged::{Judged, inspection};
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
@@ -38,8 +38,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     worker
         .requests
         .note_answer(fetch.link.stream, worker.host.monotonic_millis());
-    let overruled = worker.fills.answer(fetch.link.stream);
-    if overruled {
+    let fills = !fetch.link.request.avoids_the_store();
+    if fills && worker.fills.answer(fetch.link.stream) {
         fetch.response.ended = true;
         return Ok(());
     }
@@ -104,7 +104,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
-    if fetch.link.request.avoids_the_store() {
+    if !fills {
+        inspection::tell(worker, fetch, &headers, status, failure);
         fetch.response.ended = end_of_stream;
         return sluice_store::mark_around(&*worker.host);
     }
