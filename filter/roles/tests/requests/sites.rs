@@ -168,6 +168,18 @@ fn the_time_to_the_first_byte_has_the_result_and_the_site_of_its_request() {
 }
 
 #[test]
+fn a_site_without_a_label_counts_for_the_edge_alone() {
+    let document = document("", r#""metrics_label": false,"#);
+    let mut envoy = FakeEnvoy::new(&document, 1);
+    fill_both(&mut envoy);
+    envoy.close_all();
+    for metric in [Metric::RequestsMiss, Metric::FirstByteMiss] {
+        let of_sites = ["one", "two"].map(|site| envoy.counter_of(site, metric));
+        assert_eq!((envoy.counter(metric), of_sites), (1, [0, 1]), "{metric:?}");
+    }
+}
+
+#[test]
 fn a_path_of_its_own_makes_a_site_of_its_own() {
     let mut envoy = envoy(1);
     get(&mut envoy, "two.test", 3);
