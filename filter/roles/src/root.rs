@@ -11,7 +11,7 @@ use crate::purge_listener::PurgeCall;
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::own_requests::call_ends;
 use crate::worker::{Worker, identity::Identity};
-use sluice_host::{Host, Level};
+use sluice_host::{Host, Level, Queue};
 
 /// The `root_id` of ORIGIN in Envoy's configuration. EDGE has any that is not listed here.
 pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
@@ -130,6 +130,14 @@ impl Root {
     /// Handles messages in the worker's queue.
     pub fn on_queue_ready(&self, worker: Option<&mut Worker>) {
         self.serve(worker, Worker::receive);
+    }
+
+    /// Handles messages in `queue`, which may be the queue of a dead worker in whose place this one is.
+    pub fn on_queue_ready_of(&self, worker: Option<&mut Worker>, queue: Queue) {
+        self.serve(worker, |worker| {
+            worker.hear_of(queue);
+            worker.receive();
+        });
     }
 
     /// Handles the end of a call of this context, whose answer has a body of `size` bytes. `answered` is false if the

@@ -12,6 +12,7 @@ pub mod purges;
 pub mod requests;
 mod root;
 pub mod roots;
+mod succession;
 pub mod waking;
 
 use std::rc::Rc;
@@ -41,6 +42,7 @@ use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 use sluice_store::Confirmations;
 use sluice_store::Room;
+use succession::Candidates;
 use waking::wakeups::Wakeups;
 
 use crate::request::EdgeRequest;
@@ -84,6 +86,8 @@ pub struct Worker {
     pub wakeups: Wakeups,
     /// The last known state of the store's room.
     pub room: Room,
+    /// The workers that may be the predecessor of this worker.
+    candidates: Candidates,
 }
 
 impl Worker {
@@ -106,11 +110,15 @@ impl Worker {
             return Ok((generation, Rc::clone(&worker.identity)));
         }
         let sites = Sites::parse(configuration).map_err(|error| error.to_string())?;
+        let starts = worker.is_none();
         let worker = match worker {
             Some(worker) => worker,
             None => worker.insert(Self::start(Rc::clone(host), &sites.edge).map_err(failed)?),
         };
         let generation = worker.adopt(root, configuration, sites).map_err(failed)?;
+        if starts {
+            worker.seek_predecessor();
+        }
         Ok((generation, Rc::clone(&worker.identity)))
     }
 
@@ -138,6 +146,7 @@ impl Worker {
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             wakeups: Wakeups::default(),
             room: Room::default(),
+            candidates: Candidates::new(),
             host,
             metrics,
             identity,
@@ -153,7 +162,7 @@ impl Worker {
         // These calls may fail, so they precede the former root context's loss of the timer and the queue.
         self.purge_calls.begin(&sites)?;
         self.roots.add(root);
-        self.roots.register()?;
+        self.register()?;
         let hints = sites.edge.limits.hints;
         self.coalescer.hints().set_capacity(hints);
         let generation = self.policies.renew(configuration, sites);
@@ -163,10 +172,18 @@ impl Worker {
         Ok(generation)
     }
 
+    /// Registers this worker's queue.
+    pub(in crate::worker) fn register(&mut self) -> host::Result<()> {
+        self.roots.register()?;
+        let worker = self.identity.worker;
+        self.metrics.belong_to(worker, self.roots.receiver());
+        Ok(())
+    }
+
     /// Gives the timer and the queue to another root context of the same configuration.
     fn keep(&mut self, root: u32) -> host::Result<()> {
         self.roots.add(root);
-        self.roots.register()?;
+        self.register()?;
         self.resync();
         Ok(())
     }
@@ -260,10 +277,12 @@ impl Worker {
     /// Publishes the gauges.
     fn publish_gauges(&mut self) {
         let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
-        self.metrics.set_gauge(Metric::ParkedNow, parked);
-        self.metrics.set_gauge(Metric::FlightsNow, flights);
         let hints = self.coalescer.hints().len();
-        self.metrics.set_gauge(Metric::HintsNow, hints);
+        self.metrics.publish(&[
+            (Metric::ParkedNow, parked),
+            (Metric::FlightsNow, flights),
+            (Metric::HintsNow, hints),
+        ]);
         self.keys.publish_hot();
     }
 }
