@@ -29,6 +29,8 @@
 //! - the facts that a worker knows of keys (hashes, purges, variants, the hot tier): `worker/keys`
 //! - purges: `purge_listener` (and `sns`) admits the call, `purge_audit` names it in the log, `worker/purges/purge_calls` carries it out
 //! - questions of the edge's operator: `control` takes and answers them, `worker/questions` carries them between workers
+//! - the metrics: `worker/metrics`; the gauges after the death of a VM: `worker/succession`; the time to the first
+//!   byte: `edge/first_byte`
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
 //! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `control`; `purge_listener`; `callbacks`;
