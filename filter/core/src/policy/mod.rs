@@ -24,6 +24,7 @@ use purge::PurgePolicy;
 use sections::cache::MAX_BYTES;
 
 pub use forms::error::PolicyError;
+pub(crate) use forms::names::is_token;
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};
@@ -120,6 +121,9 @@ section! {
         /// How many variants of a URL the cache keeps. If there are more, the variant that was stored first is
         /// removed. In the mesh only the bounds of the cache apply.
         variants_per_url: usize as Whole<1, 1_000_000> = 200,
+        /// How many of its last requests one worker keeps for sluice log. 0: requests are recorded only while sluice
+        /// log runs.
+        decisions: usize as Whole<0, 65_536> = 0,
     }
 }
 

@@ -21,7 +21,7 @@ use sluice_store::{OriginResponse, WRITTEN_FIELDS};
 use super::clean::{
     has_kept, note_bucket_error, note_bucket_request_id, remove_hidden, undo_connection,
 };
-use super::failure::{bound_lines, bound_statuses, note_failure, say};
+use super::failure::{bound_lines, bound_statuses, note_error, note_failure, say};
 use super::fetch::Fetch;
 use super::judged::Judged;
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
@@ -80,6 +80,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         &headers,
         status,
     )?;
+    note_error(worker, fetch, &headers, status);
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(worker, &headers, status, arrived);
