@@ -144,6 +144,7 @@ impl Templates {
             ),
             account => account,
             log_format => settings.log_format.name(),
+            purge_log_file => run.purge_log,
             few_stats => settings.few_stats,
             journal => run.earlier_runs.socket,
             sns => run.sns,

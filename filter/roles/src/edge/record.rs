@@ -157,7 +157,7 @@ fn complete(decision: &mut Decision, stream: &EdgeRequest, now: Millis) {
     decision.result = account.result();
     decision.waited = account.waited(now);
     decision.origin = account.origin_millis();
-    decision.bytes = stream.body.passed.get();
+    decision.bytes = stream.body.sent.get();
     let reason = account.uncacheable().or(remembered);
     decision.not_stored = reason.map(UncacheableReason::name);
 }

@@ -22,7 +22,7 @@ pub struct PassingBody {
     /// Bytes that have arrived.
     pub bytes: Cell<u64>,
     /// Bytes that have been passed on to the client.
-    pub passed: Cell<u64>,
+    pub sent: Cell<u64>,
     /// The replacement of the body. Ranges are cut out of the replacement.
     pub replacement: RefCell<Body>,
     /// The part of the body that the client gets.
@@ -45,7 +45,7 @@ impl PassingBody {
             missing: Cell::new(false),
             unannounced: Cell::new(None),
             bytes: Cell::new(0),
-            passed: Cell::new(0),
+            sent: Cell::new(0),
             replacement: RefCell::default(),
             passing: Cell::new(Slicer::new(part)),
             held: Cell::default(),
@@ -126,7 +126,7 @@ impl PassingBody {
         let mut passing = self.passing.get();
         let kept = passing.keep(size);
         self.passing.set(passing);
-        self.passed.set(self.passed.get() + kept.len() as u64);
+        self.sent.set(self.sent.get() + kept.len() as u64);
         keep(host, size, kept)
     }
 }
