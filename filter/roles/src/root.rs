@@ -12,7 +12,7 @@ use crate::purge_listener::PurgeCall;
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::own_requests::call_ends;
 use crate::worker::{Worker, identity::Identity};
-use sluice_host::{Host, Level};
+use sluice_host::{Host, Level, Queue};
 
 /// The `root_id` of ORIGIN in Envoy's configuration. EDGE has any that is not listed here.
 pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
@@ -143,6 +143,14 @@ impl Root {
         self.serve(worker, |worker| {
             worker.receive();
             control::go_on(worker);
+        });
+    }
+
+    /// Handles messages in `queue`, which may be the queue of a dead worker in whose place this one is.
+    pub fn on_queue_ready_of(&self, worker: Option<&mut Worker>, queue: Queue) {
+        self.serve(worker, |worker| {
+            worker.hear_of(queue);
+            worker.receive();
         });
     }
 

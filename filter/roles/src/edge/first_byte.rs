@@ -10,7 +10,7 @@ use crate::worker::Worker;
 /// The measurement of one response's time to its first byte.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum FirstByteTimer {
-    /// Nothing is measured: EDGE refuses or redirects the request, or has recorded the time.
+    /// A timer that measures nothing: EDGE refuses or redirects the request, or has recorded the time.
     #[default]
     Off,
     /// A hot copy answers the request in the callback of its headers. The clock is not read, because that would cost

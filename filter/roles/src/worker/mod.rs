@@ -13,6 +13,7 @@ pub mod questions;
 pub mod requests;
 mod root;
 pub mod roots;
+mod succession;
 pub mod waking;
 
 use std::rc::Rc;
@@ -45,6 +46,7 @@ use sluice_core::sites::{Site, Sites};
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 use sluice_store::Confirmations;
 use sluice_store::Room;
+use succession::Candidates;
 use waking::wakeups::Wakeups;
 
 use crate::request::EdgeRequest;
@@ -90,6 +92,8 @@ pub struct Worker {
     pub wakeups: Wakeups,
     /// The last known state of the store's room.
     pub room: Room,
+    /// The workers that may be the predecessor of this worker.
+    candidates: Candidates,
     /// The requests that are recorded for the operator.
     pub recorder: Recorder,
     /// The last error of each site's origin.
@@ -116,11 +120,15 @@ impl Worker {
             return Ok((generation, Rc::clone(&worker.identity)));
         }
         let sites = Sites::parse(configuration).map_err(|error| error.to_string())?;
+        let starts = worker.is_none();
         let worker = match worker {
             Some(worker) => worker,
             None => worker.insert(Self::start(Rc::clone(host), &sites.edge).map_err(failed)?),
         };
         let generation = worker.adopt(root, configuration, sites).map_err(failed)?;
+        if starts {
+            worker.seek_predecessor();
+        }
         Ok((generation, Rc::clone(&worker.identity)))
     }
 
@@ -149,6 +157,7 @@ impl Worker {
             questions: Questions::default(),
             wakeups: Wakeups::default(),
             room: Room::default(),
+            candidates: Candidates::new(),
             recorder: Recorder::default(),
             origin_errors: OriginErrors::default(),
             host,
@@ -166,7 +175,7 @@ impl Worker {
         // These calls may fail, so they precede the former root context's loss of the timer and the queue.
         self.purge_calls.begin(&sites)?;
         self.roots.add(root);
-        self.roots.register()?;
+        self.register()?;
         let hints = sites.edge.limits.hints;
         self.coalescer.hints().set_capacity(hints);
         self.recorder.keep_decisions(sites.edge.limits.decisions);
@@ -179,10 +188,18 @@ impl Worker {
         Ok(generation)
     }
 
+    /// Registers this worker's queue.
+    pub(in crate::worker) fn register(&mut self) -> host::Result<()> {
+        self.roots.register()?;
+        let worker = self.identity.worker;
+        self.metrics.belong_to(worker, self.roots.receiver());
+        Ok(())
+    }
+
     /// Gives the timer and the queue to another root context of the same configuration.
     fn keep(&mut self, root: u32) -> host::Result<()> {
         self.roots.add(root);
-        self.roots.register()?;
+        self.register()?;
         self.resync();
         Ok(())
     }
@@ -276,10 +293,12 @@ impl Worker {
     /// Publishes the gauges.
     fn publish_gauges(&mut self) {
         let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
-        self.metrics.set_gauge(Metric::ParkedNow, parked);
-        self.metrics.set_gauge(Metric::FlightsNow, flights);
         let hints = self.coalescer.hints().len();
-        self.metrics.set_gauge(Metric::HintsNow, hints);
+        self.metrics.publish(&[
+            (Metric::ParkedNow, parked),
+            (Metric::FlightsNow, flights),
+            (Metric::HintsNow, hints),
+        ]);
         self.keys.publish_hot();
     }
 }

@@ -31,6 +31,8 @@ impl Worker {
         }
         let registered = self.roots.take_over();
         self.metrics.check(registered);
+        self.metrics
+            .belong_to(self.identity.worker, self.roots.receiver());
         self.resync();
     }
 
