@@ -33,5 +33,5 @@ pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::{Keeper, SharedState};
-pub use report::{CacheReport, ReportDesk};
+pub use report::{CacheReport, ReportDesk, SiteFiles};
 pub use shares::{MostVariants, Shares};

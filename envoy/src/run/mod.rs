@@ -185,6 +185,7 @@ fn serve_metrics(
             bytes: settings.cache.max_bytes,
             files: settings.cache.max_entries,
         },
+        by_site: settings.stats_of_sites,
     };
     let listener = TcpListener::bind(address);
     let served = listener.and_then(|listener| metrics::serve(listener, settings, document));

@@ -94,6 +94,8 @@ pub struct Settings {
     /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
     /// filter's statistics are always exported.
     pub few_stats: bool,
+    /// Whether the metrics of named sites have the names as labels.
+    pub stats_of_sites: bool,
     /// The form of the log on standard error.
     pub log_format: LogFormat,
     /// The access log.
@@ -227,6 +229,7 @@ impl Settings {
         let sns = purge::read_sns(env);
         let metrics = env.socket_address("SLUICE_METRICS_BIND", "SLUICE_METRICS_PORT");
         let few_stats = env.choice("SLUICE_STATS", &[("few", true), ("all", false)]);
+        let stats_of_sites = env.switch("SLUICE_STATS_SITES");
         let log_format = observability::read_log_format(env);
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env, &mut secrets);
@@ -272,6 +275,7 @@ impl Settings {
             sns,
             metrics,
             few_stats: few_stats?,
+            stats_of_sites: stats_of_sites?,
             log_format: log_format?,
             access_log: access_log?,
             tracing,

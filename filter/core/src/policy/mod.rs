@@ -148,6 +148,8 @@ pub struct SiteScope {
     pub path: String,
     /// The name by which the hop knows the server of the site's origin; empty if the edge has only one.
     pub server: String,
+    /// Whether its metrics have its name as a label.
+    pub is_labelled: bool,
 }
 
 /// The policy of a site. Parsed once per configuration, never per request.

@@ -24,6 +24,7 @@ use sluice_store::{LINK_HEADER, Link, Sender};
 
 use super::authorization_sharing::{self, takes_part};
 use super::cors::Cors;
+use super::first_byte::FirstByteTimer;
 use super::invalidation::Invalidation;
 use super::website::{self, Destination};
 use super::{Edge, Refusal, State, hot};
@@ -330,6 +331,7 @@ impl Edge {
         };
         let typed = answered.typed;
         self.state = State::Answered { typed };
+        self.first_byte = FirstByteTimer::Immediate;
         Ok(true)
     }
 
@@ -359,6 +361,7 @@ impl Edge {
         host.add_header(Map::Request, LINK_HEADER, &link)?;
         avoid_the_store(host, has_if_range(headers))?;
         self.state = State::Passed(reason, target);
+        self.first_byte = FirstByteTimer::Since(host.monotonic_millis());
         Ok(Action::Continue)
     }
 
@@ -370,6 +373,7 @@ impl Edge {
         way: &ClientDemand,
     ) -> Result<Action, Refusal> {
         let stream = Rc::new(stream);
+        self.first_byte = FirstByteTimer::Since(worker.host.monotonic_millis());
         worker.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
             background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
