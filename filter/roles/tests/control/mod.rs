@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Questions to the control listener, and their answers.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod explanation;
 mod flights;
