@@ -55,10 +55,11 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     {
         headers = worker.host.headers(Map::Response)?;
     }
-    let (status, length) = (headers.status().unwrap_or(502), headers.content_length());
-    worker
-        .fills
-        .note_response(fetch.link.stream, status, length);
+    let mut status = headers.status().unwrap_or(502);
+    if fills {
+        let (stream, length) = (fetch.link.stream, headers.content_length());
+        worker.fills.note_response(stream, status, length);
+    }
     let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
     if !failure.is_some_and(OriginFailure::is_silence) {
         let millis = answered.saturating_sub(fetch.asked);
@@ -68,7 +69,6 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
-    let mut status = headers.status().unwrap_or(502);
     let stream = worker.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     note_bucket_request_id(&fetch.policy, account, &headers);

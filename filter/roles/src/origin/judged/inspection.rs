@@ -2,7 +2,7 @@
 //! The verdict on a response that is only inspected, for a question of the edge's operator.
 
 use serde_json::{Map, Value, json};
-use sluice_core::freshness::{Storage, Verdict};
+use sluice_core::freshness::{Storage, UncacheableReason, Verdict};
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::origin_failure::OriginFailure;
 
@@ -55,24 +55,27 @@ fn facts(
     } else {
         "not stored"
     };
-    let mut facts = json!({
+    let storage = match judged.verdict {
+        Verdict::Store(storage) => Some(storage),
+        _ => None,
+    };
+    let millis = |seconds: fn(&Storage) -> u64| {
+        let seconds = storage.as_ref().map(seconds);
+        seconds.map(|seconds| seconds.saturating_mul(1_000))
+    };
+    json!({
         "status": status,
         "verdict": verdict,
         "reasons": reasons,
-        "remedy": reason.map(sluice_core::freshness::UncacheableReason::remedy),
+        "remedy": reason.map(UncacheableReason::remedy),
         "key": judged.key,
-        "ttl_ms": null,
+        "ttl_ms": millis(|storage| storage.lifetime.ttl),
+        "age_ms": millis(|storage| storage.age),
+        "stale_while_revalidate_ms": millis(|storage| storage.lifetime.stale_while_revalidate),
+        "stale_if_error_ms": millis(|storage| storage.lifetime.stale_if_error),
         "headers": shown(headers),
         "error": failure.map(error_of),
-    });
-    if let Verdict::Store(Storage { lifetime, age, .. }) = judged.verdict {
-        let millis = |seconds: u64| Value::from(seconds.saturating_mul(1_000));
-        facts["ttl_ms"] = millis(lifetime.ttl);
-        facts["age_ms"] = millis(age);
-        facts["stale_while_revalidate_ms"] = millis(lifetime.stale_while_revalidate);
-        facts["stale_if_error_ms"] = millis(lifetime.stale_if_error);
-    }
-    facts
+    })
 }
 
 const fn error_of(failure: OriginFailure) -> &'static str {
