@@ -145,7 +145,7 @@ impl PurgeLog {
         self.path.with_extension("old")
     }
 
-    /// The last whole lines of a file; empty if there is no file.
+    /// The last whole lines of a file; empty if the file is missing.
     fn end_of(path: &Path) -> io::Result<String> {
         let Some(mut file) = private::found(File::open(path))? else {
             return Ok(String::new());
@@ -164,7 +164,7 @@ impl PurgeLog {
 }
 
 impl LoggedPurge {
-    /// Reads a line. `None`: it is not whole, or the call has purged nothing, such as an event about a read.
+    /// Reads a line. `None`: the line is not whole, or the call has purged nothing, such as an event about a read.
     fn read(line: &str) -> Option<Self> {
         let line: Line = serde_json::from_str(line).ok()?;
         let number = line.number.and_then(|number| number.parse().ok());

@@ -38,7 +38,7 @@ impl Browser {
         self.visit(url).await.document
     }
 
-    /// Visits a page, and stays until its scripts have run for twenty seconds of their own time.
+    /// Visits a page, and stays until its scripts have run for twenty seconds of virtual time.
     ///
     /// # Panics
     /// When the browser fails.
