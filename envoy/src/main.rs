@@ -67,6 +67,12 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 false => Ok(print(&format!("sluice {version}\n"))),
             }
         }
+        Some(Action::Explain(explain)) => explain.run(),
+        Some(Action::Flights(flights)) => flights.run(),
+        Some(Action::Log(log)) => log.run(),
+        Some(Action::Origins(origins)) => origins.run(),
+        Some(Action::Purge(purge)) => purge.run(),
+        Some(Action::Top(top)) => top.run(),
         Some(Action::Man { folder }) => write_manual(folder.as_deref()),
         Some(Action::Completions { shell }) => Ok(print(&shell.script(arguments::command()))),
     }

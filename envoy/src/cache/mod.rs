@@ -41,5 +41,5 @@ pub use inventory::{
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::{Keeper, SharedState};
 pub use purge_log::{LoggedPurge, LoggedPurges, PurgeLog};
-pub use report::{CacheReport, ReportDesk};
+pub use report::{CacheReport, ReportDesk, SiteFiles};
 pub use shares::{MostVariants, Shares};

@@ -23,6 +23,8 @@ pub struct MetricsDocument {
     pub reports: ReportDesk,
     /// The bound of the cache.
     pub bound: Usage,
+    /// Whether the metrics of named sites have the names as labels.
+    pub by_site: bool,
     /// The shares of the sites of the cache.
     pub shares: Shares,
 }
@@ -36,7 +38,8 @@ impl MetricsDocument {
         let text = self.admin.prometheus()?;
         let mut exposition = Exposition::default();
         self.status.expose(&mut exposition);
-        cache_usage::expose(&self.reports.ask(), self.bound, &mut exposition);
+        let report = self.reports.ask();
+        cache_usage::expose(&report, self.bound, self.by_site, &mut exposition);
         let of_envoy = translate(&text, &mut exposition);
         Ok(format!("{exposition}{of_envoy}"))
     }

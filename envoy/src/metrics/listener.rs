@@ -4,7 +4,7 @@
 //! Each connection has one request, a thread, and bounds on its time and its size. A client that is slow or silent
 //! keeps no other client out until there are as many of them as connections.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,7 @@ use ureq::http::{Method, StatusCode};
 use super::document::MetricsDocument;
 use super::exposition::MEDIA_TYPE;
 use super::page::PAGE;
+use crate::net::request_head::{ReaderUntil, RequestHead};
 use crate::net::unix_client;
 use crate::settings::Settings;
 
@@ -24,10 +25,6 @@ const CONNECTIONS: usize = 64;
 /// Bound on the documents that are being made or sent, because a document may have many megabytes. Further
 /// requests for one get 503.
 const DOCUMENTS: usize = 8;
-/// Bound on the head of a request, in bytes.
-const MAX_HEAD: usize = 16 << 10;
-/// Bound on the fields of a request.
-const MAX_FIELDS: usize = 64;
 /// Bound on the time in which a request must arrive.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 /// Bound on the time in which a client must read its response.
@@ -44,7 +41,7 @@ const OTHER_PATHS: [&str; 3] = ["/", "/top.json", "/stats/prometheus"];
 
 /// The paths that the server knows.
 struct Paths {
-    document: MetricsDocument,
+    document: Arc<MetricsDocument>,
     /// The path of the health check, and the socket at which a worker answers it.
     health: (String, std::path::PathBuf),
     documents: Slots,
@@ -68,7 +65,7 @@ struct Response {
 pub fn serve(
     listener: TcpListener,
     settings: &Settings,
-    document: MetricsDocument,
+    document: Arc<MetricsDocument>,
 ) -> io::Result<()> {
     let paths = Arc::new(Paths {
         document,
@@ -99,50 +96,22 @@ pub fn serve(
 
 /// Answers the one request on a connection.
 fn converse(client: &TcpStream, paths: &Paths) -> io::Result<()> {
-    let Some(head) = read_head(client)? else {
-        return Ok(());
+    let mut reader = BufReader::new(ReaderUntil::from_now(client, REQUEST_PATIENCE));
+    let (response, is_head) = match RequestHead::read(&mut reader) {
+        Ok(None) => return Ok(()),
+        Ok(Some(head)) => {
+            let response = paths.answer(&head.method, &head.target);
+            (response, head.method == Method::HEAD.as_str())
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            let expected = "expected a request of HTTP/1.1\n";
+            (Response::plain(StatusCode::BAD_REQUEST, expected), false)
+        }
+        Err(error) => return Err(error),
     };
-    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut request = httparse::Request::new(&mut fields);
-    let is_whole = request
-        .parse(&head)
-        .is_ok_and(|status| status.is_complete());
-    let method = request.method.unwrap_or_default();
-    let response = match request.path {
-        Some(path) if is_whole => paths.answer(method, path),
-        _ => Response::plain(StatusCode::BAD_REQUEST, "expected a request of HTTP/1.1\n"),
-    };
-    send(client, &response, method == Method::HEAD)?;
+    send(client, &response, is_head)?;
     client.shutdown(Shutdown::Write)?;
     drain(client)
-}
-
-/// Reads the head of a request. `None`: the client has closed the connection without one.
-///
-/// # Errors
-/// The head does not arrive in time. A head that is too long is returned in part.
-fn read_head(mut client: &TcpStream) -> io::Result<Option<Vec<u8>>> {
-    let start = Instant::now();
-    let mut head = Vec::new();
-    let mut part = [0; 4096];
-    while head.len() < MAX_HEAD && !ends(&head) {
-        let left = REQUEST_PATIENCE.saturating_sub(start.elapsed());
-        client.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        match client.read(&mut part)? {
-            0 if head.is_empty() => return Ok(None),
-            0 => break,
-            length => head.extend_from_slice(part.get(..length).unwrap_or_default()),
-        }
-        if start.elapsed() > REQUEST_PATIENCE {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
-    Ok(Some(head))
-}
-
-/// Whether a head has its empty line.
-fn ends(head: &[u8]) -> bool {
-    head.windows(4).any(|bytes| bytes == b"\r\n\r\n")
 }
 
 /// Sends a response, whose body a client that sent HEAD does not get.

@@ -8,7 +8,9 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use sluice_core::metrics::Metric;
 
+use super::distribution::{Distribution, ORIGIN_FIRST_BYTE};
 use super::exposition::{Exposition, epoch_millis};
+use super::sample::Sample;
 use super::translation::translate;
 use crate::cache::{CacheReport, Usage};
 
@@ -16,13 +18,14 @@ use crate::cache::{CacheReport, Usage};
 /// `sluice:hit_ratio:rate5m`.
 const HITS: [&str; 3] = ["hit", "stale", "collapsed"];
 /// The families that the totals need.
-const FAMILIES: [&str; 6] = [
+const FAMILIES: [&str; 7] = [
     "sluice_requests_total",
     "sluice_not_stored_total",
     "sluice_origin_requests_total",
     "sluice_bytes_sent_total",
     "sluice_origin_bytes_total",
     "sluice_waiting_requests",
+    ORIGIN_FIRST_BYTE,
 ];
 
 /// A reading of all sites.
@@ -59,6 +62,8 @@ pub struct SiteTotals {
     pub errors: f64,
     /// The requests to the origin.
     pub origin_requests: f64,
+    /// The times to the first byte of the origin's responses, in seconds.
+    pub origin_first_byte: Distribution,
     /// The bytes of bodies to clients. `None`: the edge does not count them.
     pub bytes_sent: Option<f64>,
     /// The bytes of bodies from the origin. `None`: the edge does not count them.
@@ -69,6 +74,8 @@ pub struct SiteTotals {
     pub cache_bytes: u64,
     /// The stored responses in the cache.
     pub cache_objects: u64,
+    /// The files that were evicted from the cache.
+    pub cache_evictions: u64,
     /// The share of the cache, in bytes. `None`: the site is not in use any more.
     pub cache_share_bytes: Option<u64>,
 }
@@ -95,7 +102,7 @@ impl EdgeTotals {
         let mut sites: BTreeMap<String, SiteTotals> = BTreeMap::new();
         for line in exposition.to_string().lines() {
             if let Some(sample) = Sample::read(line) {
-                let site = sample.label("site").unwrap_or_default().to_owned();
+                let site = sample.label("site").to_owned();
                 sites.entry(site).or_default().add(&sample);
             }
         }
@@ -103,6 +110,7 @@ impl EdgeTotals {
             let site = sites.entry(name.clone()).or_default();
             site.cache_bytes = files.usage.bytes;
             site.cache_objects = files.usage.files;
+            site.cache_evictions = report.evictions_of(name).map(|(_, number)| number).sum();
         }
         for (name, bytes) in shares {
             sites.entry(name.clone()).or_default().cache_share_bytes = Some(*bytes);
@@ -136,9 +144,10 @@ fn without_idle_remainder(mut sites: Vec<SiteTotals>) -> Vec<SiteTotals> {
 impl SiteTotals {
     fn add(&mut self, sample: &Sample<'_>) {
         let value = sample.value;
+        self.origin_first_byte.add(sample, ORIGIN_FIRST_BYTE);
         match sample.name {
             "sluice_requests_total" => {
-                let result = sample.label("result").unwrap_or_default();
+                let result = sample.label("result");
                 self.requests += value;
                 if HITS.contains(&result) {
                     self.hits += value;
@@ -150,7 +159,7 @@ impl SiteTotals {
                     _ => {}
                 }
             }
-            "sluice_not_stored_total" if sample.label("reason") == Some("server-error") => {
+            "sluice_not_stored_total" if sample.label("reason") == "server-error" => {
                 self.errors += value;
             }
             "sluice_origin_requests_total" => self.origin_requests += value,
@@ -159,36 +168,6 @@ impl SiteTotals {
             "sluice_waiting_requests" => self.waiting += value,
             _ => {}
         }
-    }
-}
-
-/// A sample in the text format of Prometheus.
-struct Sample<'a> {
-    name: &'a str,
-    labels: &'a str,
-    value: f64,
-}
-
-impl<'a> Sample<'a> {
-    /// Reads a line. `None`: the line has no sample.
-    fn read(line: &'a str) -> Option<Self> {
-        let (series, value) = line.rsplit_once(' ')?;
-        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-        (!name.starts_with('#')).then_some(())?;
-        Some(Self {
-            name,
-            labels: labels.strip_suffix('}').unwrap_or(labels),
-            value: value.parse().ok()?,
-        })
-    }
-
-    /// The value of a label. The values of the labels that the totals need have no escapes.
-    fn label(&self, name: &str) -> Option<&'a str> {
-        let mut labels = self.labels.split(',');
-        labels.find_map(|label| {
-            let value = label.strip_prefix(name)?.strip_prefix("=\"")?;
-            value.strip_suffix('"')
-        })
     }
 }
 

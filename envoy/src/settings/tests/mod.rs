@@ -237,6 +237,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
         "an IPv4 or IPv6 address",
     ),
     ("SLUICE_STATS", "none", "few or all"),
+    ("SLUICE_STATS_SITES", "few", "on or off"),
     ("SLUICE_ACCESS_LOG", "yes", "text, combined, json or off"),
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -247,6 +247,11 @@ impl Coalescer {
         &mut self.hints
     }
 
+    /// The hints about keys, to be read only.
+    pub fn known_hints(&self) -> &Hints {
+        &self.hints
+    }
+
     /// Number of requests that wait now.
     pub fn parked(&self) -> usize {
         let waiting = self.flights.values().map(|flight| flight.waiters.len());

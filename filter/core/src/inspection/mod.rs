@@ -24,12 +24,14 @@
 //! The message between the workers, the time limit and the merging are the same for each question.
 
 mod answer;
+mod explained_request;
 mod parameters;
 mod pending;
 mod question;
 mod question_error;
 
 pub use answer::{Answer, MOST_ANSWER_BYTES};
+pub use explained_request::ExplainedRequest;
 pub use parameters::Parameters;
 pub use pending::{Inspection, PATIENCE, PendingQuestions};
 pub use question::Question;

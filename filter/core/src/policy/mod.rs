@@ -24,6 +24,7 @@ use purge::PurgePolicy;
 use sections::cache::MAX_BYTES;
 
 pub use forms::error::PolicyError;
+pub(crate) use forms::names::is_token;
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};
@@ -147,6 +148,8 @@ pub struct SiteScope {
     pub path: String,
     /// The name by which the hop knows the server of the site's origin; empty if the edge has only one.
     pub server: String,
+    /// Whether its metrics have its name as a label.
+    pub is_labelled: bool,
 }
 
 /// The policy of a site. Parsed once per configuration, never per request.

@@ -17,9 +17,14 @@ use crate::purge_listener;
 use crate::reply::refusal::answer_refusal;
 use crate::worker::Worker;
 use crate::worker::purges::purge_calls::Unavailable;
+use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Half, Host, Map};
 
+use answers::explain;
 pub use turn::go_on;
+
+/// Beginning of the names of headers that belong to the request to be explained.
+const EXPLAINED_PREFIX: &str = "x-explain-";
 
 /// The refusal of a request.
 struct ControlRefusal {
@@ -90,7 +95,21 @@ impl ControlCall {
         if method != "GET" {
             return Err(ControlRefusal::new(405, "expected GET"));
         }
-        worker.ask(self.context, question)?;
+        self.ask(worker, add_headers(question, &headers))
+    }
+
+    /// Asks all workers, and adds the part of the answer that they share.
+    fn ask(&self, worker: &mut Worker, question: Question) -> Result<(), ControlRefusal> {
+        let request = match &question {
+            Question::Explain(request) => Some(request.clone()),
+            Question::Flights => None,
+        };
+        let call = worker.ask(self.context, question)?;
+        if let Some(request) = request {
+            let explanation = explain::explanation(worker, &request);
+            let decision = explain::decision(worker, explanation.as_ref());
+            worker.questions.pending.share(call, "decision", &decision);
+        }
         Ok(())
     }
 
@@ -146,6 +165,19 @@ impl ControlCall {
         }
         Action::Pause
     }
+}
+
+/// Adds the headers of the request to be explained. Their names have a prefix, so that no listener changes them.
+fn add_headers(mut question: Question, headers: &Headers) -> Question {
+    if let Question::Explain(request) = &mut question {
+        let lines = headers.iter().filter_map(|(name, value)| {
+            let name = name.strip_prefix(EXPLAINED_PREFIX)?;
+            let value = String::from_utf8(value.to_vec()).ok()?;
+            Some((name.to_owned(), value))
+        });
+        request.headers.extend(lines);
+    }
+    question
 }
 
 impl StreamContext for ControlCall {

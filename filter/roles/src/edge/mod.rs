@@ -7,9 +7,10 @@
 
 mod authorization_sharing;
 mod cors;
+mod first_byte;
 mod hot;
 mod invalidation;
-mod request;
+pub mod request;
 mod response;
 mod site;
 mod website;
@@ -19,6 +20,7 @@ use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
 use cors::Cors;
+use first_byte::FirstByteTimer;
 use invalidation::Invalidation;
 use response::own_response::{respond_filled, respond_refreshed};
 use response::{respond_cached, respond_passed};
@@ -112,6 +114,9 @@ pub struct Edge {
     invalidation: Option<Invalidation>,
     /// Whether it waits for the first part of its body.
     awaits_body: bool,
+    first_byte: FirstByteTimer,
+    /// Bytes of the body of a response that EDGE does not look at.
+    unseen_bytes: u64,
     /// The status that reports to a background call, which buffers the response, that the response is too large.
     too_large: Option<u16>,
 }
@@ -136,6 +141,8 @@ impl Edge {
             cors: None,
             invalidation: None,
             awaits_body: false,
+            first_byte: FirstByteTimer::Off,
+            unseen_bytes: 0,
             too_large: None,
         }
     }
@@ -182,6 +189,15 @@ impl Edge {
         }
     }
 
+    /// The bytes of the body that the client got. The filter's own requests have no client.
+    fn bytes_sent(&self) -> u64 {
+        match &self.state {
+            State::Unchanged | State::Own(_) => 0,
+            State::Awaiting(_) | State::Answered { .. } | State::Passed(..) => self.unseen_bytes,
+            State::Cached(stream) => stream.body.sent.get(),
+        }
+    }
+
     /// Handles the headers of the response, which ends with them if `end_of_stream`.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
         self.pick_up_record(&worker.requests);
@@ -200,7 +216,23 @@ impl Edge {
                 Action::Continue
             });
         self.tell(&*worker.host, &worker.metrics);
+        if action == Action::Continue {
+            self.pass_first_byte(worker);
+        }
         action
+    }
+
+    /// Notes that the response begins to reach its client.
+    fn pass_first_byte(&mut self, worker: &Worker) {
+        let metric = match &self.state {
+            State::Answered { .. } => Some(Metric::FirstByteHit),
+            State::Passed(..) => Some(Metric::FirstByteMiss),
+            State::Cached(stream) => stream.progress.account.first_byte_metric(),
+            State::Unchanged | State::Awaiting(_) | State::Own(_) => None,
+        };
+        if let Some(metric) = metric {
+            self.first_byte.stop(worker, &self.policy, metric);
+        }
     }
 
     /// Turns the response into the one that its client, or the worker that requested it, should get.
@@ -325,6 +357,7 @@ impl StreamContext for Edge {
         ends: bool,
     ) -> Action {
         let (State::Cached(stream) | State::Own(stream)) = &self.state else {
+            self.unseen_bytes += size as u64;
             return Action::Continue;
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
@@ -342,13 +375,18 @@ impl StreamContext for Edge {
             }
             stream.body.pass(host, size).map(|()| Action::Continue)
         });
-        passed.unwrap_or_else(|error| {
-            if let Some(worker) = worker {
+        let action = passed.unwrap_or_else(|error| {
+            if let Some(worker) = worker.as_deref() {
                 worker.metrics.fault("a response was cut off", error);
             }
             let _ = host.reset(Half::Response);
             Action::Pause
-        })
+        });
+        if let (Action::Continue, Some(worker)) = (action, worker) {
+            // The response was held at its headers.
+            self.pass_first_byte(worker);
+        }
+        action
     }
 
     fn on_response_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
@@ -374,9 +412,10 @@ impl StreamContext for Edge {
         {
             worker.bodies.end(self.id);
         }
-        if let State::Cached(stream) | State::Own(stream) = &self.state
-            && let Some(worker) = worker
-        {
+        let Some(worker) = worker else { return };
+        let sent = self.bytes_sent();
+        worker.metrics.add_of(&self.policy, Metric::BytesSent, sent);
+        if let State::Cached(stream) | State::Own(stream) = &self.state {
             worker.close(stream.id);
         }
     }

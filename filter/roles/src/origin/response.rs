@@ -6,6 +6,7 @@ use crate::worker::keys::Keys;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
+use sluice_core::metrics::Metric;
 use sluice_core::origin_failure::OriginFailure;
 use sluice_core::policy::{Policy, SetCookie};
 use sluice_core::purge::url_of;
@@ -35,9 +36,8 @@ use sluice_host::{self as host, Map};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
-    worker
-        .requests
-        .note_answer(fetch.link.stream, worker.host.monotonic_millis());
+    let answered = worker.host.monotonic_millis();
+    worker.requests.note_answer(fetch.link.stream, answered);
     let overruled = worker.fills.answer(fetch.link.stream);
     if overruled {
         fetch.response.ended = true;
@@ -60,6 +60,12 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         .fills
         .note_response(fetch.link.stream, status, length);
     let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
+    if !failure.is_some_and(OriginFailure::is_silence) {
+        let millis = answered.saturating_sub(fetch.asked);
+        worker
+            .metrics
+            .record_of(&fetch.policy, Metric::OriginFirstByte, millis);
+    }
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
     let mut status = headers.status().unwrap_or(502);

@@ -80,6 +80,18 @@ impl Account {
             .set(Some(now.saturating_sub(self.asked.get())));
     }
 
+    /// The histogram for the time to the first byte of the response. `None`: the edge itself has made the response.
+    pub fn first_byte_metric(&self) -> Option<Metric> {
+        if self.attempts.get() > 0 {
+            Some(Metric::FirstByteMiss)
+        } else if self.waited_millis.get().is_some() {
+            Some(Metric::FirstByteCollapsed)
+        } else {
+            let result = self.result.get()?;
+            (result != NOT_STORED).then_some(Metric::FirstByteHit)
+        }
+    }
+
     /// Records the code of the bucket's error.
     pub fn meets_bucket_error(&self, code: &str) {
         *self.bucket_error.borrow_mut() = Some(code.into());

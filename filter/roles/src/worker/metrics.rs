@@ -45,9 +45,15 @@ impl Metrics {
 
     /// Adds one to a counter, for the site of that policy.
     pub fn count_of(&self, policy: &NumberedPolicy, metric: Metric) {
+        self.add_of(policy, metric, 1);
+    }
+
+    /// Adds to a counter, for the site of that policy, unless `amount` is 0.
+    pub fn add_of(&self, policy: &NumberedPolicy, metric: Metric, amount: u64) {
         let id = policy.counters.id(&*self.host, metric);
-        if let Some(id) = id.or_else(|| self.id(metric)) {
-            let _ = self.host.increment_metric(id, 1);
+        if let Some(id) = id.or_else(|| self.id(metric)).filter(|_| amount > 0) {
+            let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+            let _ = self.host.increment_metric(id, amount);
         }
     }
 
@@ -61,6 +67,14 @@ impl Metrics {
     /// Adds a value to a histogram.
     pub fn record(&self, metric: Metric, value: u64) {
         if let Some(id) = self.id(metric) {
+            let _ = self.host.record_metric(id, value);
+        }
+    }
+
+    /// Adds a value to a histogram, for the site of that policy.
+    pub fn record_of(&self, policy: &NumberedPolicy, metric: Metric, value: u64) {
+        let id = policy.counters.id(&*self.host, metric);
+        if let Some(id) = id.or_else(|| self.id(metric)) {
             let _ = self.host.record_metric(id, value);
         }
     }

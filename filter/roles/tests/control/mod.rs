@@ -2,6 +2,7 @@
 //! Questions to the control listener, and their answers.
 #![allow(clippy::unwrap_used)]
 
+mod explanation;
 mod flights;
 mod purges;
 mod workers;

@@ -22,7 +22,7 @@ pub fn answer(worker: &Worker) -> Answer {
 }
 
 /// The facts of one flight. The query of its URL is left out, because it may contain secrets.
-fn fact(worker: &Worker, flight: &LocalFlight) -> Value {
+pub fn fact(worker: &Worker, flight: &LocalFlight) -> Value {
     let target = &flight.target;
     let path = target.origin_path();
     let (path, query) = path

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The answers of one worker to each question.
 
+pub mod explain;
 mod flights;
 
 use sluice_core::inspection::{Answer, Question};
@@ -8,8 +9,9 @@ use sluice_core::inspection::{Answer, Question};
 use crate::worker::Worker;
 
 /// The answer of this worker.
-pub fn answer(worker: &Worker, question: &Question) -> Answer {
+pub fn answer(worker: &mut Worker, question: &Question) -> Answer {
     match question {
         Question::Flights => flights::answer(worker),
+        Question::Explain(request) => explain::answer(worker, request),
     }
 }
