@@ -100,6 +100,8 @@ pub struct Settings {
     pub log_format: LogFormat,
     /// The access log.
     pub access_log: AccessLog,
+    /// The number of its last requests that each worker keeps.
+    pub decisions: u32,
     /// The collector of traces, if requests are traced.
     pub tracing: Option<Tracing>,
     /// The path of the health check, which a worker answers.
@@ -243,6 +245,7 @@ impl Settings {
         let stats_of_sites = env.switch("SLUICE_STATS_SITES");
         let log_format = observability::read_log_format(env);
         let access_log = AccessLog::read(env);
+        let decisions = env.number("SLUICE_DECISIONS", 0..=65_536, "a number of requests");
         let tracing = Tracing::read(env, &mut secrets);
         let of_site = sites.as_ref().is_some_and(Sites::take_purges);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || of_site || sns.is_some());
@@ -289,6 +292,7 @@ impl Settings {
             stats_of_sites: stats_of_sites?,
             log_format: log_format?,
             access_log: access_log?,
+            decisions: decisions?,
             tracing,
             health_path: health_path?,
             watches: watches?,

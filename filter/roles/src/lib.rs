@@ -28,6 +28,7 @@
 //! - URLs that vary, and requests that get another variant than the stored one: `worker/own_requests/variants`
 //! - the facts that a worker knows of keys (hashes, purges, variants, the hot tier): `worker/keys`
 //! - purges: `purge_listener` (and `sns`) admits the call, `purge_audit` names it in the log, `worker/purges/purge_calls` carries it out
+//! - the record of a client's request for questions about the last requests: `edge/record`
 //! - questions of the edge's operator: `control` takes and answers them, `worker/questions` carries them between workers
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!

@@ -55,6 +55,10 @@ pub struct Origin {
     pub bucket_errors: BTreeMap<String, f64>,
     /// The times to the first byte, in seconds.
     pub first_byte: Distribution,
+    /// The median of these times; `None` without requests.
+    pub first_byte_p50: Option<f64>,
+    /// The time that 99 % of them do not exceed.
+    pub first_byte_p99: Option<f64>,
     /// The newest error.
     pub last_error: Option<OriginError>,
 }
@@ -121,7 +125,12 @@ impl Origins {
             }
         }
         let origins = origins.into_iter();
-        let origins = origins.map(|(site, origin)| Origin { site, ..origin });
+        let origins = origins.map(|(site, origin)| Origin {
+            site,
+            first_byte_p50: origin.first_byte.quantile(0.5),
+            first_byte_p99: origin.first_byte.quantile(0.99),
+            ..origin
+        });
         Self {
             origins: origins.collect(),
             problem,
@@ -171,7 +180,7 @@ envoy_cluster__upstream_rq_retry{site=\"shop\",envoy_cluster_name=\"other\"} 60
         );
         let throttled = BTreeMap::from([("throttled".to_owned(), 4.0)]);
         assert_eq!((shop.server_errors, &shop.bucket_errors), (2.0, &throttled));
-        assert_eq!(shop.first_byte.quantile(0.5), Some(0.25));
+        assert_eq!(shop.first_byte_p50, Some(0.25));
     }
 
     #[test]

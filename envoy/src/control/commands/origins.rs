@@ -62,15 +62,12 @@ fn text(answer: &Origins) -> String {
 }
 
 fn row(origin: &Origin) -> [String; 9] {
-    let quantile = |share| {
-        let time = origin.first_byte.quantile(share);
-        time.map_or("-".to_owned(), seconds)
-    };
+    let time = |time: Option<f64>| time.map_or("-".to_owned(), seconds);
     [
         site_name(&origin.site).to_owned(),
         number(origin.requests),
-        quantile(0.5),
-        quantile(0.99),
+        time(origin.first_byte_p50),
+        time(origin.first_byte_p99),
         number(origin.retries),
         number(origin.connect_failures),
         number(origin.connections),
@@ -117,8 +114,7 @@ mod tests {
         };
         assets.bucket_errors.insert("throttled".to_owned(), 3.0);
         let mut alone = Origin::default();
-        alone.first_byte.add_bucket(0.5, 2.0);
-        alone.first_byte.count = 2.0;
+        (alone.first_byte_p50, alone.first_byte_p99) = (Some(0.25), Some(0.495));
         alone.last_error = Some(OriginError {
             at_ms: 1_764_252_847_123,
             status: 503,

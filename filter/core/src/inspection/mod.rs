@@ -9,7 +9,8 @@
 //! one document ◄─ worker 1 ◄┴─ Message::Answered ◄──┘   at most PATIENCE later
 //! ```
 //!
-//! A request of a client costs nothing for this: a worker collects facts only when it has a question.
+//! A request of a client costs nothing for this: a worker collects facts only when it has a question. A question that
+//! needs requests starts their recording for ten seconds ([`recordings`]).
 //!
 //! A further question needs:
 //!
@@ -24,13 +25,16 @@
 //! The message between the workers, the time limit and the merging are the same for each question.
 
 mod answer;
+mod asked_decisions;
 mod explained_request;
 mod parameters;
 mod pending;
 mod question;
 mod question_error;
+pub mod recordings;
 
 pub use answer::{Answer, MOST_ANSWER_BYTES};
+pub use asked_decisions::AskedDecisions;
 pub use explained_request::ExplainedRequest;
 pub use parameters::Parameters;
 pub use pending::{Inspection, PATIENCE, PendingQuestions};

@@ -44,6 +44,13 @@ impl Parameters {
         }
     }
 
+    /// Appends a switch to the text of a question, if it is on.
+    pub fn append_switch(text: &mut String, name: &str, is_on: bool) {
+        if is_on {
+            Self::append(text, name, "1");
+        }
+    }
+
     /// Takes the first parameter of that name.
     pub fn take(&mut self, name: &str) -> Option<String> {
         let position = self.0.iter().position(|(known, _)| known == name)?;

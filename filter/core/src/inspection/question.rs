@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::asked_decisions::AskedDecisions;
 use super::explained_request::ExplainedRequest;
 use super::parameters::Parameters;
 use super::question_error::QuestionError;
@@ -14,11 +15,20 @@ pub enum Question {
     Flights,
     /// The decision about a request, and what a worker knows of its key.
     Explain(ExplainedRequest),
+    /// The heaviest URLs, which are recorded from the first question on.
+    Urls {
+        /// Whether to distinguish and show the queries of the URLs.
+        query: bool,
+    },
+    /// The last requests that have ended.
+    Decisions(AskedDecisions),
+    /// The last error of each site's origin.
+    Origins,
 }
 
 impl Question {
     /// The paths of all questions, for messages.
-    pub const PATHS: &[&str] = &["/flights", "/explain"];
+    pub const PATHS: &[&str] = &["/flights", "/explain", "/urls", "/decisions", "/origins"];
 
     /// Reads the path and query of a request, or a text that [`fmt::Display`] has written.
     ///
@@ -30,6 +40,11 @@ impl Question {
         let question = match path {
             "/flights" => Self::Flights,
             "/explain" => Self::Explain(ExplainedRequest::take(&mut parameters)?),
+            "/urls" => Self::Urls {
+                query: parameters.take_switch("query")?,
+            },
+            "/decisions" => Self::Decisions(AskedDecisions::take(&mut parameters)?),
+            "/origins" => Self::Origins,
             _ => {
                 let paths = Self::PATHS.join(", GET ");
                 let message = format!("{path}: expected GET {paths}, or POST /purge");
@@ -46,6 +61,13 @@ impl fmt::Display for Question {
         match self {
             Self::Flights => out.write_str("/flights"),
             Self::Explain(request) => out.write_str(&request.text()),
+            Self::Urls { query } => {
+                let mut text = "/urls".to_owned();
+                Parameters::append_switch(&mut text, "query", *query);
+                out.write_str(&text)
+            }
+            Self::Decisions(asked) => out.write_str(&asked.text()),
+            Self::Origins => out.write_str("/origins"),
         }
     }
 }
@@ -73,11 +95,46 @@ mod tests {
             ..request.clone()
         };
         let explain = [request, plain].map(Question::Explain);
-        for question in explain.into_iter().chain([Question::Flights]) {
+        let asked = AskedDecisions {
+            after: vec![Some(5), None, Some(u64::MAX)],
+            all: true,
+            query: true,
+        };
+        let others = [
+            Question::Flights,
+            Question::Urls { query: false },
+            Question::Urls { query: true },
+            Question::Decisions(AskedDecisions::default()),
+            Question::Decisions(asked),
+            Question::Origins,
+        ];
+        for question in explain.into_iter().chain(others) {
             let text = question.to_string();
             assert_eq!(Question::parse(&text), Ok(question), "{text}");
             let path = text.split('?').next().unwrap_or_default();
             assert!(Question::PATHS.contains(&path), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_refused_with_what_is_accepted() {
+        for (question, message) in [
+            ("/urls?query=2", "query: \"2\": expected 0 or 1"),
+            (
+                "/urls?all=1",
+                "all: expected no such parameter, or only one",
+            ),
+            (
+                "/decisions?after=1,x",
+                "after: \"x\": expected a number for each worker, with commas between them",
+            ),
+            (
+                "/origins?query=1",
+                "query: expected no such parameter, or only one",
+            ),
+        ] {
+            let error = Question::parse(question).unwrap_err();
+            assert_eq!((error.status, error.to_string()), (400, message.to_owned()));
         }
     }
 
@@ -116,6 +173,10 @@ mod tests {
             (
                 "host=a&path=/&header=:path:/b",
                 "header: \":path:/b\": expected NAME:VALUE",
+            ),
+            (
+                "host=a&path=/&header=x:%0a",
+                "header: \"x:\\n\": expected NAME:VALUE",
             ),
         ] {
             let text = format!("/explain?{query}");

@@ -121,6 +121,9 @@ section! {
         /// How many variants of a URL the cache keeps. If there are more, the variant that was stored first is
         /// removed. In the mesh only the bounds of the cache apply.
         variants_per_url: usize as Whole<1, 1_000_000> = 200,
+        /// How many of its last requests one worker keeps for sluice log. 0: requests are recorded only while sluice
+        /// log runs.
+        decisions: usize as Whole<0, 65_536> = 0,
     }
 }
 

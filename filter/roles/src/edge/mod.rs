@@ -10,6 +10,7 @@ mod cors;
 mod first_byte;
 mod hot;
 mod invalidation;
+mod record;
 pub mod request;
 mod response;
 mod site;
@@ -22,6 +23,7 @@ use std::rc::Rc;
 use cors::Cors;
 use first_byte::FirstByteTimer;
 use invalidation::Invalidation;
+use record::RequestRecord;
 use response::own_response::{respond_filled, respond_refreshed};
 use response::{respond_cached, respond_passed};
 use sluice_core::admission::PassReason;
@@ -119,6 +121,8 @@ pub struct Edge {
     unseen_bytes: u64,
     /// The status that reports to a background call, which buffers the response, that the response is too large.
     too_large: Option<u16>,
+    /// The record of the request, if it is recorded.
+    record: Option<Box<RequestRecord>>,
 }
 
 impl Edge {
@@ -144,6 +148,7 @@ impl Edge {
             first_byte: FirstByteTimer::Off,
             unseen_bytes: 0,
             too_large: None,
+            record: None,
         }
     }
 
@@ -270,6 +275,7 @@ impl Edge {
         self.state = State::Answered { typed: true };
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
+                self.record_result(Metric::RequestsRejected);
                 if self.policy.policy.response.account {
                     // A failure affects only the access log, so the client still gets its answer.
                     let _ = tell_result(host, result_of(Metric::RequestsRejected));
@@ -339,14 +345,16 @@ impl StreamContext for Edge {
         worker: Option<&mut Worker>,
         ends: bool,
     ) -> Action {
-        match worker {
+        let action = match worker {
             Some(worker) => self.respond(worker, ends),
             None => {
                 // If this fails, the client sees the `Cache-Control` that was meant for Envoy's cache.
                 let _ = sluice_store::unmark_around(host);
                 Action::Continue
             }
-        }
+        };
+        self.record_response(host);
+        action
     }
 
     fn on_response_body(
@@ -358,6 +366,7 @@ impl StreamContext for Edge {
     ) -> Action {
         let (State::Cached(stream) | State::Own(stream)) = &self.state else {
             self.unseen_bytes += size as u64;
+            self.record_body(size);
             return Action::Continue;
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
@@ -401,9 +410,11 @@ impl StreamContext for Edge {
 
     /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
-        if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
+        let Some(worker) = worker else { return };
+        if let State::Cached(_) = &self.state {
             self.tell(&*worker.host, &worker.metrics);
         }
+        self.end_record(worker);
     }
 
     fn on_done(&mut self, mut worker: Option<&mut Worker>) {

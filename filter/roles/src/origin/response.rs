@@ -21,9 +21,9 @@ use sluice_store::{OriginResponse, WRITTEN_FIELDS};
 use super::clean::{
     has_kept, note_bucket_error, note_bucket_request_id, remove_hidden, undo_connection,
 };
-use super::failure::{bound_lines, bound_statuses, note_failure, say};
+use super::failure::{bound_lines, bound_statuses, note_error, note_failure, say};
 use super::fetch::Fetch;
-use super::judged::Judged;
+use super::judged::{Judged, inspection};
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
@@ -38,8 +38,8 @@ use sluice_host::{self as host, Map};
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
     let answered = worker.host.monotonic_millis();
     worker.requests.note_answer(fetch.link.stream, answered);
-    let overruled = worker.fills.answer(fetch.link.stream);
-    if overruled {
+    let fills = !fetch.link.request.avoids_the_store();
+    if fills && worker.fills.answer(fetch.link.stream) {
         fetch.response.ended = true;
         return Ok(());
     }
@@ -80,6 +80,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         &headers,
         status,
     )?;
+    note_error(worker, fetch, &headers, status);
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(worker, &headers, status, arrived);
@@ -109,7 +110,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
-    if fetch.link.request.avoids_the_store() {
+    if !fills {
+        inspection::tell(worker, fetch, &headers, status, failure);
         fetch.response.ended = end_of_stream;
         return sluice_store::mark_around(&*worker.host);
     }

@@ -51,6 +51,25 @@ impl Account {
         self.result.set(self.result.get().or(Some(result)));
     }
 
+    /// The result, if it is known.
+    pub fn result(&self) -> Option<&'static str> {
+        self.result.get()
+    }
+
+    /// The time in milliseconds that the request has waited, with a wait that goes on. `None` if it has not waited.
+    pub fn waited(&self, now: u64) -> Option<u64> {
+        let current = self.parked.get().map(|since| now.saturating_sub(since));
+        match (self.waited_millis.get(), current) {
+            (None, None) => None,
+            (before, current) => Some(before.unwrap_or(0).saturating_add(current.unwrap_or(0))),
+        }
+    }
+
+    /// The time in milliseconds from the last request to the origin to the start of its response.
+    pub fn origin_millis(&self) -> Option<u64> {
+        self.origin_millis.get()
+    }
+
     /// Records that the request fetches for others.
     pub fn leads(&self) {
         self.led.set(true);

@@ -36,10 +36,12 @@ use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
+use sluice_core::inspection::recordings::origin_errors::OriginErrors;
+use sluice_core::inspection::recordings::recorder::Recorder;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{PurgeOrder, TagHash, url_of};
-use sluice_core::sites::Sites;
+use sluice_core::sites::{Site, Sites};
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 use sluice_store::Confirmations;
 use sluice_store::Room;
@@ -88,6 +90,10 @@ pub struct Worker {
     pub wakeups: Wakeups,
     /// The last known state of the store's room.
     pub room: Room,
+    /// The requests that are recorded for the operator.
+    pub recorder: Recorder,
+    /// The last error of each site's origin.
+    pub origin_errors: OriginErrors,
 }
 
 impl Worker {
@@ -143,6 +149,8 @@ impl Worker {
             questions: Questions::default(),
             wakeups: Wakeups::default(),
             room: Room::default(),
+            recorder: Recorder::default(),
+            origin_errors: OriginErrors::default(),
             host,
             metrics,
             identity,
@@ -161,9 +169,12 @@ impl Worker {
         self.roots.register()?;
         let hints = sites.edge.limits.hints;
         self.coalescer.hints().set_capacity(hints);
+        self.recorder.keep_decisions(sites.edge.limits.decisions);
         let generation = self.policies.renew(configuration, sites);
         self.keys.keep_to(Rc::clone(&generation.sites));
         self.keys.hot.set_shares(&self.policies.shares());
+        let sites = generation.sites.sites.iter();
+        self.origin_errors.keep(sites.map(Site::name));
         self.resync();
         Ok(generation)
     }

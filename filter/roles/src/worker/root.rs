@@ -43,6 +43,7 @@ impl Worker {
             self.fills.tick_period(),
             self.calls.tick_period(),
             self.purge_calls.tick_period(),
+            self.recorder.tick_period(),
             self.questions.tick_period(),
         ];
         needed.into_iter().flatten().min().unwrap_or(0)
@@ -125,6 +126,7 @@ impl Worker {
         bodies::give_up_overdue(self);
         fills::give_up_overdue(self);
         background::renew_claims(self);
+        self.recorder.tick(self.host.monotonic_millis());
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
         self.publish_gauges();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Questions to the control listener, and their answers.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod explanation;
 mod flights;
+mod inquiries;
 mod purges;
+mod recordings;
 mod workers;
 
 use serde_json::Value;

@@ -3,6 +3,7 @@
 
 pub mod explain;
 mod flights;
+mod recordings;
 
 use sluice_core::inspection::{Answer, Question};
 
@@ -12,6 +13,9 @@ use crate::worker::Worker;
 pub fn answer(worker: &mut Worker, question: &Question) -> Answer {
     match question {
         Question::Flights => flights::answer(worker),
+        Question::Urls { query } => recordings::answer_urls(worker, *query),
+        Question::Decisions(asked) => recordings::answer_decisions(worker, asked),
+        Question::Origins => recordings::answer_origins(worker),
         Question::Explain(request) => explain::answer(worker, request),
     }
 }

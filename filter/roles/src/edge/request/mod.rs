@@ -18,6 +18,7 @@ use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::repetition::repeats_too_much;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
+use sluice_core::metrics::Metric;
 use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
 use sluice_store::{LINK_HEADER, Link, Sender};
@@ -72,6 +73,8 @@ impl Edge {
                 }
                 restore(host, &headers)?;
                 let headers = host.headers(Map::Request)?;
+                self.begin_record(Some(worker), &headers);
+                self.record_site();
                 self.receive_for_site(host, Some(worker), &headers, end_of_stream)
             }
         }
@@ -85,7 +88,9 @@ impl Edge {
         headers: &Headers,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
+        self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
+        self.record_site();
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
@@ -332,6 +337,7 @@ impl Edge {
         let typed = answered.typed;
         self.state = State::Answered { typed };
         self.first_byte = FirstByteTimer::Immediate;
+        self.record_result(Metric::RequestsHit);
         Ok(true)
     }
 

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The commands that ask a running edge over its control socket.
+
+mod questions;
+mod shop;
+mod socket;
