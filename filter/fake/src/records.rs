@@ -78,7 +78,7 @@ pub enum Kind {
     Lookup,
     /// A request of the filter that leads for other requests.
     Background,
-    /// A request of the filter for the size of an object.
+    /// A request of the filter for the size or the headers of an object.
     Size,
     /// A request of the filter that refreshes a stale response.
     Refresh,
@@ -91,7 +91,7 @@ impl Kind {
     pub(crate) const fn of_call(request: StoreRequest) -> Self {
         match request {
             StoreRequest::Fill => Self::Background,
-            StoreRequest::Size => Self::Size,
+            StoreRequest::Size | StoreRequest::Inspection => Self::Size,
             StoreRequest::Refresh => Self::Refresh,
             StoreRequest::Substitute => Self::Substitute,
             _ => Self::Lookup,

@@ -164,7 +164,8 @@ impl Root {
         size: usize,
     ) {
         self.serve(worker, |worker| {
-            call_ends::call_answered(worker, call, answered, size)
+            call_ends::call_answered(worker, call, answered, size);
+            control::go_on(worker);
         });
     }
 

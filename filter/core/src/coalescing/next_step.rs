@@ -72,6 +72,8 @@ pub enum StoreRequest {
     Fill = b'i',
     /// Request around the store for the size of the object.
     Size = b'z',
+    /// Request around the store for the headers of an object, for a question of the edge's operator.
+    Inspection = b'q',
     /// Request for a document that replaces a missing object. It is handled like a client's.
     Substitute = b'd',
     /// Request without a body whose headers announced one. It is sent to EDGE again, and handled like a client's.
@@ -80,7 +82,7 @@ pub enum StoreRequest {
 
 impl StoreRequest {
     /// All requests.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
@@ -94,13 +96,22 @@ impl StoreRequest {
         Self::Refresh,
         Self::Fill,
         Self::Size,
+        Self::Inspection,
         Self::Substitute,
         Self::Empty,
     ];
 
     /// Whether the request is sent around the store.
     pub const fn avoids_the_store(self) -> bool {
-        matches!(self, Self::Bypass | Self::Ahead | Self::Size)
+        matches!(
+            self,
+            Self::Bypass | Self::Ahead | Self::Size | Self::Inspection
+        )
+    }
+
+    /// Whether the request has the form of one that fills the store.
+    pub const fn is_for_store(self) -> bool {
+        !self.avoids_the_store() || matches!(self, Self::Inspection)
     }
 
     /// Whether other requests use the response or its size, or the response is a part of another request's response.
@@ -112,7 +123,13 @@ impl StoreRequest {
     pub const fn is_background(self) -> bool {
         matches!(
             self,
-            Self::Lookup | Self::Refresh | Self::Fill | Self::Size | Self::Substitute | Self::Empty
+            Self::Lookup
+                | Self::Refresh
+                | Self::Fill
+                | Self::Size
+                | Self::Inspection
+                | Self::Substitute
+                | Self::Empty
         )
     }
 

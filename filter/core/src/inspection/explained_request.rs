@@ -43,7 +43,8 @@ impl ExplainedRequest {
         let online = parameters.take_switch("online")?;
         let headers = parameters.take_all("header").into_iter().map(|text| {
             let line = text.split_once(':');
-            let line = line.filter(|(name, _)| is_token(name));
+            let is_line = |(name, value): &(&str, &str)| is_token(name) && is_value(value);
+            let line = line.filter(is_line);
             let line = line.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
             let error = || format!("header: {text:?}: expected NAME:VALUE");
             line.ok_or_else(|| QuestionError::invalid(error()))
@@ -77,4 +78,9 @@ impl ExplainedRequest {
         }
         text
     }
+}
+
+/// Whether a text can be the value of a header.
+fn is_value(text: &str) -> bool {
+    !text.chars().any(char::is_control)
 }

@@ -95,6 +95,14 @@ impl PendingQuestions {
         }
     }
 
+    /// Whether a question waits for the part of that name.
+    pub fn awaits(&self, call: u32, name: &str) -> bool {
+        let mut questions = self.questions.iter();
+        let question = questions.find(|question| question.call == call);
+        let awaited = question.and_then(|question| question.awaited);
+        awaited.is_some_and(|(awaited, _)| awaited == name)
+    }
+
     /// Forgets the questions of a caller that has left.
     pub fn forget(&mut self, context: u32) {
         self.questions
@@ -196,6 +204,7 @@ mod tests {
         let call = questions.open(7, vec![ONE], 0).unwrap();
         questions.answer(call, ONE, answer(1));
         questions.await_part(call, "online", 5_000);
+        assert!(questions.awaits(call, "online") && !questions.awaits(call, "decision"));
         assert_eq!(done(&mut questions, 4_999), None);
         questions.share(call, "decision", &json!({"site": "a"}));
         assert_eq!(done(&mut questions, 4_999), None);

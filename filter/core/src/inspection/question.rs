@@ -174,6 +174,10 @@ mod tests {
                 "host=a&path=/&header=:path:/b",
                 "header: \":path:/b\": expected NAME:VALUE",
             ),
+            (
+                "host=a&path=/&header=x:%0a",
+                "header: \"x:\\n\": expected NAME:VALUE",
+            ),
         ] {
             let text = format!("/explain?{query}");
             assert_eq!(Question::parse(&text).unwrap_err().to_string(), error);

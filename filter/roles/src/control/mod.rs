@@ -3,6 +3,7 @@
 //! Unix socket that only the edge's user can open, so it asks for no token.
 
 mod answers;
+mod inquiry;
 mod turn;
 
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use sluice_core::inspection::{Question, QuestionError};
 use sluice_core::purge::Caller;
 
 use crate::callbacks::StreamContext;
+use crate::edge::request::explanation::Explanation;
 use crate::purge_audit;
 use crate::purge_listener;
 use crate::reply::refusal::answer_refusal;
@@ -21,6 +23,7 @@ use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Half, Host, Map};
 
 use answers::explain;
+use inquiry::ask_origin;
 pub use turn::go_on;
 
 /// Beginning of the names of headers that belong to the request to be explained.
@@ -106,9 +109,13 @@ impl ControlCall {
         };
         let call = worker.ask(self.context, question)?;
         if let Some(request) = request {
-            let explanation = explain::explanation(worker, &request);
+            let headers = explain::headers(&request);
+            let explanation = Explanation::of(worker, &headers);
             let decision = explain::decision(worker, explanation.as_ref());
             worker.questions.pending.share(call, "decision", &decision);
+            if request.online {
+                ask_origin(worker, call, explanation, &headers);
+            }
         }
         Ok(())
     }

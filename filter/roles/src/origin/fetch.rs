@@ -109,7 +109,7 @@ impl Fetch {
     ) -> Self {
         let cacheable = !link.request.avoids_the_store();
         let stored_key = stored_key(headers);
-        let selection = Selection::of(worker, link, &stored_key);
+        let selection = Selection::of(worker, link, &stored_key, headers);
         let cache_key = selection.as_ref().map(Selection::cache_key);
         let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
         let for_headers = cacheable && is_for_headers(&cache_key);
@@ -126,7 +126,8 @@ impl Fetch {
         let mut revalidation = revalidation
             .flatten()
             .filter(|stored| is_wanted(selection.as_ref(), stored));
-        let names = headers.iter().map(|(name, _)| name).filter(|_| cacheable);
+        let judged = link.request.is_for_store();
+        let names = headers.iter().map(|(name, _)| name).filter(|_| judged);
         let selectors = unkeyed_selectors(&policy.policy, &cache_key, names);
         let own = !may_share || !selectors.is_empty();
         if let Some(stored) = revalidation.as_mut().filter(|_| own) {

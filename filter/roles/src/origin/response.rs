@@ -23,7 +23,7 @@ use super::clean::{
 };
 use super::failure::{bound_lines, bound_statuses, note_error, note_failure, say};
 use super::fetch::Fetch;
-use super::judged::Judged;
+use super::judged::{Judged, inspection};
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
@@ -38,8 +38,8 @@ use sluice_host::{self as host, Map};
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
     let answered = worker.host.monotonic_millis();
     worker.requests.note_answer(fetch.link.stream, answered);
-    let overruled = worker.fills.answer(fetch.link.stream);
-    if overruled {
+    let fills = !fetch.link.request.avoids_the_store();
+    if fills && worker.fills.answer(fetch.link.stream) {
         fetch.response.ended = true;
         return Ok(());
     }
@@ -55,10 +55,11 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     {
         headers = worker.host.headers(Map::Response)?;
     }
-    let (status, length) = (headers.status().unwrap_or(502), headers.content_length());
-    worker
-        .fills
-        .note_response(fetch.link.stream, status, length);
+    let mut status = headers.status().unwrap_or(502);
+    if fills {
+        let (stream, length) = (fetch.link.stream, headers.content_length());
+        worker.fills.note_response(stream, status, length);
+    }
     let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
     if !failure.is_some_and(OriginFailure::is_silence) {
         let millis = answered.saturating_sub(fetch.asked);
@@ -68,7 +69,6 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
-    let mut status = headers.status().unwrap_or(502);
     let stream = worker.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     note_bucket_request_id(&fetch.policy, account, &headers);
@@ -110,7 +110,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
-    if fetch.link.request.avoids_the_store() {
+    if !fills {
+        inspection::tell(worker, fetch, &headers, status, failure);
         fetch.response.ended = end_of_stream;
         return sluice_store::mark_around(&*worker.host);
     }

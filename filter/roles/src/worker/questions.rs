@@ -2,6 +2,7 @@
 //! Questions of the edge's operator, from the control listener of this worker or of another one. The role `control`
 //! finds the answers.
 
+use serde_json::json;
 use sluice_core::inspection::{Answer, PendingQuestions, Question};
 use sluice_core::workers::message::Message;
 use sluice_core::workers::{Millis, WorkerId};
@@ -11,6 +12,9 @@ use crate::worker::purges::purge_calls::Unavailable;
 
 /// Timer period while questions are under way, in milliseconds.
 const WATCH_MILLIS: Millis = 100;
+
+/// The name of the origin's part in an answer.
+pub const ONLINE: &str = "online";
 
 /// A question that waits for the answer of this worker.
 #[derive(Debug)]
@@ -51,6 +55,14 @@ impl Questions {
     /// Records the answer of another worker, from the text in a message.
     pub fn answer(&mut self, call: u32, worker: WorkerId, answer: &str) {
         self.pending.answer(call, worker, Answer::received(answer));
+    }
+
+    /// Records that the origin has not answered a question, unless its answer is known.
+    pub fn lack_origin(&mut self, call: u32) {
+        if self.pending.awaits(call, ONLINE) {
+            let error = json!({"error": "the origin was not reached in time"});
+            self.pending.share(call, ONLINE, &error);
+        }
     }
 
     /// Takes the questions that wait for the answer of this worker.

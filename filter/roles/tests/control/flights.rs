@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flights that are under way.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use serde_json::json;
-use sluice_fake::Answer;
+use sluice_fake::{Answer, FakeEnvoy};
 
 use super::{answer_of, inspect};
 use crate::support::{FIRST, KEY, envoy, fill};
@@ -62,4 +62,23 @@ fn the_query_of_a_url_is_not_told() {
         (&json!("/7"), &json!(true))
     );
     assert!(!document.to_string().contains("secret"));
+}
+
+#[test]
+fn an_answer_that_is_too_long_has_the_flights_with_most_waiting_requests() {
+    let mut envoy = envoy(2);
+    let get = |envoy: &mut FakeEnvoy, number: u64| {
+        let path = format!("/{number}/{}", "x".repeat(900));
+        envoy.request(0, "GET", KEY, &[(":path", &path)]);
+    };
+    for number in 0..300 {
+        get(&mut envoy, number);
+    }
+    get(&mut envoy, 299);
+    let document = inspect(&mut envoy, 1, "/flights", &[]);
+    let answer = answer_of(&envoy, &document, 0);
+    assert_eq!(answer["cut"], true);
+    let flights = answer["flights"].as_array().unwrap();
+    assert!((200..300).contains(&flights.len()), "{}", flights.len());
+    assert_eq!(flights[0]["waiting"], 1);
 }

@@ -4,6 +4,7 @@
 
 mod explanation;
 mod flights;
+mod inquiries;
 mod purges;
 mod recordings;
 mod workers;

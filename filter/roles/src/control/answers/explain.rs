@@ -15,7 +15,7 @@ use crate::worker::Worker;
 use sluice_host::headers::{Headers, serialize};
 
 /// The headers with which EDGE would receive the request.
-fn headers(request: &ExplainedRequest) -> Headers {
+pub fn headers(request: &ExplainedRequest) -> Headers {
     let own = [
         (":method", "GET"),
         (":scheme", request.scheme()),
@@ -30,11 +30,6 @@ fn headers(request: &ExplainedRequest) -> Headers {
     let lines = own.into_iter().chain(theirs);
     let lines = lines.map(|(name, value)| (name, value.as_bytes()));
     Headers::new(serialize(lines))
-}
-
-/// The decision of EDGE about a request, as this worker would make it.
-pub fn explanation(worker: &mut Worker, request: &ExplainedRequest) -> Option<Explanation> {
-    Explanation::of(worker, &headers(request))
 }
 
 /// The part of the answer that is the same for all workers.
@@ -74,7 +69,7 @@ pub fn decision(worker: &Worker, explanation: Option<&Explanation>) -> Value {
 
 /// The facts that one worker knows of the key of a request.
 pub fn answer(worker: &mut Worker, request: &ExplainedRequest) -> Answer {
-    let explanation = explanation(worker, request);
+    let explanation = Explanation::of(worker, &headers(request));
     let facts = explanation.as_ref().and_then(|explanation| {
         let target = explanation.target.as_ref()?;
         let policy = explanation.policy.as_ref()?;

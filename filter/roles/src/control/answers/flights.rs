@@ -2,11 +2,12 @@
 //! The flights that a worker leads or follows.
 
 use serde_json::{Value, json};
-use sluice_core::coalescing::flight::{Leader, LocalFlight};
+use sluice_core::coalescing::flight::LocalFlight;
 use sluice_core::inspection::Answer;
 use sluice_core::key::site_of;
 
 use crate::worker::Worker;
+use crate::worker::fills::OriginProgress;
 
 /// All flights of this worker, those with most waiting requests first.
 pub fn answer(worker: &Worker) -> Answer {
@@ -30,42 +31,27 @@ pub fn fact(worker: &Worker, flight: &LocalFlight) -> Value {
         .map_or((path, false), |(path, _)| (path, true));
     let policy = worker.policies.of_key(target.cache_key());
     let key = policy.map_or(path, |policy| policy.policy.client_path(path));
-    let mut fact = json!({
+    let leader = flight.leader();
+    let request = leader.and_then(|leader| worker.requests.get(leader.stream));
+    // Only the leader's worker knows the progress of the fill.
+    let fill = leader.and_then(|leader| worker.fills.progress_of(leader.stream));
+    json!({
         "site": site_of(target.cache_key()),
         "key": key,
         "query": query,
-        "since_ms": since_millis(worker, flight),
-        "bytes": null,
-        "length": null,
-        "status": null,
+        "since_ms": since_millis(worker, flight, fill.as_ref()),
+        "bytes": fill.map(|fill| fill.bytes),
+        "length": fill.and_then(|fill| fill.length),
+        "status": fill.and_then(|fill| fill.status),
         "waiting": flight.waiters.len(),
-        "leader": "other worker",
-        "client": false,
-    });
-    if let Some(leader) = flight.leader() {
-        add_leader(worker, leader, &mut fact);
-    }
-    fact
-}
-
-/// Adds the facts that only the leader's worker has.
-fn add_leader(worker: &Worker, leader: &Leader, fact: &mut Value) {
-    let request = worker.requests.get(leader.stream);
-    fact["leader"] = "here".into();
-    fact["client"] = request.is_some_and(|request| !request.for_others).into();
-    let Some(fill) = worker.fills.progress_of(leader.stream) else {
-        return;
-    };
-    fact["bytes"] = fill.bytes.into();
-    fact["length"] = fill.length.into();
-    fact["status"] = fill.status.into();
+        "leader": if leader.is_some() { "here" } else { "other worker" },
+        "client": request.is_some_and(|request| !request.for_others),
+    })
 }
 
 /// Time since the request to the origin began; for a worker that follows, the longest time that one of its requests
 /// has waited.
-fn since_millis(worker: &Worker, flight: &LocalFlight) -> u64 {
-    let leader = flight.leader();
-    let fill = leader.and_then(|leader| worker.fills.progress_of(leader.stream));
+fn since_millis(worker: &Worker, flight: &LocalFlight, fill: Option<&OriginProgress>) -> u64 {
     let begun = fill.map(|fill| fill.begun);
     let begun = begun.or_else(|| flight.waiters.oldest());
     let now = worker.host.monotonic_millis();

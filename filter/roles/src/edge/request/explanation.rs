@@ -18,13 +18,13 @@ use sluice_host::headers::Headers;
 /// The decision about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It uses the cache, under a key with these hashes.
+    /// Use of the cache, under a key with these hashes.
     Cached(FlightKey),
-    /// It bypasses the cache.
+    /// A way around the cache, for this reason.
     Passed(PassReason),
-    /// It is redirected to this URL.
+    /// A redirect to this URL.
     Redirected(String),
-    /// It is refused.
+    /// A refusal.
     Refused(Rejection),
 }
 

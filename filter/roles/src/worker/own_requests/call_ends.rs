@@ -198,6 +198,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
                 ahead::release(worker, key, Some(representation));
             }
         }
+        CallKind::Inspection(call) => worker.questions.lack_origin(call),
         CallKind::Refresh(key) => {
             let failed = !(answered && has_succeeded(&*worker.host));
             if failed {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verdict on an origin's response, and the variant as which it is stored.
 
+pub mod inspection;
+
 use std::borrow::Cow;
 
 use sluice_core::coalescing::SMALL_BYTES;
@@ -11,9 +13,9 @@ use sluice_host::header_edit::HeaderEdit;
 use sluice_store::OriginResponse;
 use sluice_store::Revalidation;
 
-use super::fetch::Fetch;
-use super::surrogate_keys::SurrogateKeys;
-use super::variance::Variance;
+use crate::origin::fetch::Fetch;
+use crate::origin::surrogate_keys::SurrogateKeys;
+use crate::origin::variance::Variance;
 use sluice_host::Host;
 use sluice_host::headers::Headers;
 
