@@ -48,7 +48,7 @@ impl AskedDecisions {
         text
     }
 
-    /// The first decision that is asked of a worker.
+    /// The first decision that a worker shows.
     pub fn start(&self, worker: WorkerId) -> DecisionStart {
         let place = self.after.get(usize::from(worker.0));
         match place.copied().flatten() {

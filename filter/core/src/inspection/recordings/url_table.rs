@@ -47,7 +47,8 @@ struct Usage {
     /// The last times of the origin; the oldest one is replaced by the next.
     times: Vec<Millis>,
     next_time: usize,
-    last: String,
+    /// The summary of the last request that was not a hit.
+    last: Option<String>,
 }
 
 impl UrlTable {
@@ -121,7 +122,9 @@ impl Usage {
         self.misses += u64::from(decision.is_miss());
         self.bytes = self.bytes.saturating_add(decision.bytes);
         self.has_query |= decision.url.has_query();
-        self.last = decision.summary();
+        if decision.result != Some("hit") {
+            self.last = Some(decision.summary());
+        }
         if let Some(millis) = decision.origin {
             self.add_time(millis);
         }
@@ -184,7 +187,7 @@ mod tests {
             shown(&table, "/a").unwrap(),
             json!({
                 "site": "shop", "path": "/a", "query": true, "requests": 4, "misses": 3, "bytes": 40,
-                "origin_ms": 60, "origin_max_ms": 30, "origin_p50_ms": 20, "last": "hit",
+                "origin_ms": 60, "origin_max_ms": 30, "origin_p50_ms": 20, "last": "miss",
             })
         );
         assert_eq!(shown(&table, "/b").unwrap()["last"], "miss: set-cookie");
