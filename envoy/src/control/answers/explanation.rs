@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::next_response::NextResponse;
 use crate::cache::{StoredResponse, StoredResponses};
@@ -13,11 +13,18 @@ use crate::control::filter::WorkerAnswers;
 /// The part of an explanation that is the same for all workers.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SharedExplanation {
-    /// The decision about the request.
+    /// The decision about the request; the default one if the worker has no policy yet.
+    #[serde(deserialize_with = "null_as_default")]
     pub decision: AdmissionDecision,
     /// The answer of the origin to a request that the filter has sent for this explanation.
     #[serde(default)]
     pub online: Option<OnlineAnswer>,
+}
+
+fn null_as_default<'a, D: Deserializer<'a>>(
+    deserializer: D,
+) -> Result<AdmissionDecision, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// The decision of the filter about a request.
@@ -52,11 +59,13 @@ pub struct OnlineAnswer {
     pub verdict: Option<String>,
     /// The reasons for which the response would not be stored.
     pub reasons: Vec<String>,
+    /// The change with which such a response would be stored.
+    pub remedy: Option<String>,
     /// The time for which the response would be fresh, in milliseconds.
     pub ttl_ms: Option<u64>,
     /// The headers of the response.
     pub headers: BTreeMap<String, String>,
-    /// The reason for which the origin has not answered.
+    /// The failure of the origin.
     pub error: Option<String>,
 }
 

@@ -46,8 +46,8 @@ impl ShowLog {
         let mut answer: Decisions = client.ask(&format!("/decisions?query={query}{start}"), &[])?;
         if !self.follow && answer.decisions.is_empty() {
             warn(
-                "no requests are recorded: recording begins with a question and ends ten seconds after the last one; \
-                 follow them with --follow",
+                "no requests are recorded: set SLUICE_DECISIONS for the edge to record always, or follow requests \
+                 with --follow",
             );
         }
         let mut next: BTreeMap<u32, u64> = BTreeMap::new();

@@ -122,11 +122,30 @@ impl Purge {
             true => format!("confirmed by {workers}"),
             false => "in effect, but not confirmed by every worker within two seconds".to_owned(),
         };
+        let subject = subject_of(&receipt.purged);
         format!(
-            "{kind} purge{} of {}: {state}\n",
-            number.unwrap_or_default(),
-            receipt.purged
+            "{kind} purge{} of {subject}: {state}\n",
+            number.unwrap_or_default()
         )
+    }
+}
+
+/// The subject of a purge in words.
+fn subject_of(order: &Value) -> String {
+    let list = |value: &Value| {
+        let values = value.as_array().map_or(&[][..], Vec::as_slice);
+        let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
+        values.join(", ")
+    };
+    let subject = match (&order["url"], &order["prefix"], &order["surrogate_keys"]) {
+        (Value::String(url), _, _) => url.clone(),
+        (_, Value::String(prefix), _) => format!("{prefix}*"),
+        (_, _, keys @ Value::Array(_)) => format!("surrogate keys {}", list(keys)),
+        _ => "everything".to_owned(),
+    };
+    match &order["site"] {
+        Value::String(site) => format!("{subject} in site {site}"),
+        _ => subject,
     }
 }
 
@@ -181,6 +200,24 @@ mod tests {
     }
 
     #[test]
+    fn a_subject_is_written_in_words() {
+        for (order, subject) in [
+            (json!({"url": "http://a/1"}), "http://a/1"),
+            (json!({"prefix": "http://a/x", "soft": true}), "http://a/x*"),
+            (
+                json!({"surrogate_keys": ["home", "b"], "site": "s"}),
+                "surrogate keys home, b in site s",
+            ),
+            (
+                json!({"everything": true, "site": "s"}),
+                "everything in site s",
+            ),
+        ] {
+            assert_eq!(subject_of(&order), subject);
+        }
+    }
+
+    #[test]
     fn a_receipt_says_whether_every_worker_has_confirmed_the_purge() {
         let mut receipt = Receipt {
             purged: json!({"everything": true}),
@@ -188,7 +225,7 @@ mod tests {
             workers: Some(2),
             confirmed: true,
         };
-        let expected = "hard purge 12 of {\"everything\":true}: confirmed by 2 workers\n";
+        let expected = "hard purge 12 of everything: confirmed by 2 workers\n";
         assert_eq!(purge().text(&receipt), expected);
         receipt.confirmed = false;
         assert!(

@@ -109,7 +109,10 @@ impl Facts {
 
     fn add_online(&mut self, online: &OnlineAnswer) {
         if let Some(error) = &online.error {
-            return self.add("online", error);
+            self.add("online", error);
+            if online.status.is_none() {
+                return;
+            }
         }
         let status = online
             .status
@@ -122,6 +125,9 @@ impl Facts {
         };
         let ttl = ttl.unwrap_or_default();
         self.add("online", format!("{status}, {verdict}{ttl}{reasons}"));
+        if let Some(remedy) = &online.remedy {
+            self.add("to change", remedy);
+        }
         for (name, value) in &online.headers {
             self.add("", format!("{name}: {value}"));
         }
@@ -242,7 +248,7 @@ mod tests {
         let found = lines(json!({
             "decision": {"site": "shop", "admission": "cached", "key": "k", "store_key": "k"},
             "online": {"status": 200, "verdict": "not stored", "reasons": ["set-cookie", "private"],
-                "headers": {"cache-control": "private"}},
+                "remedy": "Send no cookie.", "headers": {"cache-control": "private"}},
             "stored": {"stored": [], "cut": false},
             "workers": {"1": {"learnt": {"kind": "hit_for_miss", "reason": "set-cookie", "left_ms": 72000}}},
             "next": "hit_for_miss", "silent": [],
@@ -254,6 +260,7 @@ mod tests {
             "stored    nothing",
             "learnt    worker 1: hit-for-miss: set-cookie, for 1m12s more",
             "online    200, not stored: set-cookie; private",
+            "to change Send no cookie.",
             "          cache-control: private",
             "next      to the origin, around the cache and without waiting (hit-for-miss)",
         ];

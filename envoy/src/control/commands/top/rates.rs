@@ -85,9 +85,12 @@ impl SiteRates {
     }
 }
 
+/// The time between the readings, or else of all the time until the later one: Envoy adds the times of five seconds at
+/// once.
 fn origin_p99(now: &SiteTotals, then: &SiteTotals) -> Option<f64> {
     let times = now.origin_first_byte.since(&then.origin_first_byte);
-    times.quantile(0.99)
+    let recent = times.quantile(0.99);
+    recent.or_else(|| now.origin_first_byte.quantile(0.99))
 }
 
 #[cfg(test)]
@@ -118,6 +121,23 @@ mod tests {
         assert_eq!((a.requests, a.hits, b.requests), (55.0, 50.0, 10.0));
         assert_eq!(a.compare(b, Sorting::Requests), Ordering::Less);
         assert_eq!(a.compare(b, Sorting::Misses), Ordering::Greater);
+    }
+
+    #[test]
+    fn without_a_new_time_of_the_origin_all_times_count() {
+        let mut now = SiteTotals::default();
+        now.origin_first_byte.add_bucket(0.1, 0.0);
+        now.origin_first_byte.add_bucket(0.2, 10.0);
+        now.origin_first_byte.count = 10.0;
+        let then = now.clone();
+        assert_eq!(
+            origin_p99(&now, &then),
+            origin_p99(&now, &SiteTotals::default())
+        );
+        now.origin_first_byte.add_bucket(0.1, 5.0);
+        now.origin_first_byte.add_bucket(0.2, 5.0);
+        now.origin_first_byte.count = 15.0;
+        assert!(origin_p99(&now, &then) < Some(0.1));
     }
 
     #[test]
