@@ -8,7 +8,9 @@ use clap::{
     Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
 
-use sluice::control::commands::{Explain, Purge, ShowFlights, ShowLog, ShowOrigins, Top};
+use sluice::control::commands::{
+    Explain, Purge, ShowFlights, ShowLog, ShowOrigins, ShowPurges, ShowUsage, Top,
+};
 
 use crate::completions::CompletedShell;
 use crate::manual::Supplement;
@@ -65,6 +67,8 @@ pub enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Show the size of a running edge's cache by site, by prefix or by media type
+    Du(ShowUsage),
     /// Ask a running edge why a URL is stored or not, and what a GET would get now
     Explain(Explain),
     /// Show the objects that a running edge fetches now, and the requests that wait for them
@@ -75,6 +79,8 @@ pub enum Action {
     Origins(ShowOrigins),
     /// Purge URLs, prefixes, surrogate keys, sites or everything in a running edge
     Purge(Purge),
+    /// Show the last purges of a running edge: time, caller, subject, and the workers that have applied each
+    Purges(ShowPurges),
     /// Show the sites and the URLs of a running edge with the most requests, misses, bytes or time of the origin
     Top(Top),
     /// Print the manual page of sluice, or write the pages of all commands to a folder
@@ -170,6 +176,9 @@ mod tests {
             ],
             &["sluice", "flights", "--json", "--socket", "ctl.sock"],
             &["sluice", "origins"],
+            &["sluice", "du", "--by", "prefix", "--depth", "2"],
+            &["sluice", "du", "--site", "a", "--top", "3", "--json"],
+            &["sluice", "purges", "-n", "5", "--query", "--json"],
             &[
                 "sluice",
                 "log",

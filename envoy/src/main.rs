@@ -68,7 +68,9 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             }
         }
         Some(Action::Explain(explain)) => explain.run(),
+        Some(Action::Du(usage)) => usage.run(),
         Some(Action::Flights(flights)) => flights.run(),
+        Some(Action::Purges(purges)) => purges.run(),
         Some(Action::Log(log)) => log.run(),
         Some(Action::Origins(origins)) => origins.run(),
         Some(Action::Purge(purge)) => purge.run(),

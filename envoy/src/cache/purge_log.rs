@@ -44,7 +44,7 @@ pub struct LoggedPurge {
     /// The caller: `edge` or `site` and a name, by the token, or `sns`, or `control socket`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// The address of the client.
+    /// The address of the client. `None`: the client has used the control socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// The order as a JSON object, or its beginning if it is long. `None`: the call had no order that was understood.
@@ -145,7 +145,7 @@ impl PurgeLog {
         self.path.with_extension("old")
     }
 
-    /// The last whole lines of a file; empty if there is no file.
+    /// The last whole lines of a file; empty if the file is missing.
     fn end_of(path: &Path) -> io::Result<String> {
         let Some(mut file) = private::found(File::open(path))? else {
             return Ok(String::new());
@@ -164,7 +164,7 @@ impl PurgeLog {
 }
 
 impl LoggedPurge {
-    /// Reads a line. `None`: it is not whole, or the call has purged nothing, such as an event about a read.
+    /// Reads a line. `None`: the line is not whole, or the call has purged nothing, such as an event about a read.
     fn read(line: &str) -> Option<Self> {
         let line: Line = serde_json::from_str(line).ok()?;
         let number = line.number.and_then(|number| number.parse().ok());
@@ -174,9 +174,11 @@ impl LoggedPurge {
         let order = line.purge.order.as_deref();
         let order = order.and_then(|order| serde_json::from_str::<Value>(order).ok());
         let soft = order.map(|order| order.get("soft").and_then(Value::as_bool).unwrap_or(false));
+        let is_socket = |client: &String| client.starts_with('/');
         Some(Self {
             number,
             soft,
+            client: line.purge.client.filter(|client| !is_socket(client)),
             ..line.purge
         })
     }
@@ -236,7 +238,7 @@ mod tests {
             "{\"time\":\"2026-11-27T14:00:00.000Z\",\"caller\":\"site shop\",\"client\":\"10.0.0.7\",\"method\":\"POST\",\
              \"order\":\"{\\\"prefix\\\":\\\"https://a.test/img/\\\",\\\"soft\\\":true}\",\"number\":\"7\",\
              \"workers\":\"2/2\",\"status\":200,\"duration_ms\":21}\n\
-             {\"time\":\"2026-11-27T14:00:01.000Z\",\"caller\":\"edge\",\"order\":\"{\\\"urls\\\":[\\\"http…\",\"status\":503,\
+             {\"time\":\"2026-11-27T14:00:01.000Z\",\"caller\":\"control socket\",\"client\":\"/state/ask-80.sock\",\"order\":\"{\\\"urls\\\":[\\\"http…\",\"status\":503,\
              \"duration_ms\":2000}\n\
              {\"time\":\"2026-11-27T14:00:02.000Z\",\"caller\":\"sns\",\"status\":200,\"duration_ms\":0}\n{\"time\":\"20",
         );
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!((soft.number, soft.soft), (Some(7), Some(true)));
         assert_eq!(soft.subject(), "prefix https://a.test/img/");
         assert_eq!((soft.status, soft.workers.as_deref()), (200, Some("2/2")));
-        assert_eq!((cut.soft, cut.number), (None, None));
+        assert_eq!((cut.soft, cut.number, &cut.client), (None, None, &None));
         assert_eq!(cut.subject(), "{\"urls\":[\"http…");
         let newest = log.read(1).unwrap().purges;
         assert_eq!(newest, [cut.clone()]);

@@ -15,15 +15,17 @@ use super::answers::{
 };
 use super::failure::ControlFailure;
 use super::filter::{Filter, NoSharedPart};
-use crate::cache::Inventory;
+use crate::cache::{Inventory, LoggedPurge, LoggedPurges, PurgeLog, UsageQuestion};
 use crate::metrics::{MetricsDocument, epoch_millis};
 use crate::net::local_socket::{self, Answer, Call, LocalSocket};
 use crate::net::unix_client;
 
 /// The fields of a question about a URL that stand for fields of a client's request.
 const EXPLAINED: &str = "x-explain-";
-const PATHS: &str =
-    "/v1/flights, /v1/urls, /v1/decisions, /v1/origins, /v1/sites, /v1/explain or /v1/purge";
+const PATHS: &str = "/v1/flights, /v1/urls, /v1/decisions, /v1/origins, /v1/sites, /v1/explain, /v1/du, /v1/purges or \
+    /v1/purge";
+/// The number of purges in an answer. The log of purges has about as many.
+const MOST_PURGES: usize = 10_000;
 
 /// The sources of the answers.
 pub struct ControlServer {
@@ -33,6 +35,8 @@ pub struct ControlServer {
     pub document: Arc<MetricsDocument>,
     /// The files of the cache.
     pub inventory: Inventory,
+    /// The log of purges.
+    pub purge_log: PurgeLog,
 }
 
 type Answered = Result<serde_json::Value, ControlFailure>;
@@ -58,10 +62,14 @@ impl ControlServer {
             ("GET", "origins") => self.origins(),
             ("GET", "sites") => self.sites(),
             ("GET", "explain") => self.explain(query, call),
+            ("GET", "du") => self.usage(query),
+            ("GET", "purges") => self.purges(query),
             (_, "purge") => Err(wrong_method("POST")),
-            (_, "flights" | "urls" | "decisions" | "origins" | "sites" | "explain") => {
-                Err(wrong_method("GET"))
-            }
+            (
+                _,
+                "flights" | "urls" | "decisions" | "origins" | "sites" | "explain" | "du"
+                | "purges",
+            ) => Err(wrong_method("GET")),
             _ => {
                 let reason = format!("{path}: expected {PATHS}");
                 Err(ControlFailure::new(StatusCode::NOT_FOUND, reason))
@@ -127,6 +135,28 @@ impl ControlServer {
         json(Explanation::join(answers, find, now_ms))
     }
 
+    fn usage(&self, query: &str) -> Answered {
+        let question = UsageQuestion::parse(query);
+        let question =
+            question.map_err(|reason| ControlFailure::new(StatusCode::BAD_REQUEST, reason))?;
+        let contents = self.inventory.usage(&question);
+        json(contents.map_err(|error| unreadable("the cache", &error))?)
+    }
+
+    fn purges(&self, query: &str) -> Answered {
+        let purges = self.purge_log.read(MOST_PURGES);
+        let LoggedPurges { purges } =
+            purges.map_err(|error| unreadable("the log of purges", &error))?;
+        let purges = match query {
+            "query=1" => purges,
+            _ => purges
+                .into_iter()
+                .map(LoggedPurge::without_queries)
+                .collect(),
+        };
+        json(LoggedPurges { purges })
+    }
+
     /// The answer of the purge listener, unchanged.
     fn purge(&self, call: &Call) -> Answer {
         let Ok(body) = str::from_utf8(&call.body) else {
@@ -152,6 +182,11 @@ fn json(value: impl Serialize) -> Answered {
 
 fn silent_envoy(error: &io::Error) -> ControlFailure {
     ControlFailure::unavailable(format!("Envoy does not answer: {error}"))
+}
+
+fn unreadable(what: &str, error: &io::Error) -> ControlFailure {
+    let reason = format!("{what} cannot be read: {error}");
+    ControlFailure::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
 }
 
 fn wrong_method(expected: &str) -> ControlFailure {

@@ -225,6 +225,22 @@ pub const ALL: &[Supplement] = &[
         files: &[],
     },
     Supplement {
+        command: "du",
+        examples: &[
+            ("See how much of its share each site uses", "sluice du"),
+            (
+                "Find the largest folders of a site",
+                "sluice du --by prefix --depth 2 --site assets --top 10",
+            ),
+            (
+                "See which media types fill the cache",
+                "sluice du --by type",
+            ),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
+    },
+    Supplement {
         command: "explain",
         examples: &[
             (
@@ -300,6 +316,21 @@ pub const ALL: &[Supplement] = &[
             ),
             WRONG_ARGUMENTS,
         ],
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "purges",
+        examples: &[
+            (
+                "See what was purged, when and by which caller",
+                "sluice purges",
+            ),
+            (
+                "List the purges that a worker has not confirmed",
+                "sluice purges --number 1000 --json | jq '.purges[] | select(.status != 200)'",
+            ),
+        ],
+        exit_status: ANSWERED,
         files: &[CONTROL],
     },
     Supplement {

@@ -52,7 +52,8 @@ impl MetricsDocument {
         let text = self.admin.prometheus_of(&statistics_filter())?;
         let shares = self.shares.of_bytes(self.bound.bytes);
         let report = self.reports.ask();
-        Ok(EdgeTotals::read(&text, &report, self.bound, &shares))
+        let (bound, by_site) = (self.bound, self.by_site);
+        Ok(EdgeTotals::read(&text, &report, bound, &shares, by_site))
     }
 
     /// The totals of each site, as a JSON object.

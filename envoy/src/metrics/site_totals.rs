@@ -95,8 +95,21 @@ pub fn statistics_filter() -> String {
 
 impl EdgeTotals {
     /// The totals in `text`, the answer of Envoy's admin interface to `/stats/prometheus`. `shares` has the share of
-    /// each site in use.
-    pub fn read(text: &str, report: &CacheReport, bound: Usage, shares: &[(String, u64)]) -> Self {
+    /// each site in use. Without `by_site` the metrics have no names of sites, and all sites are one row.
+    pub fn read(
+        text: &str,
+        report: &CacheReport,
+        bound: Usage,
+        shares: &[(String, u64)],
+        by_site: bool,
+    ) -> Self {
+        let row = |name: &str| {
+            if by_site {
+                name.to_owned()
+            } else {
+                String::new()
+            }
+        };
         let mut exposition = Exposition::default();
         translate(text, &mut exposition);
         let mut sites: BTreeMap<String, SiteTotals> = BTreeMap::new();
@@ -107,13 +120,15 @@ impl EdgeTotals {
             }
         }
         for (name, files) in &report.sites {
-            let site = sites.entry(name.clone()).or_default();
-            site.cache_bytes = files.usage.bytes;
-            site.cache_objects = files.usage.files;
-            site.cache_evictions = report.evictions_of(name).map(|(_, number)| number).sum();
+            let site = sites.entry(row(name)).or_default();
+            site.cache_bytes += files.usage.bytes;
+            site.cache_objects += files.usage.files;
+            let evictions = report.evictions_of(name).map(|(_, number)| number);
+            site.cache_evictions += evictions.sum::<u64>();
         }
         for (name, bytes) in shares {
-            sites.entry(name.clone()).or_default().cache_share_bytes = Some(*bytes);
+            let share = &mut sites.entry(row(name)).or_default().cache_share_bytes;
+            *share = Some(share.unwrap_or(0) + bytes);
         }
         let sites = sites
             .into_iter()
@@ -201,7 +216,7 @@ mod tests {
             bytes: 100,
             files: 9,
         };
-        EdgeTotals::read(text, &CacheReport::default(), bound, shares)
+        EdgeTotals::read(text, &CacheReport::default(), bound, shares, true)
     }
 
     #[test]
@@ -228,6 +243,19 @@ mod tests {
         };
         assert_eq!(totals.sites, [a, b], "the row of no site counts nothing");
         assert_eq!(totals.cache_limit_bytes, 100);
+    }
+
+    #[test]
+    fn without_names_in_the_metrics_all_sites_are_one_row() {
+        let text = "# TYPE sluice_requests_hit counter\nsluice_requests_hit{} 4\n";
+        let bound = Usage::default();
+        let shares = [("a".to_owned(), 75), ("b".to_owned(), 25)];
+        let totals = EdgeTotals::read(text, &CacheReport::default(), bound, &shares, false);
+        let [all] = totals.sites.as_slice() else {
+            panic!("{totals:?}");
+        };
+        assert_eq!((all.site.as_str(), all.requests), ("", 4.0));
+        assert_eq!(all.cache_share_bytes, Some(100));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         reports: ReportDesk::default(),
     };
     let status = EdgeStatus::new(settings.runtime.name(), rendered.policy_hash);
-    let _control_socket = operator_servers::serve(settings, &status, &shared, &cache.entries)?;
+    let _control_socket = operator_servers::serve(settings, &status, &shared, &cache)?;
     let keeper = Keeper::start(
         &settings.cache,
         &cache,

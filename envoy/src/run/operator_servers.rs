@@ -2,12 +2,11 @@
 //! The servers for the operator: the metrics, and the control socket.
 
 use std::net::TcpListener;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use crate::cache::{Inventory, SharedState, Usage};
+use crate::cache::{CacheFolder, Inventory, SharedState, Usage};
 use crate::control::{ControlServer, Filter};
 use crate::metrics::{self, EdgeStatus, MetricsDocument};
 use crate::net::admin::Admin;
@@ -16,7 +15,7 @@ use crate::settings::Settings;
 use crate::system::private::at;
 
 /// Serves the metrics, if the settings ask for it, until the process ends, and the control socket until the result is
-/// dropped. `entries` is the folder of the cache's files.
+/// dropped.
 ///
 /// # Errors
 /// An address is in use, or a socket cannot be bound.
@@ -24,7 +23,7 @@ pub fn serve(
     settings: &Settings,
     status: &EdgeStatus,
     shared: &SharedState,
-    entries: &Path,
+    cache: &CacheFolder,
 ) -> anyhow::Result<LocalSocket> {
     let document = Arc::new(MetricsDocument {
         admin: Admin::new(settings.admin_socket()),
@@ -46,10 +45,11 @@ pub fn serve(
     let control = ControlServer {
         filter: Filter::new(settings.filter_control_socket()),
         inventory: Inventory {
-            folder: entries.to_owned(),
+            folder: cache.entries.clone(),
             bound: document.bound,
             shares: shared.shares.clone(),
         },
+        purge_log: cache.purge_log.clone(),
         document,
     };
     let socket = settings.control_socket();

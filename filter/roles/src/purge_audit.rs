@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts about a purge for its line in the log, as Envoy's filter state: the caller, the order and the receipt. The line
-//! itself is the access log of the listener, which adds the status.
+//! Facts about a purge for its line in the log, as Envoy's filter state: the caller and the order. `reply::receipt` adds
+//! the receipt. The line itself is the access log of the listener, which adds the status.
 
 use serde_json::{Value, json};
-use sluice_core::purge::PurgeReceipt;
 
 use crate::worker::Worker;
-use sluice_host::{self as host, Host};
 
 /// Maximum size of an order in the log, in bytes. An order may name thousands of URLs.
 const MOST_BYTES: usize = 1_000;
@@ -31,17 +29,6 @@ pub fn tell_urls(worker: &Worker, urls: &[String]) {
         urls => json!({"urls": urls}),
     };
     tell(worker, "sluice.purge_order", &cut(order.to_string()));
-}
-
-/// Adds the receipt of a purge: its number, and the workers that have applied it, such as `1/2`.
-///
-/// # Errors
-/// The host refused a call.
-pub fn tell_receipt(host: &dyn Host, receipt: &PurgeReceipt) -> host::Result<()> {
-    let all = receipt.workers + receipt.missing.len();
-    let workers = format!("{}/{all}", receipt.workers);
-    host.set_property("sluice.purge_number", &receipt.number.to_string())?;
-    host.set_property("sluice.purge_workers", &workers)
 }
 
 /// Sets a property. Its failure does not stop the purge.

@@ -2,7 +2,9 @@
 //! The totals of groups of files.
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::scan::{Scanned, ScannedFile};
@@ -12,9 +14,13 @@ use crate::cache::entries::Usage;
 /// Bound on the groups of one scan. The files of further groups are counted together.
 const MAX_GROUPS: usize = 100_000;
 
+/// Bound on the segments of a prefix.
+const MAX_DEPTH: usize = 64;
+/// Bound on the groups of an answer.
+const MAX_TOP: usize = 10_000;
+
 /// The property by which files are grouped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Grouping {
     /// The site.
     #[default]
@@ -36,6 +42,58 @@ pub struct UsageQuestion {
     pub top: usize,
     /// The only site to count; `None`: all sites.
     pub site: Option<String>,
+}
+
+impl UsageQuestion {
+    /// Reads the query of a question on the control socket. A missing parameter has its default.
+    ///
+    /// # Errors
+    /// A parameter is unknown, or has another value than the accepted ones.
+    pub fn parse(query: &str) -> Result<Self, String> {
+        let mut question = Self::default();
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+            let number = |most: usize| {
+                let number = value.parse().ok();
+                let number = number.filter(|number| (1..=most).contains(number));
+                number.ok_or_else(|| format!("{name}={value}: expected a number from 1 to {most}"))
+            };
+            match name {
+                "by" => {
+                    question.by = Grouping::from_str(value, false)
+                        .map_err(|_| format!("by={value}: expected site, prefix or type"))?;
+                }
+                "depth" => question.depth = number(MAX_DEPTH)?,
+                "top" => question.top = number(MAX_TOP)?,
+                "site" => question.site = Some(value.to_owned()),
+                _ => return Err(format!("{name}: expected by, depth, top or site")),
+            }
+        }
+        Ok(question)
+    }
+
+    /// The query of the question, which [`UsageQuestion::parse`] reads.
+    pub fn query(&self) -> String {
+        let by = self.by.to_possible_value();
+        let by = by.as_ref().map_or("site", |value| value.get_name());
+        let site = self.site.as_ref().map(|site| format!("&site={site}"));
+        let (depth, top) = (self.depth, self.top);
+        format!(
+            "by={by}&depth={depth}&top={top}{}",
+            site.unwrap_or_default()
+        )
+    }
+}
+
+impl Default for UsageQuestion {
+    fn default() -> Self {
+        Self {
+            by: Grouping::Site,
+            depth: 1,
+            top: 20,
+            site: None,
+        }
+    }
 }
 
 /// The files of one group. Times are in milliseconds since the epoch.
@@ -60,6 +118,8 @@ pub struct GroupUsage {
 /// The totals of the cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheContents {
+    /// The time of the scan, in milliseconds since the epoch.
+    pub at_ms: u64,
     /// The groups, the largest first.
     pub groups: Vec<GroupUsage>,
     /// The number of groups that are left out.
@@ -152,6 +212,7 @@ impl<'a> Groups<'a> {
         let more = groups.len().saturating_sub(self.question.top);
         groups.truncate(self.question.top);
         CacheContents {
+            at_ms: epoch_millis(SystemTime::now()),
             groups,
             more_groups: more as u64 + u64::from(self.beyond.files > 0),
             bytes: bytes + self.beyond.bytes,

@@ -207,6 +207,27 @@ fn media_types_have_no_parameters_and_the_smallest_groups_are_left_out() {
     assert_eq!(groups(&only(10, Some("shop"))), [("", "", 1)]);
 }
 
+#[test]
+fn a_question_is_read_as_it_is_written_and_a_wrong_one_names_the_accepted_values() {
+    let question = UsageQuestion {
+        by: Grouping::Prefix,
+        depth: 3,
+        top: 7,
+        site: Some("shop".to_owned()),
+    };
+    assert_eq!(question.query(), "by=prefix&depth=3&top=7&site=shop");
+    assert_eq!(UsageQuestion::parse(&question.query()), Ok(question));
+    assert_eq!(UsageQuestion::parse(""), Ok(UsageQuestion::default()));
+    for (query, expected) in [
+        ("by=host", "by=host: expected site, prefix or type"),
+        ("top=0", "top=0: expected a number from 1 to 10000"),
+        ("depth=x", "depth=x: expected a number from 1 to 64"),
+        ("a=b", "a: expected by, depth, top or site"),
+    ] {
+        assert_eq!(UsageQuestion::parse(query).unwrap_err(), expected);
+    }
+}
+
 /// Measures a scan, for the documentation: `cargo test --release -p sluice a_scan_of_100_000 -- --ignored --nocapture`.
 #[test]
 #[ignore = "writes 100,000 files"]

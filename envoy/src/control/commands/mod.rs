@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands that ask a running edge.
 
+mod du;
 mod edge_client;
 mod explain;
 mod flights;
 mod log;
 mod origins;
 mod purge;
+mod purges;
 mod top;
 
 use std::io::{self, Write as _};
@@ -14,12 +16,14 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+pub use du::ShowUsage;
 pub use edge_client::{EdgeClient, EdgeOptions};
 pub use explain::Explain;
 pub use flights::ShowFlights;
 pub use log::ShowLog;
 pub use origins::ShowOrigins;
 pub use purge::Purge;
+pub use purges::ShowPurges;
 pub use top::Top;
 
 /// Prints an answer as text, or as JSON if the options ask for it. Notes about missing parts are lines of standard

@@ -26,7 +26,13 @@ impl TextTable {
 
     /// Adds a row.
     pub fn add_row<const N: usize>(&mut self, cells: [String; N]) {
-        self.table.add_row(cells.map(|cell| printable(&cell)));
+        self.add_cells(cells.into());
+    }
+
+    /// Adds a row, which has a cell for each column.
+    pub fn add_cells(&mut self, cells: Vec<String>) {
+        let cells = cells.iter().map(|cell| printable(cell));
+        self.table.add_row(cells);
     }
 
     /// The lines of the table. The first one has the names of the columns.

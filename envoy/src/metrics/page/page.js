@@ -25,7 +25,7 @@ function bytes(value) {
 
 // The columns of the table: key, heading, text of a value, and the class of a value that needs attention.
 const COLUMNS = [
-  ["site", "Site", (name) => name || "(no name)"],
+  ["site", "Site", (name) => name || (readings.at(-1).sites.length > 1 ? "(no site)" : "all sites")],
   ["requests", "Requests/s", rate],
   ["hit", "Hits", percent],
   ["errors", "Errors", percent, (value) => value >= 0.05 ? "bad" : value > 0 ? "warn" : ""],

@@ -285,7 +285,6 @@ async fn the_listener_for_metrics_has_nothing_else_of_the_admin_interface() {
     let kind = answer.headers.get("content-type");
     assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
     for (method, target) in [
-        ("GET", "/"),
         ("GET", "/stats"),
         ("GET", "/config_dump"),
         ("GET", "/stats/prometheus?usedonly"),
