@@ -203,7 +203,7 @@ measure = $(locations) SLUICE_PEERS="$(here)/$(peers)" SLUICE_K6="$(here)/$(k6)"
 	SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench"
 
 .PHONY: bench
-bench: wasm native envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 65)
+bench: wasm native envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 80)
 	@stories=$$($(measure) plan $(STORY)) && for story in $$stories; do $(measure) "$$story"; done
 	@$(measure) report
 

@@ -3,6 +3,7 @@
 
 mod hits;
 mod instructions;
+mod large;
 mod scope;
 mod scrape;
 mod sizing;
@@ -45,7 +46,7 @@ macro_rules! story {
 }
 
 /// The stories. The position of a story, from 1 on, is its number for the command line.
-const STORIES: [Story; 10] = [
+const STORIES: [Story; 11] = [
     story!(wall, true, [30, 1_260]),
     story!(stampede, true, [44, 530]),
     story!(slow, true, [26, 300]),
@@ -53,6 +54,7 @@ const STORIES: [Story; 10] = [
     story!(workers, true, [24, 260]),
     story!(tls, true, [23, 540]),
     story!(hits, true, [20, 330]),
+    story!(large, true, [36, 900]),
     story!(sizing, true, [3, 15]),
     story!(variants, false, [12, 70]),
     story!(instructions, false, [60, 90]),
