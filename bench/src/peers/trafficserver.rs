@@ -45,10 +45,12 @@ const SLICING: Recipe = Recipe {
 
 /// Starts it with its slice plugin in front of `origin`; `None` if the packages do not have the plugin.
 pub async fn start_slices(origin: SocketAddr) -> Option<Peer> {
-    let plugin = "usr/lib/trafficserver/modules/slice.so";
-    if !root(SLICING.release).join(plugin).is_file() {
-        missing("Traffic Server's slice plugin");
-        return None;
+    let plugins = root(SLICING.release).join("usr/lib/trafficserver/modules");
+    for plugin in ["slice.so", "cache_range_requests.so"] {
+        if !plugins.join(plugin).is_file() {
+            missing(plugin);
+            return None;
+        }
     }
     SLICING.start(origin).await
 }

@@ -18,7 +18,8 @@ const NGINX: Kind = Kind::Nginx(Caching::Slices);
 
 const CROWD: &str = "crowd of a cold object, ms | first byte p50 | p99 | by round | last byte p50 | max | GET | HEAD \
     | MiB of origin | us CPU / MiB | MiB | ";
-const SLOW: &str = "slow readers of a stored object | MiB each | by round | MiB | MiB of origin | ";
+const SLOW: &str =
+    "slow readers of a stored object | MiB each | by round | MiB | MiB/s each | MiB of origin | ";
 const FAR: &str = "1,000 bytes at 4 GB of 5 GB, ms | cold p50 | max | again p50 | max | GET each | HEAD each | MiB of origin each | ";
 const SEQUENCE: &str = "one client in sequence | MiB/s cold | by round | MiB/s hit | us CPU / MiB hit | by round | MiB of origin | ";
 const LEAVER: &str = "next client after one that left, ms | first byte | by round | last byte | GET | HEAD | MiB of origin | ";
@@ -40,6 +41,14 @@ fn tenths(value: f64) -> String {
     format!("{value:.1}")
 }
 
+/// A number with a digit of its fraction, if it has one.
+fn brief(value: f64) -> String {
+    if value.fract() == 0.0 {
+        return whole(value);
+    }
+    tenths(value)
+}
+
 /// GETs, HEADs and MiB of the origin, for each of `parts`.
 fn origin<R>(row: &Row<Kind, R>, counts: impl Fn(&R) -> (Counts, f64)) -> [String; 3] {
     let of = |figure: fn(Counts) -> f64| {
@@ -49,8 +58,8 @@ fn origin<R>(row: &Row<Kind, R>, counts: impl Fn(&R) -> (Counts, f64)) -> [Strin
         })
     };
     [
-        of(|counts| number(counts.gets)).range(whole),
-        of(|counts| number(counts.heads)).range(whole),
+        of(|counts| number(counts.gets)).range(brief),
+        of(|counts| number(counts.heads)).range(brief),
         of(|counts| mib(counts.bytes)).range(tenths),
     ]
 }
@@ -89,6 +98,7 @@ fn slow_cells(row: &Row<Kind, Slow>) -> Vec<String> {
         format!("{:.2}", each.median()),
         each.range(|each| format!("{each:.2}")),
         whole(row.runs.of(|slow| slow.peak_mib).median()),
+        format!("{:.2}", row.runs.of(|slow| slow.rate_mib).median()),
         row.runs.of(|slow| mib(slow.origin_bytes)).range(tenths),
         remark(row.runs.sum(|slow| slow.failed), "failed"),
     ]
@@ -320,4 +330,29 @@ fn about(found: &Found, scale: &Scale) -> String {
         settings.collect::<String>(),
         machine::described(found.foreign()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_a_fraction_only_if_it_needs_one() {
+        assert_eq!([64.0, 1.666, f64::NAN].map(brief), ["64", "1.7", "-"]);
+    }
+
+    #[test]
+    fn requests_of_the_origin_are_those_of_each_part() {
+        let mut row = Row::new(Kind::Sluice);
+        for gets in [3, 6] {
+            let counts = Counts {
+                heads: 1,
+                gets,
+                bytes: 3 << 20,
+            };
+            row.runs.add((counts, 0.0));
+        }
+        assert_eq!(origin(&row, |counts| (*counts, 1.0)), ["3-6", "1", "3.0"]);
+        assert_eq!(origin(&row, |counts| (*counts, 3.0)), ["1-2", "0.3", "1.0"]);
+    }
 }

@@ -2,7 +2,7 @@
 //! Slow readers of a stored object, and the memory that they cost.
 
 use super::reader::Reader;
-use super::{LIMIT, Scale, count_failures, fetch, within};
+use super::{LIMIT, MIB, Scale, count_failures, fetch, within};
 use crate::contenders::{Contender, Kind};
 use crate::figures::format::count;
 use crate::machine::usage::Meter;
@@ -21,11 +21,13 @@ const BUFFER: u32 = 64 << 10;
 
 /// Result of slow readers.
 pub struct Slow {
-    /// Peak of the server's memory above its memory in front of them, for each client, in MiB.
+    /// Growth of the server's memory to its peak, for each client, in MiB.
     pub each_mib: f64,
     /// The server's peak of memory, in MiB.
     pub peak_mib: f64,
-    /// Clients that did not receive the object's bytes at their rate.
+    /// Average rate of a client, in MiB a second. Below [`RATE`] the server, the machine or the bench is too slow.
+    pub rate_mib: f64,
+    /// Clients that did not receive the object's bytes.
     pub failed: u64,
     /// Bytes that the origin sent meanwhile.
     pub origin_bytes: u64,
@@ -65,10 +67,12 @@ pub async fn measure(
         });
     }
     let reads = reading.join_all().await;
+    let rates: Vec<_> = reads.iter().flatten().copied().collect();
     let peak_mib = meter.taken()?.peak_mib;
     let slow = Slow {
         each_mib: (peak_mib - before) / count(reads.len()),
         peak_mib,
+        rate_mib: rates.iter().sum::<f64>() / count(rates.len()),
         failed: count_failures(
             contender,
             reads.iter().filter_map(|read| read.as_ref().err()),
@@ -78,24 +82,26 @@ pub async fn measure(
     Some((slow, meter.foreign()))
 }
 
-/// Reads at [`RATE`] until `end`, or to the end of the object.
-async fn read_slowly(address: SocketAddr, object: &Object, end: Instant) -> Result<(), String> {
+/// Reads at [`RATE`] until `end`, or to the end of the object. Returns the actual rate in MiB a second.
+async fn read_slowly(address: SocketAddr, object: &Object, end: Instant) -> Result<f64, String> {
     let socket = TcpSocket::new_v4().map_err(|error| error.to_string())?;
     let narrow = socket.set_recv_buffer_size(BUFFER);
     narrow.map_err(|error| error.to_string())?;
     let stream = socket.connect(address).await;
     let client = Client::on(stream.map_err(|error| error.to_string())?);
     let mut reader = Reader::http1(client, object, &(0..object.size)).await?;
-    let (began, mut read) = (Instant::now(), 0);
+    let (began, mut read) = (Instant::now(), 0.0);
     while Instant::now() < end {
         let bytes = reader.next().await?;
         if bytes == 0 {
             break;
         }
-        read += bytes;
         #[allow(clippy::cast_precision_loss)]
-        let due = Duration::from_secs_f64(read as f64 / f64::from(RATE));
+        {
+            read += bytes as f64;
+        }
+        let due = Duration::from_secs_f64(read / f64::from(RATE));
         tokio::time::sleep_until(began + due).await;
     }
-    Ok(())
+    Ok(read / MIB / began.elapsed().as_secs_f64())
 }
