@@ -181,8 +181,10 @@ impl Found {
         })
     }
 
+    /// Memory of a slow reader of an object that was stored; empty if the origin was asked.
     fn each_mib(&self, kind: Kind) -> Figures {
-        of(&self.slow, kind, |row| row.runs.of(|slow| slow.each_mib))
+        let stored = |slow: &Slow| (slow.origin_bytes == 0).then_some(slow.each_mib);
+        of(&self.slow, kind, |row| row.runs.of_all(stored))
     }
 
     /// The figures that slices are to reach.

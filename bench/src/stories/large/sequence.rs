@@ -10,9 +10,9 @@ use crate::origins::archive::{Archive, Object};
 pub struct Sequence {
     /// MiB a second, cold.
     pub cold: Option<f64>,
-    /// MiB a second, stored.
+    /// MiB a second, stored; `None` if the origin was asked, or if a read failed.
     pub hit: Option<f64>,
-    /// CPU time for each MiB of a hit, in microseconds; `None` for the origin itself.
+    /// CPU time for each MiB of a hit, in microseconds; `None` in the same cases, and for the origin itself.
     pub cpu: Option<f64>,
     /// Reads that did not receive the object's bytes.
     pub failed: u64,
@@ -39,20 +39,21 @@ pub async fn measure(contender: &Contender, archive: &Archive, scale: &Scale) ->
     let seconds: f64 = right.iter().map(|read| read.took.as_secs_f64()).sum();
     #[allow(clippy::cast_precision_loss)]
     let total = mib * right.len() as f64;
-    let complete = right.len() == hits.len();
+    let origin_bytes = archive.take_counts().bytes;
+    let are_hits = right.len() == hits.len() && origin_bytes == 0;
     let reads = [&first, &second].into_iter().chain(&hits);
     let sequence = Sequence {
         cold: first
             .as_ref()
             .ok()
             .map(|read| mib / read.took.as_secs_f64()),
-        hit: complete.then(|| total / seconds),
+        hit: are_hits.then(|| total / seconds),
         cpu: meter
             .taken()
-            .filter(|_| complete)
+            .filter(|_| are_hits)
             .map(|taken| taken.cpu.as_secs_f64() * 1e6 / total),
         failed: count_failures(contender, reads.filter_map(|read| read.as_ref().err())),
-        origin_bytes: archive.take_counts().bytes,
+        origin_bytes,
     };
     (sequence, meter.foreign())
 }
