@@ -271,12 +271,12 @@ pub const ALL: &[Supplement] = &[
         command: "log",
         examples: &[
             (
-                "Follow the requests of a site that were slow and no hits",
-                "sluice log --follow site=shop result!=hit duration>500ms",
+                "Follow the requests of a site that were slow and not hits",
+                "sluice log --follow 'site=shop result!=hit duration>500ms'",
             ),
             (
                 "Follow the errors below a path",
-                "sluice log --follow status>=500 path~/api/",
+                "sluice log --follow 'status>=500 path~/api/'",
             ),
             ("See the last requests", "sluice log"),
         ],

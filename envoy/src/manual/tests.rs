@@ -15,11 +15,12 @@ fn all_pages() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The arguments of `sluice` in an example, without the variables in front and the shell's operators.
+/// The arguments of `sluice` in an example, without the variables in front, the shell's operators and its quotes. A
+/// quoted text counts as several arguments.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split(' ').map(|word| word.trim_start_matches("<("));
     let words = words.skip_while(|word| *word != "sluice");
-    let words = words.map(|word| word.trim_end_matches(')'));
+    let words = words.map(|word| word.trim_end_matches(')').trim_matches('\''));
     words.take_while(|word| !["|", ">", "&&"].contains(word))
 }
 

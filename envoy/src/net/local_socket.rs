@@ -171,10 +171,15 @@ fn converse(stream: &UnixStream, answer: &impl Fn(&Call) -> Answer) -> io::Resul
     stream.set_write_timeout(Some(PATIENCE))?;
     let length = body.len();
     let mut out = stream;
-    write!(
+    let written = write!(
         out,
         "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
+    );
+    match written {
+        // The client has gone, as a command after Ctrl-C. The filter itself reports a call without an answer.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 #[cfg(test)]

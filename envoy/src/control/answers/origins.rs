@@ -120,8 +120,9 @@ impl Origins {
         let silent = answers.as_ref().map(|answers| answers.silent.clone());
         let workers = answers.into_iter().flat_map(|answers| answers.workers);
         for part in workers.flat_map(|worker| worker.answer.origins) {
-            if let (Some(origin), Some(error)) = (origins.get_mut(&part.site), part.last_error) {
-                origin.note(error);
+            if let Some(error) = part.last_error {
+                // Without metrics by site (SLUICE_STATS_SITES=off) the site has no counts.
+                origins.entry(part.site).or_default().note(error);
             }
         }
         let origins = origins.into_iter();

@@ -47,7 +47,7 @@ impl Query {
     pub fn help() -> String {
         let fields: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
         format!(
-            "Terms FIELD OPERATOR VALUE without spaces, such as duration>500ms; all of them must apply. Fields: {}. \
+            "Terms such as 'site=shop duration>500ms', in quotes for the shell; all of them must apply. Fields: {}. \
              Operators: = and != for all of them, ~ and !~ (contains) for texts, <, <=, > and >= for numbers",
             fields.join(", ")
         )

@@ -29,7 +29,7 @@ fn text_at(explanation: &Explanation, now_ms: u64) -> String {
         facts.add("stored", stored_text(response, &purges, now_ms));
     }
     if stored.is_empty() && explanation.stored.is_some() {
-        facts.add("stored", "nothing".to_owned());
+        facts.add("stored", "nothing");
     }
     for (worker, known) in &explanation.workers {
         facts.add_worker(*worker, known);

@@ -23,9 +23,9 @@ pub fn duration(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
         0 => format!("{millis} ms"),
-        ..60 => format!("{seconds}.{:02} s", millis % 1000 / 10),
-        ..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        ..86400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        1..60 => format!("{seconds}.{:02} s", millis % 1000 / 10),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
         _ => format!("{}d{:02}h", seconds / 86400, seconds / 3600 % 24),
     }
 }
