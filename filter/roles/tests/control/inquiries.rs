@@ -30,7 +30,11 @@ fn answered(envoy: &FakeEnvoy, client: Client) -> Value {
 #[test]
 fn the_origin_is_asked_once_and_nothing_is_stored() {
     let mut envoy = envoy(1);
-    let headers = [("cache-control", "max-age=60"), ("content-length", "9")];
+    let headers = [
+        ("cache-control", "max-age=60"),
+        ("content-length", "9"),
+        ("etag", "\"v1\""),
+    ];
     let online = ask(&mut envoy, 200, &headers);
     assert_eq!(online["status"], 200);
     assert_eq!(
@@ -42,6 +46,7 @@ fn the_origin_is_asked_once_and_nothing_is_stored() {
         (&json!(60_000), &Value::Null)
     );
     assert_eq!(online["headers"]["cache-control"], "max-age=60");
+    assert_eq!(online["headers"]["etag"], "\"v1\"");
     assert_eq!((envoy.fetches.len(), envoy.has(KEY)), (1, false));
     let client = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, client), Some(StoreRequest::Lead));

@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value, json};
 use sluice_core::freshness::{Storage, UncacheableReason, Verdict};
-use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::origin_failure::OriginFailure;
 
 use super::Judged;
@@ -95,8 +94,10 @@ fn shown(headers: &Headers) -> Map<String, Value> {
     let names = headers.iter().map(|(name, _)| name);
     for name in names.filter(|name| !name.starts_with(':') && !name.starts_with("x-sluice-")) {
         let joined = headers.joined(name);
-        let value = joined.map(|joined| FieldValue::to_string(&joined.value()));
-        let value = value.unwrap_or_default();
+        let value = joined
+            .as_ref()
+            .map_or(&[][..], |joined| joined.value().bytes());
+        let value = String::from_utf8_lossy(value).into_owned();
         let value = match name {
             "set-cookie" => HIDDEN.to_owned(),
             "location" | "content-location" | "link" => without_queries(&value),
