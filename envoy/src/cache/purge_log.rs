@@ -41,7 +41,7 @@ pub struct LoggedPurge {
     /// The number of the purge. `None`: nothing could be purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// The caller: `edge` or `site` and a name, by the token, or `sns`, or `control socket`.
+    /// The caller: `edge` or `site` and a name, by the token, `sns` and a topic, or `control socket`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
     /// The address of the client. `None`: the client has used the control socket.

@@ -28,8 +28,8 @@ impl Verifier {
     }
 }
 
-/// 200 with the event of a notification, 204 for a message that purges nothing, or else the status and reason of
-/// the refusal.
+/// 200 with the ARN of a notification's topic, a line end and the event; 204 for a message that purges nothing; or else
+/// the status and reason of the refusal.
 fn answer(body: &[u8], verifier: &Verifier, log: &RefusalLog) -> Answer {
     let message = match verifier.verify(body, Timestamp::now()) {
         Ok(message) => message,
@@ -40,7 +40,9 @@ fn answer(body: &[u8], verifier: &Verifier, log: &RefusalLog) -> Answer {
     };
     let topic = &message.topic_arn;
     match message.kind {
-        MessageKind::Notification => return (StatusCode::OK, message.message),
+        MessageKind::Notification => {
+            return (StatusCode::OK, format!("{topic}\n{}", message.message));
+        }
         MessageKind::SubscriptionConfirmation => {
             say(&format!("SNS: the subscription to {topic} is confirmed"));
         }

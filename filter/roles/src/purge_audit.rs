@@ -9,8 +9,8 @@ use crate::worker::Worker;
 /// Maximum size of an order in the log, in bytes. An order may name thousands of URLs.
 const MOST_BYTES: usize = 1_000;
 
-/// Names the caller: `site` and the name of the site whose token the caller has shown, or else `edge`, `sns` or
-/// `control socket`. Tokens are never logged.
+/// Names the caller: `site` and the name of the site whose token the caller has shown, or else `edge`, `sns` and the ARN of
+/// the topic, or `control socket`. Tokens are never logged.
 pub fn tell_caller(worker: &Worker, caller: &str) {
     tell(worker, "sluice.purge_caller", caller);
 }

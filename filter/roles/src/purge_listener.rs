@@ -186,8 +186,9 @@ impl PurgeCall {
                 worker.metrics.count(metric, 1);
                 answer(worker, "sluice_sns_confirmed", "{}\n")
             }
-            Verification::Notification(event) => {
+            Verification::Notification { topic, event } => {
                 worker.metrics.count(metric, 1);
+                purge_audit::tell_caller(worker, &format!("sns {topic}"));
                 let generation = sites(&worker.policies)?;
                 let identity = Rc::clone(&worker.identity);
                 let caller = Caller::of_edge(&generation.sites, &identity.store_secret);

@@ -18,8 +18,13 @@ const SILENT: &str = "the message could not be verified now";
 /// The entry point's verdict on a message.
 #[derive(Debug)]
 pub enum Verification {
-    /// A notification of a listed topic, with this S3 event.
-    Notification(Vec<u8>),
+    /// A notification of a listed topic.
+    Notification {
+        /// The ARN of the topic.
+        topic: String,
+        /// The S3 event.
+        event: Vec<u8>,
+    },
     /// The confirmed start or end of the subscription to a listed topic.
     Confirmation,
     /// A message without effect.
@@ -35,7 +40,7 @@ impl Verification {
     /// The metric that counts the message.
     pub const fn metric(&self) -> Metric {
         match self {
-            Self::Notification(_) => Metric::SnsNotifications,
+            Self::Notification { .. } => Metric::SnsNotifications,
             Self::Confirmation => Metric::SnsConfirmations,
             Self::Refused { status: 503, .. } => Metric::SnsUnverified,
             Self::Refused { .. } => Metric::SnsRefused,
@@ -59,6 +64,16 @@ pub fn ask(host: &dyn Host, message: &[u8]) -> host::Result<()> {
         .map(drop)
 }
 
+/// Reads the ARN of the topic, and the event after the line end.
+fn notification(answer: &[u8]) -> Verification {
+    let end = answer.iter().position(|byte| *byte == b'\n');
+    let (topic, event) = answer.split_at(end.unwrap_or(0));
+    Verification::Notification {
+        topic: String::from_utf8_lossy(topic).into_owned(),
+        event: event.get(1..).unwrap_or_default().to_vec(),
+    }
+}
+
 /// Reads the answer, which has a body of `size` bytes. An answer made by Envoy has status 503 or 504.
 pub fn verification(host: &dyn Host, answered: bool, size: usize) -> Verification {
     let status = answered
@@ -66,7 +81,7 @@ pub fn verification(host: &dyn Host, answered: bool, size: usize) -> Verificatio
         .flatten()
         .and_then(|status| u16::try_from(status).ok());
     match (status, host.call_body(size)) {
-        (Some(200), Ok(event)) => Verification::Notification(event),
+        (Some(200), Ok(answer)) => notification(&answer),
         (Some(204), _) => Verification::Confirmation,
         (Some(status @ (400..=499 | 503)), Ok(error)) => Verification::Refused {
             status,
