@@ -33,6 +33,7 @@ pub use sections::origin::{BucketOrigin, HttpOrigin, Origin};
 pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use sections::response::ResponsePolicy;
 pub use sections::rules::{Rule, Rules};
+pub use sections::slices::SlicesPolicy;
 pub use sections::ttl::{Statuses, Ttl, TtlTable};
 pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
 pub(crate) use site_section::{SiteSection, SitesSection};
@@ -126,8 +127,10 @@ section! {
 /// Settings of the whole edge, which all its sites share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgePolicy {
-    /// Size of the largest object that is stored, in bytes. Larger objects pass through.
+    /// Size of the largest object that is stored as a whole, in bytes. Larger objects are sliced or pass through.
     pub max_object_bytes: u64,
+    /// Slices of larger objects.
+    pub slices: SlicesPolicy,
     /// The hot tier.
     pub hot: HotPolicy,
     /// Settings of purges.
