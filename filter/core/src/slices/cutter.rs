@@ -11,7 +11,7 @@ use crate::slices::plan::{Segment, SlicePlan};
 pub enum Piece {
     /// Text of a multipart body.
     Text(String),
-    /// These bytes of the data that have just been given.
+    /// Bytes of the data that have just been given.
     Given(Range<usize>),
 }
 

@@ -15,7 +15,7 @@ use crate::slices::plan::SlicePlan;
 use crate::slices::selection::{Selection, SlicedDelivery};
 use crate::workers::Millis;
 
-/// Headers of the object that its sliced responses do not have: the length, which the plan gives; the age, which the
+/// Headers of an object that its sliced responses do not have: the length, which the plan gives; the age, which the
 /// index gives; digests, which would be of other bytes than a part has; and fields of one connection.
 const DROPPED: [&str; 12] = [
     "age",
@@ -139,7 +139,7 @@ impl SliceIndex {
         self.length
     }
 
-    /// The headers of a sliced response, without those that its plan and its age give.
+    /// The headers of a sliced response, except the headers that its plan and its age give.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let headers = self.headers.iter();
         headers.map(|(name, value)| (name.as_str(), value.as_slice()))

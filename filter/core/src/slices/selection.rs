@@ -21,7 +21,7 @@ pub enum Selection {
 /// Response to a request for a sliced object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlicedDelivery {
-    /// These bytes of it.
+    /// Bytes of the object.
     Bytes(Selection),
     /// A response with status 304.
     NotModified,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the slicer's state on one client's stream.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use std::collections::VecDeque;
 
@@ -166,9 +167,12 @@ fn a_request_without_an_answer_is_refused() {
     assert_eq!(whole.on_failure(Whole), [Step::Refuse]);
 }
 
+/// A failure of slice 1.
+type Failure = &'static dyn Fn(&mut Assembly) -> Vec<Step>;
+
 #[test]
 fn a_response_is_cut_at_the_first_slice_that_is_missing() {
-    let failures: [(&dyn Fn(&mut Assembly) -> Vec<Step>, CutReason); 5] = [
+    let failures: [(Failure, CutReason); 5] = [
         (
             &|it| it.on_answer(Number(1), answer(503, None)),
             CutReason::Failed,
