@@ -226,6 +226,25 @@ fn an_https_origin_is_verified_by_its_name() {
 }
 
 #[test]
+fn there_are_listeners_for_slices_if_the_slices_have_a_size() {
+    const LISTENERS: [&str; 2] = ["sluice_slices", "sluice_slice"];
+    let text = rendered(&settings(&[("SLUICE_ORIGIN", "s3://site")]));
+    assert!(LISTENERS.iter().all(|name| !text.contains(name)));
+    for runtime in ["wasm", "native"] {
+        let config = parsed(&settings(&[
+            ("SLUICE_ORIGIN", "s3://site"),
+            ("SLUICE_SLICE_BYTES", "1MiB"),
+            ("SLUICE_RUNTIME", runtime),
+        ]));
+        for (kind, name) in ["listeners", "clusters"].iter().zip(LISTENERS) {
+            let all = config["static_resources"][kind].as_array().unwrap();
+            let found = all.iter().any(|it| it["name"].as_str() == Some(name));
+            assert!(found, "{runtime}: {kind}: {name}");
+        }
+    }
+}
+
+#[test]
 fn the_policy_stands_in_it_whole() {
     let config = parsed(&settings(&[
         ("SLUICE_ORIGIN", "s3://site/a"),

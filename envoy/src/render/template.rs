@@ -26,7 +26,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 20] = templates![
+const TEMPLATES: [(&str, &str); 21] = templates![
     "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
@@ -46,6 +46,7 @@ const TEMPLATES: [(&str, &str); 20] = templates![
     "routes.yaml.j2",
     "server.yaml.j2",
     "servers.yaml.j2",
+    "slices.yaml.j2",
     "workers.yaml.j2",
 ];
 
@@ -126,6 +127,7 @@ impl Templates {
             }),
             discovered => false,
             filter => settings.filter,
+            slices => settings.filter && filter.has_slices,
             runtime => settings.runtime.name(),
             filter_type => settings.runtime.filter_type(),
             module => settings.locations.module(settings.runtime),
