@@ -7,4 +7,5 @@ mod coalescing;
 mod headers;
 mod own;
 mod requests;
+mod slices;
 mod support;

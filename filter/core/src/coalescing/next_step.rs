@@ -21,6 +21,8 @@ pub enum NextStep {
     Unfilled,
     /// Like a new request: under the key of its variant, or because it was too late to share a validation.
     Varies,
+    /// In slices, if the worker still knows the object as a sliced one; else like a new request.
+    Sliced,
     /// Nowhere: it was to be the leader for other requests, which no longer need one.
     Unneeded,
 }
@@ -35,6 +37,7 @@ impl NextStep {
             | Self::NoRoom
             | Self::UnsharedRange
             | Self::Unfilled => Some(StoreRequest::Bypass),
+            Self::Sliced => Some(StoreRequest::Slice),
             Self::Varies | Self::Unneeded => None,
         }
     }
@@ -72,6 +75,11 @@ pub enum StoreRequest {
     Fill = b'i',
     /// Request around the store for the size of the object.
     Size = b'z',
+    /// Request around the store for an object that the slicer puts together, and the slicer's requests for its slices.
+    /// EDGE handles a slice like a client's request.
+    Slice = b'n',
+    /// Request of the filter for the headers of an object that may be sliced. It is handled like a client's HEAD.
+    Index = b'x',
     /// Request for a document that replaces a missing object. It is handled like a client's.
     Substitute = b'd',
     /// Request without a body whose headers announced one. It is sent to EDGE again, and handled like a client's.
@@ -80,7 +88,7 @@ pub enum StoreRequest {
 
 impl StoreRequest {
     /// All requests.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
@@ -94,13 +102,15 @@ impl StoreRequest {
         Self::Refresh,
         Self::Fill,
         Self::Size,
+        Self::Slice,
+        Self::Index,
         Self::Substitute,
         Self::Empty,
     ];
 
     /// Whether the request is sent around the store.
     pub const fn avoids_the_store(self) -> bool {
-        matches!(self, Self::Bypass | Self::Ahead | Self::Size)
+        matches!(self, Self::Bypass | Self::Ahead | Self::Size | Self::Slice)
     }
 
     /// Whether other requests use the response or its size, or the response is a part of another request's response.
@@ -112,7 +122,14 @@ impl StoreRequest {
     pub const fn is_background(self) -> bool {
         matches!(
             self,
-            Self::Lookup | Self::Refresh | Self::Fill | Self::Size | Self::Substitute | Self::Empty
+            Self::Lookup
+                | Self::Refresh
+                | Self::Fill
+                | Self::Size
+                | Self::Slice
+                | Self::Index
+                | Self::Substitute
+                | Self::Empty
         )
     }
 
@@ -123,7 +140,10 @@ impl StoreRequest {
 
     /// Whether a request of the filter is sent on with a new link, instead of the link of its sender.
     pub const fn is_relinked(self) -> bool {
-        matches!(self, Self::Refresh | Self::Fill | Self::Substitute)
+        matches!(
+            self,
+            Self::Refresh | Self::Fill | Self::Slice | Self::Index | Self::Substitute
+        )
     }
 
     /// Reads the letter of a request; `None` for any other letter.

@@ -65,6 +65,17 @@ const LABELLED: &[LabelledFamily] = &[
         ],
     },
     LabelledFamily {
+        name: "sluice_slices_total",
+        label: "result",
+        help: "Slices of objects, by result.",
+        members: &[
+            (Metric::SlicesHit, "hit"),
+            (Metric::SlicesMissed, "miss"),
+            (Metric::SlicesCollapsed, "collapsed"),
+            (Metric::SlicesChanged, "changed"),
+        ],
+    },
+    LabelledFamily {
         name: "sluice_bucket_errors_total",
         label: "reason",
         help: "Errors of the bucket after the last retry, by reason.",
@@ -109,6 +120,7 @@ const RENAMED: &[(Metric, &str)] = &[
     (Metric::ParkedNow, "sluice_waiting_requests"),
     (Metric::FlightsNow, "sluice_inflight_keys"),
     (Metric::HintsNow, "sluice_known_keys"),
+    (Metric::SliceIndexesNow, "sluice_slice_indexes"),
     (Metric::HotObjectsNow, "sluice_hot_objects"),
     (Metric::HotBytesNow, "sluice_hot_bytes"),
     (Metric::WaitMilliseconds, "sluice_coalescing_wait_seconds"),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The index of a sliced object: its version, its length, its times, and the headers of its responses.
 
+mod bytes;
+
 use std::fmt;
 
 use crate::freshness::Lifetime;
@@ -47,6 +49,23 @@ pub struct Described<'a> {
     pub length: Option<u64>,
     /// Whether the origin sends ranges of the object: it is a bucket, or says `Accept-Ranges: bytes`.
     pub accepts_ranges: bool,
+}
+
+impl Described<'_> {
+    /// The strong entity tag and the length, if the object is sliced: it needs a 200, a strong `ETag`, a length within
+    /// the bounds, and an origin that sends ranges.
+    fn version(&self, lengths: SlicedLengths) -> Option<(&str, u64)> {
+        let etag = self.etag?.text().ok()?.trim();
+        let is_strong = EntityTag::parse(etag).is_some_and(|tag| !tag.weak);
+        let is_long = |length: &u64| *length > lengths.above && *length <= lengths.most;
+        let length = self.length.filter(is_long)?;
+        (self.status == 200 && self.accepts_ranges && is_strong).then_some((etag, length))
+    }
+
+    /// Whether the object is sliced.
+    pub fn is_sliced(&self, lengths: SlicedLengths) -> bool {
+        self.version(lengths).is_some()
+    }
 }
 
 /// The lengths of objects that are sliced.
@@ -111,13 +130,10 @@ impl SliceIndex {
         times: IndexTimes,
         purge_number: u64,
     ) -> Option<Self> {
-        let etag = described.etag?.text().ok()?.trim();
-        let is_strong = EntityTag::parse(etag).is_some_and(|tag| !tag.weak);
-        let is_long = |length: &u64| *length > lengths.above && *length <= lengths.most;
-        let length = described.length.filter(is_long)?;
+        let (etag, length) = described.version(lengths)?;
         let last_modified = described.last_modified.and_then(|date| date.text().ok());
         let headers = headers.filter(|(name, _)| is_kept(name));
-        (described.status == 200 && described.accepts_ranges && is_strong).then(|| Self {
+        Some(Self {
             etag: etag.to_owned(),
             last_modified: last_modified.map(str::to_owned),
             length,
@@ -140,7 +156,7 @@ impl SliceIndex {
     }
 
     /// The headers of a sliced response, except the headers that its plan and its age give.
-    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
         let headers = self.headers.iter();
         headers.map(|(name, value)| (name.as_str(), value.as_slice()))
     }

@@ -59,6 +59,8 @@ pub enum FlightOutcome {
     },
     /// The store has no room for the response now. Each follower continues alone.
     NoRoom,
+    /// The object is served in slices. Each follower continues in slices.
+    Sliced,
     /// The response is one of several of its URL. Each follower continues under the key of its variant.
     Varies {
         /// The request headers that select among these responses.
@@ -145,11 +147,26 @@ pub enum Message {
         /// Its length in bytes.
         bytes: u64,
     },
+    /// An object is served in slices.
+    SliceIndex {
+        /// The key of the object, hashed without purges.
+        key: KeyHash,
+        /// The index of the object, as bytes of
+        /// [`SliceIndex::encode`](crate::slices::index::SliceIndex::encode).
+        index: Vec<u8>,
+    },
+    /// The origin does not have a version of a sliced object any more.
+    SlicesChanged {
+        /// The key of the object, hashed without purges.
+        key: KeyHash,
+        /// The entity tag of that version.
+        etag: String,
+    },
 }
 
 /// Layout version, raised with each change, because a module that is replaced in a running process leaves messages
 /// behind.
-const FORMAT: u8 = 7;
+const FORMAT: u8 = 8;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -169,6 +186,9 @@ mod tag {
     pub const FOUND: u8 = 14;
     pub const OWN_FAILURE: u8 = 15;
     pub const OWN_RESPONSE: u8 = 16;
+    pub const SLICED: u8 = 17;
+    pub const SLICE_INDEX: u8 = 18;
+    pub const SLICES_CHANGED: u8 = 19;
 }
 
 impl Message {
@@ -219,6 +239,16 @@ impl Message {
                     bytes.extend(number.to_le_bytes());
                 }
             }
+            Self::SliceIndex { key, index } => {
+                bytes.push(tag::SLICE_INDEX);
+                bytes.extend(key.0.to_le_bytes());
+                bytes.extend(index);
+            }
+            Self::SlicesChanged { key, etag } => {
+                bytes.push(tag::SLICES_CHANGED);
+                bytes.extend(key.0.to_le_bytes());
+                bytes.extend(etag.as_bytes());
+            }
         }
         bytes
     }
@@ -254,6 +284,14 @@ impl Message {
                 key: KeyHash(reader.u64()?),
                 body: BodyId(reader.u64()?),
                 bytes: reader.u64()?,
+            },
+            tag::SLICE_INDEX => Self::SliceIndex {
+                key: KeyHash(reader.u64()?),
+                index: reader.rest().to_vec(),
+            },
+            tag::SLICES_CHANGED => Self::SlicesChanged {
+                key: KeyHash(reader.u64()?),
+                etag: std::str::from_utf8(reader.rest()).ok()?.to_owned(),
             },
             tag => Self::Flight(FlightMessage::decode(tag, &mut reader)?),
         };
@@ -295,6 +333,7 @@ impl FlightMessage {
                 (tag::VARIES, 0, names.as_str().as_bytes())
             }
             Event::Ended(FlightOutcome::NoRoom) => (tag::NO_ROOM, 0, nothing),
+            Event::Ended(FlightOutcome::Sliced) => (tag::SLICED, 0, nothing),
             Event::Awaited => (tag::AWAITED, 0, nothing),
         };
         bytes.push(tag);
@@ -343,6 +382,7 @@ impl FlightMessage {
                 names: VaryNames::parse(std::str::from_utf8(reader.rest()).ok()?),
             },
             tag::NO_ROOM => FlightOutcome::NoRoom,
+            tag::SLICED => FlightOutcome::Sliced,
             tag::AWAITED => {
                 let event = Event::Awaited;
                 return Some(Self { key, flight, event });
@@ -355,116 +395,4 @@ impl FlightMessage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::purge::{Kind, Scope};
-
-    fn flights() -> impl Iterator<Item = Message> {
-        let outcomes = [
-            FlightOutcome::Stored {
-                until: u64::MAX,
-                small: true,
-            },
-            FlightOutcome::Found {
-                until: 4,
-                small: false,
-            },
-            FlightOutcome::HitForMiss {
-                until: 3,
-                reason: UncacheableReason::Vary,
-            },
-            FlightOutcome::Failed { status: 503 },
-            FlightOutcome::NothingShared,
-            FlightOutcome::Own {
-                doubt: Doubt::Failed,
-                own_headers: OwnHeaders(u64::MAX),
-            },
-            FlightOutcome::Own {
-                doubt: Doubt::NotStored,
-                own_headers: OwnHeaders::NONE,
-            },
-            FlightOutcome::Kept { until: 9 },
-            FlightOutcome::Validated { at: 8 },
-            FlightOutcome::NoRoom,
-            FlightOutcome::Varies {
-                names: VaryNames::parse("accept,x-plan"),
-            },
-        ];
-        let events = outcomes.map(Event::Ended).into_iter();
-        events.chain([Event::Awaited]).map(|event| {
-            Message::Flight(FlightMessage {
-                key: KeyHash(0xdead_beef),
-                flight: FlightId {
-                    worker: WorkerId(258),
-                    sequence: 0x0304_0506,
-                },
-                event,
-            })
-        })
-    }
-
-    fn others() -> [Message; 4] {
-        let record = |number, scope| Record {
-            number,
-            kind: Kind::Hard,
-            scope,
-        };
-        [
-            Message::Purged {
-                caller: WorkerId(7),
-                call: 9,
-                records: vec![
-                    record(1, Scope::Everything),
-                    record(2, Scope::Prefix("a/b".into())),
-                ],
-            },
-            Message::Acknowledged {
-                worker: WorkerId(u16::MAX),
-                call: u32::MAX,
-            },
-            Message::Varies {
-                plain: KeyHash(u64::MAX),
-                flight: KeyHash(2),
-                plain_variant: KeyHash(3),
-                names: VaryNames::parse("accept,x-plan"),
-            },
-            Message::BodyLength {
-                worker: WorkerId(8),
-                key: KeyHash(1),
-                body: BodyId(u64::MAX),
-                bytes: 1 << 40,
-            },
-        ]
-    }
-
-    #[test]
-    fn every_message_round_trips() {
-        for message in flights().chain(others()) {
-            assert_eq!(Message::decode(&message.encode()), Some(message));
-        }
-    }
-
-    #[test]
-    fn foreign_bytes_are_no_message() {
-        for bytes in [
-            &b""[..],
-            b"wake up!",
-            b"P1234567890",
-            &[FORMAT],
-            &[FORMAT, u8::MAX, 0, 0, 0, 0],
-        ] {
-            assert_eq!(Message::decode(bytes), None, "{bytes:?}");
-        }
-        for message in flights().chain(others()) {
-            let bytes = message.encode();
-            let mut older = bytes.clone();
-            older[0] = FORMAT - 1;
-            assert_eq!(Message::decode(&older), None, "another format: {message:?}");
-            assert_eq!(
-                Message::decode(&[&bytes[..], b"\xff"].concat()),
-                None,
-                "{message:?}"
-            );
-        }
-    }
-}
+mod tests;

@@ -21,8 +21,10 @@ use std::rc::Rc;
 use cors::Cors;
 use invalidation::Invalidation;
 use response::own_response::{respond_filled, respond_refreshed};
+use response::sliced::{note_slice, respond as respond_sliced};
 use response::{respond_cached, respond_passed};
 use sluice_core::admission::PassReason;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection};
 use sluice_core::metrics::Metric;
@@ -199,6 +201,11 @@ impl Edge {
                     .fault("a response could not be finished", error);
                 Action::Continue
             });
+        if let State::Cached(stream) | State::Own(stream) = &self.state
+            && let Some(slice) = &stream.slice
+        {
+            worker.metrics.check(note_slice(&*worker.host, slice));
+        }
         self.tell(&*worker.host, &worker.metrics);
         action
     }
@@ -226,6 +233,9 @@ impl Edge {
             }
             State::Own(stream) if stream.for_others => respond_filled(worker, stream),
             State::Own(stream) => respond_refreshed(worker, stream),
+            State::Cached(stream) if stream.progress.request() == StoreRequest::Slice => {
+                respond_sliced(worker, stream)
+            }
             State::Cached(stream) => {
                 let action = respond_cached(worker, stream)?;
                 let bound = |status| website::bound_document(&*worker.host, stream, status);

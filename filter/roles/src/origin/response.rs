@@ -25,9 +25,11 @@ use super::fetch::Fetch;
 use super::judged::Judged;
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
+use super::slice;
 use super::surrogate_keys::SurrogateKeys;
-use super::variance::blur_head;
+use super::variants::variance::blur_head;
 use crate::request::body::Body;
+use crate::request::sliced::Sliceable;
 use crate::worker::Worker;
 use crate::worker::own_requests::ahead;
 use sluice_host::headers::Headers;
@@ -44,7 +46,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         return Ok(());
     }
     let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
-    let mut headers = bound_statuses(&*worker.host, headers, fetch.is_conditional)?;
+    let headers = bound_statuses(&*worker.host, headers, fetch.is_conditional)?;
+    let mut headers = slice::receive(worker, fetch, headers)?;
     if fetch.head
         && blur_head(
             &*worker.host,
@@ -177,6 +180,12 @@ fn respond_to_store(
         })?,
         false => None,
     };
+    if let Some(stream) = fetch.stream(&worker.requests) {
+        let purge = fetch.began;
+        let sliceable = judged.sliceable;
+        let sliceable = sliceable.map(|storage| Sliceable { storage, purge });
+        stream.progress.sliceable.set(sliceable);
+    }
     let headers = shown.as_ref().unwrap_or(headers);
     let response = origin_response(
         &*worker.host,

@@ -12,6 +12,7 @@ pub mod purges;
 pub mod requests;
 mod root;
 pub mod roots;
+pub mod slices;
 pub mod waking;
 
 use std::rc::Rc;
@@ -29,6 +30,7 @@ use policies::Policies;
 use purges::purge_calls::{PurgeCalls, Unavailable};
 use requests::OpenRequests;
 use roots::Roots;
+use slices::KnownObjects;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
@@ -76,6 +78,8 @@ pub struct Worker {
     pub unread: UnreadFills,
     /// Ranges that are sent to the origin ahead of a fill.
     pub ahead: Ahead,
+    /// The objects that are known to be served in slices, or not to be.
+    pub slices: KnownObjects,
     /// Background calls: requests that the worker makes itself.
     pub calls: Calls,
     /// The purges that the worker carries out.
@@ -134,6 +138,7 @@ impl Worker {
             fills: Fills::default(),
             unread: UnreadFills::default(),
             ahead: Ahead::default(),
+            slices: KnownObjects::new(policy.limits.hints),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             wakeups: Wakeups::default(),
@@ -156,6 +161,7 @@ impl Worker {
         self.roots.register()?;
         let hints = sites.edge.limits.hints;
         self.coalescer.hints().set_capacity(hints);
+        self.slices.set_capacity(hints);
         let generation = self.policies.renew(configuration, sites);
         self.keys.keep_to(Rc::clone(&generation.sites));
         self.keys.hot.set_shares(&self.policies.shares());
@@ -198,6 +204,7 @@ impl Worker {
             }
             background::rescue(self, &closed);
             ahead::close(self, &closed);
+            slices::close(self, &closed);
         }
     }
 
@@ -264,6 +271,8 @@ impl Worker {
         self.metrics.set_gauge(Metric::FlightsNow, flights);
         let hints = self.coalescer.hints().len();
         self.metrics.set_gauge(Metric::HintsNow, hints);
+        let indexes = self.slices.len();
+        self.metrics.set_gauge(Metric::SliceIndexesNow, indexes);
         self.keys.publish_hot();
     }
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The objects that a worker knows to be served in slices, or not to be.
+
+use std::rc::Rc;
+
+use sluice_core::metrics::Metric;
+use sluice_core::slices::index::SliceIndex;
+use sluice_core::workers::message::Message;
+use sluice_core::workers::recent_keys::RecentKeys;
+use sluice_core::workers::{KeyHash, Millis};
+
+use crate::request::EdgeRequest;
+use crate::request::sliced::SlicedResponse;
+use crate::worker::Worker;
+
+/// Facts about one object.
+#[derive(Clone, Debug)]
+pub enum Knowledge {
+    /// The object is served in slices.
+    Sliced(Rc<SliceIndex>),
+    /// The object is small, or cannot be sliced.
+    Whole,
+}
+
+/// The objects that one worker knows. Soft purges do not change their keys.
+#[derive(Debug)]
+pub struct KnownObjects {
+    objects: RecentKeys<Knowledge>,
+    /// The times until which the index of an object is not asked for again, because the last question has failed or is
+    /// under way.
+    pauses: RecentKeys<Millis>,
+}
+
+impl KnownObjects {
+    /// An empty table for this number of objects.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            objects: RecentKeys::new(capacity),
+            pauses: RecentKeys::new(capacity),
+        }
+    }
+
+    /// Changes the number of objects.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.objects.set_capacity(capacity);
+        self.pauses.set_capacity(capacity);
+    }
+
+    /// The facts about an object.
+    pub fn get(&mut self, key: KeyHash) -> Option<Knowledge> {
+        self.objects.get(key).cloned()
+    }
+
+    /// Whether the object is known to be served in slices.
+    pub fn is_sliced(&mut self, key: KeyHash) -> bool {
+        matches!(self.objects.get(key), Some(Knowledge::Sliced(_)))
+    }
+
+    /// The number of known objects.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Records the facts about an object.
+    pub fn learn(&mut self, key: KeyHash, knowledge: Knowledge) {
+        self.pauses.remove(key);
+        self.objects.insert(key, knowledge);
+    }
+
+    /// Whether this version of an object is the one that is known.
+    pub fn has_version(&self, key: KeyHash, etag: &str) -> bool {
+        match self.objects.peek(key) {
+            Some(Knowledge::Sliced(index)) => index.etag() == etag,
+            Some(Knowledge::Whole) | None => false,
+        }
+    }
+
+    /// Forgets this version of an object. Returns false if another version is known, or none.
+    pub fn forget(&mut self, key: KeyHash, etag: &str) -> bool {
+        let known = self.has_version(key, etag);
+        if known {
+            self.objects.remove(key);
+        }
+        known
+    }
+
+    /// Whether the index of the object may be asked for. Until `until`, it is not asked for again.
+    pub fn take_question(&mut self, key: KeyHash, now: Millis, until: Millis) -> bool {
+        if self.pauses.peek(key).is_some_and(|pause| now < *pause) {
+            return false;
+        }
+        self.pauses.insert(key, until);
+        true
+    }
+}
+
+/// Learns the index of an object, and tells the other workers about it if `tells`.
+pub fn learn(worker: &mut Worker, key: KeyHash, index: SliceIndex, tells: bool) {
+    let index = Rc::new(index);
+    worker
+        .slices
+        .learn(key, Knowledge::Sliced(Rc::clone(&index)));
+    if tells {
+        let message = Message::SliceIndex {
+            key,
+            index: index.encode(),
+        };
+        let others = worker.keys.others().unwrap_or_default();
+        let fault = "a worker did not receive the index of an object";
+        worker.roots.spread(&others, &message, fault);
+    }
+}
+
+/// Makes all workers forget this version of an object, because the origin does not have that version any more.
+pub fn forget(worker: &mut Worker, key: KeyHash, etag: &str) {
+    worker.metrics.count(Metric::SlicesChanged, 1);
+    if worker.slices.forget(key, etag) {
+        let message = Message::SlicesChanged {
+            key,
+            etag: etag.to_owned(),
+        };
+        let others = worker.keys.others().unwrap_or_default();
+        let fault = "a worker did not hear that an object has changed";
+        worker.roots.spread(&others, &message, fault);
+    }
+}
+
+/// Notes the end of a request for a slice, or of a response in slices. The response was cut if it had begun, one of its
+/// slices has failed, and its client has not left before.
+pub fn close(worker: &Worker, closed: &EdgeRequest) {
+    let bytes = closed.body.bytes.get();
+    if let Some(slice) = &closed.slice {
+        let range = slice.request().map(|request| request.range);
+        let whole = range.is_some_and(|range| range.length() == bytes);
+        let awaited = worker.requests.get(slice.of.client).is_some();
+        slice
+            .of
+            .failed
+            .set(slice.of.failed.get() || (awaited && !whole));
+    }
+    let sliced = closed.progress.sliced.take();
+    let cut = |sliced: &Rc<SlicedResponse>| {
+        let whole = bytes == sliced.plan.content_length();
+        sliced.responded.get() && sliced.failed.get() && !sliced.passes.get() && !whole
+    };
+    if sliced.is_some_and(|sliced| cut(&sliced)) {
+        worker.metrics.count_of(&closed.policy, Metric::SlicedCut);
+    }
+}
