@@ -10,6 +10,7 @@ use crate::http::conditional::entity_tag::EntityTag;
 use crate::http::syntax::field_value::FieldValue;
 use crate::internal_headers::INTERNAL_PREFIX;
 use crate::key::secret::StoreSecret;
+use crate::policy::SlicedLengths;
 use crate::slices::grid::SliceGrid;
 use crate::slices::plan::SlicePlan;
 use crate::slices::selection::{Selection, SlicedDelivery};
@@ -47,15 +48,6 @@ pub struct Described<'a> {
     pub length: Option<u64>,
     /// Whether the origin sends ranges of the object: it is a bucket, or says `Accept-Ranges: bytes`.
     pub accepts_ranges: bool,
-}
-
-/// The lengths of objects that are sliced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlicedLengths {
-    /// Greatest length of an object that is stored as a whole, in bytes.
-    pub above: u64,
-    /// Greatest length of an object that is sliced, in bytes.
-    pub most: u64,
 }
 
 /// The times of an index.
