@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use sluice_core::slices::asked::AskedSlice;
+use sluice_core::slices::assembly::Assembly;
 use sluice_core::workers::Millis;
 use sluice_roles::callbacks::StreamContext;
 
@@ -64,6 +66,14 @@ pub(crate) struct Held {
     pub body: Option<bool>,
 }
 
+/// Filter that makes a response of slices.
+#[derive(Debug)]
+pub(crate) struct Slicer {
+    pub assembly: Assembly,
+    /// Headers of each of its requests.
+    pub headers: HeaderMap,
+}
+
 /// Path of a request.
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -75,6 +85,10 @@ pub(crate) struct Exchange {
     pub call: Option<(u32, u32, Millis)>,
     /// Request that EDGE has sent back to itself as this request.
     pub outer: Option<Client>,
+    /// Slicer of a request whose response is made of slices.
+    pub slicer: Option<Slicer>,
+    /// Request and slice that a request of the slicer is for.
+    pub slice: Option<(Client, AskedSlice)>,
     /// Response that EDGE holds.
     pub held: Option<Held>,
     /// Whether the headers were sent to the client.

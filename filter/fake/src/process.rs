@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
+use sluice_core::slices::asked::AskedSlice;
 use sluice_core::workers::Millis;
 use sluice_host::Half;
 
@@ -62,6 +63,8 @@ pub(crate) enum Task {
     Proceed(Client, Before),
     /// Sends a call.
     Call(Call),
+    /// Sends a request of the slicer for a client's request.
+    AskSlice(Client, AskedSlice),
 }
 
 impl Task {

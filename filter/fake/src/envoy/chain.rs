@@ -2,7 +2,7 @@
 //! The path of a request from EDGE through the cache filter to the origin.
 
 use sluice_core::coalescing::StoreRequest;
-use sluice_core::internal_headers::PROOF_HEADER;
+use sluice_core::internal_headers::{PROOF_HEADER, SLICES_HEADER};
 use sluice_host::Action;
 
 use super::FakeEnvoy;
@@ -17,6 +17,9 @@ impl FakeEnvoy {
     pub(super) fn enter_cache(&mut self, client: Client) {
         let request = self.with_messages(client, Side::Edge, |messages| messages.request.take());
         let request = request.flatten().expect("a request");
+        if request.has(SLICES_HEADER) {
+            return self.enter_slicer(client, &request);
+        }
         let part = |name| request.get(name).unwrap_or_default();
         let method = part(":method");
         let mut upstream = Upstream {

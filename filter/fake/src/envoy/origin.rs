@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin's answers, and their path through ORIGIN to the cache filter.
 
+use sluice_core::http::conditional::range::{ByteRange, Part};
 use sluice_core::http::syntax::date;
 use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_host::Action;
@@ -61,6 +62,28 @@ impl FakeEnvoy {
                 self.answer_with(fetch, 200, &varying, &object(fetch));
             }
         }
+    }
+
+    /// Answers a request for a range of an object that has this entity tag: with a 206, or with a 412 if the request
+    /// is for another version.
+    ///
+    /// # Panics
+    /// The request is not for a range of the object.
+    pub fn answer_range(&mut self, fetch: FetchId, object: &[u8], etag: &str) {
+        let headers = &self.fetches[fetch.0].headers;
+        let control = ("cache-control", "no-store");
+        if headers.get("if-match").is_some_and(|tag| tag != etag) {
+            return self.answer_with(fetch, 412, &[control], b"");
+        }
+        let range = headers.get("range").and_then(ByteRange::parse);
+        let part = range.map(|range| range.of(object.len() as u64));
+        let Some(Part::Slice(slice)) = part else {
+            panic!("{fetch:?} is not for a range");
+        };
+        let range = slice.content_range(object.len() as u64);
+        let control = ("cache-control", "max-age=3600");
+        let headers = [control, ("etag", etag), ("content-range", range.as_str())];
+        self.answer_with(fetch, 206, &headers, slice.cut_from(object));
     }
 
     /// Sends these response headers, with the length of `body`.

@@ -117,7 +117,9 @@ impl FakeEnvoy {
             response.body.clear();
         }
         self.set_stage(client, Stage::Draining);
-        if self.clients[client.0].kind.is_own() || self.exchanges[client.0].outer.is_some() {
+        let exchange = &self.exchanges[client.0];
+        let is_inner = exchange.outer.is_some() || exchange.slice.is_some();
+        if self.clients[client.0].kind.is_own() || is_inner {
             self.end_served(client);
         }
     }
@@ -199,6 +201,8 @@ impl FakeEnvoy {
         self.detach(client);
         self.answer_own(client, ending);
         self.close_pair(client);
+        self.answer_slice(client, ending);
+        self.end_slicer(client);
     }
 
     /// Ends the request that this request was sent back from, or sent back as.

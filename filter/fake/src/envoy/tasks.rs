@@ -57,6 +57,7 @@ impl FakeEnvoy {
             }
             Task::Proceed(client, before) => self.proceed(client, &before),
             Task::Call(call) => self.place_call(call),
+            Task::AskSlice(client, asked) => self.ask_slice(client, asked),
         }
     }
 

@@ -197,6 +197,7 @@ impl FakeEnvoy {
             }
             let exchange = &mut self.exchanges[number];
             (exchange.edge, exchange.call) = (None, None);
+            (exchange.slicer, exchange.slice) = (None, None);
             if let Some(upstream) = exchange.upstream.take() {
                 if upstream.filling.is_some() {
                     self.cache.abandon(&upstream.key);

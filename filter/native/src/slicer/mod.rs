@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last filter of the listener `sluice_slices`: it makes a response of slices, each of which is a request through
-//! the listener `sluice_slice`. `sluice_core::slices::assembly` decides what it does.
+//! The last filter of the listener `sluice_slices`, which makes a response of slices. Each slice is the answer to a
+//! request through the listener `sluice_slice`. `sluice_core::slices::assembly` decides what the filter does.
 //!
-//! It uses no worker of the roles, so it works beside a role in a VM as well. A panic ends only its own stream.
+//! The filter uses no worker of the roles, so it works beside a role in a VM as well. A panic ends only its own stream.
 
 mod requested;
 
