@@ -140,7 +140,7 @@ impl Hooks for Module {
             return Some(Rc::new(Stream::new(0, filter, Part::Aid(aid), true)));
         }
         if configuration.is_slicer() {
-            let slicer = Part::Slicer(Slicer::default());
+            let slicer = Part::Slicer(Slicer::new(filter));
             return Some(Rc::new(Stream::new(0, filter, slicer, false)));
         }
         let native_worker = NativeWorker::take(|native_worker| Rc::new(NativeHost(native_worker)));
@@ -161,7 +161,7 @@ impl Hooks for Module {
             return aid.on_request_headers(stream.filter, ends);
         }
         if let Part::Slicer(slicer) = &stream.part {
-            slicer.begin(stream);
+            slicer.begin();
             return HeadersStatus::StopIteration;
         }
         guarded(stream, HeadersStatus::StopIteration, |native_worker| {
@@ -293,9 +293,10 @@ impl Hooks for Module {
     }
 
     fn on_destroy(stream: Rc<Stream>) {
-        if let Part::Aid(_) | Part::Slicer(_) = stream.part {
-            stream.ended.set(true);
-            return;
+        match &stream.part {
+            Part::Aid(_) => return,
+            Part::Slicer(slicer) => return slicer.end(),
+            Part::Carrier | Part::Role(_) => {}
         }
         guarded(&stream, (), |native_worker| match stream.part {
             Part::Carrier => carrier::end(native_worker, &stream),
@@ -350,13 +351,13 @@ impl Hooks for Module {
 
     fn on_exchange(stream: &Rc<Stream>, exchange: u64, event: ExchangeEvent<'_>) {
         if let Part::Slicer(slicer) = &stream.part {
-            slicer.on_exchange(stream, exchange, event);
+            slicer.on_exchange(exchange, event);
         }
     }
 
     fn on_client_buffer(stream: &Rc<Stream>, is_full: bool) {
         if let Part::Slicer(slicer) = &stream.part {
-            slicer.on_client_buffer(stream, is_full);
+            slicer.on_client_buffer(is_full);
         }
     }
 }

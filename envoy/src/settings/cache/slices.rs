@@ -2,6 +2,7 @@
 //! Slices, in which objects are stored that are larger than the largest stored object.
 
 use serde_json::{Map, Value};
+use sluice_core::policy::MOST_AHEAD;
 use sluice_core::size::{self, Size};
 
 use super::Cache;
@@ -10,8 +11,6 @@ use crate::settings::environment::Environment;
 /// The sizes of slices.
 const LEAST: u64 = 256 << 10;
 const GREATEST: u64 = 16 << 20;
-/// Bound on the slices that are requested ahead of a client.
-const MOST_AHEAD: u64 = 8;
 
 /// Slices of large objects. An unset value is the policy's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub struct Slices {
     /// The size of a slice in bytes; 0: there are none.
     pub bytes: u64,
     /// The number of slices that are requested ahead of a client.
-    pub ahead: Option<u64>,
+    pub ahead: Option<usize>,
     /// Patterns of the paths of objects that are large as a rule.
     pub known: Option<Vec<String>>,
     /// Bound on the bytes of an object that is stored in slices.

@@ -17,11 +17,10 @@ mod tests;
 use std::rc::Rc;
 use std::time::Duration;
 
-use forms::form::{AtLeast, Bytes, Whole};
+use forms::form::{AtLeast, Bytes, MAX_BYTES, Whole};
 use forms::names::{HeaderName, MediaType};
 use forms::section::section;
 use purge::PurgePolicy;
-use sections::cache::MAX_BYTES;
 
 pub use forms::error::PolicyError;
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
@@ -33,7 +32,7 @@ pub use sections::origin::{BucketOrigin, HttpOrigin, Origin};
 pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use sections::response::ResponsePolicy;
 pub use sections::rules::{Rule, Rules};
-pub use sections::slices::SlicesPolicy;
+pub use sections::slices::{MOST_AHEAD, SlicedLengths, SlicesPolicy};
 pub use sections::ttl::{Statuses, Ttl, TtlTable};
 pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
 pub(crate) use site_section::{SiteSection, SitesSection};

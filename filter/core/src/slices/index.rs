@@ -12,6 +12,7 @@ use crate::http::conditional::entity_tag::EntityTag;
 use crate::http::syntax::field_value::FieldValue;
 use crate::internal_headers::INTERNAL_PREFIX;
 use crate::key::secret::StoreSecret;
+use crate::policy::SlicedLengths;
 use crate::slices::grid::SliceGrid;
 use crate::slices::plan::SlicePlan;
 use crate::slices::selection::{Selection, SlicedDelivery};
@@ -66,15 +67,6 @@ impl Described<'_> {
     pub fn is_sliced(&self, lengths: SlicedLengths) -> bool {
         self.version(lengths).is_some()
     }
-}
-
-/// The lengths of objects that are sliced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlicedLengths {
-    /// Greatest length of an object that is stored as a whole, in bytes.
-    pub above: u64,
-    /// Greatest length of an object that is sliced, in bytes.
-    pub most: u64,
 }
 
 /// The times of an index.

@@ -7,12 +7,11 @@
 use std::fmt;
 
 use crate::http::conditional::range::Slice;
+use crate::policy::MOST_AHEAD;
 use crate::slices::grid::SliceGrid;
 use crate::slices::multipart::Multipart;
 use crate::slices::selection::{MOST_RANGES, Selection, ascend};
 
-/// Greatest number of slices that may be requested ahead of the client.
-pub const MOST_AHEAD: usize = 8;
 /// Longest type of an object that the parts of a multipart response name.
 const MOST_TYPE_BYTES: usize = 256;
 

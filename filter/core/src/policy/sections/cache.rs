@@ -4,15 +4,12 @@
 use std::time::Duration;
 
 use crate::http::caching::targeted::SURROGATE_CONTROL;
-use crate::policy::forms::form::{AtLeast, Bytes, Seconds, Whole, words};
+use crate::policy::forms::form::{AtLeast, Bytes, MAX_BYTES, Seconds, Whole, words};
 use crate::policy::forms::names::HeaderName;
 use crate::policy::forms::section::section;
 use crate::policy::sections::rules::Rule;
 use crate::policy::sections::slices::Slices;
 use crate::policy::sections::ttl::{TtlTable, default_ttl, origin_decides};
-
-/// Largest size that is exact as a number in Envoy's JSON, a double.
-pub(in crate::policy) const MAX_BYTES: u64 = 1 << 53;
 
 /// Which responses are stored, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]

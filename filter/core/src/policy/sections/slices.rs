@@ -4,19 +4,18 @@
 use serde_json::Value;
 
 use crate::policy::forms::error::PolicyError;
-use crate::policy::forms::form::{Bytes, Form, Kind, Whole};
+use crate::policy::forms::form::{Bytes, Form, Kind, MAX_BYTES, Whole};
 use crate::policy::forms::glob::Glob;
 use crate::policy::forms::section::section;
-use crate::policy::sections::cache::MAX_BYTES;
 use crate::policy::sections::glob_set::GlobSet;
 use crate::policy::sections::rules::CanonicalGlob;
-use crate::slices::index::SlicedLengths;
-use crate::slices::plan::MOST_AHEAD;
 
 /// Least size of a slice in bytes. Each slice is a request to the origin and a file of the store.
 pub(in crate::policy) const LEAST_SLICE: u64 = 256 << 10;
 /// Greatest size of a slice in bytes. Each slow client may hold some slices in memory.
 pub(in crate::policy) const GREATEST_SLICE: u64 = 16 << 20;
+/// Greatest number of slices that may be requested ahead of the client.
+pub const MOST_AHEAD: usize = 8;
 /// Endings of the names of files that are large as a rule: archives, images of disks, packages, media, data.
 const KNOWN: [&str; 32] = [
     "7z",
@@ -84,6 +83,15 @@ impl Form<u64> for SliceBytes {
             PolicyError::unexpected(value, &expected)
         })
     }
+}
+
+/// The lengths of objects that are sliced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlicedLengths {
+    /// Greatest length of an object that is stored as a whole, in bytes.
+    pub above: u64,
+    /// Greatest length of an object that is sliced, in bytes.
+    pub most: u64,
 }
 
 /// How objects are stored that are larger than the largest stored object.

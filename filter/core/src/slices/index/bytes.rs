@@ -82,7 +82,8 @@ fn text(reader: &mut ByteReader<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slices::index::{Described, SlicedLengths};
+    use crate::policy::SlicedLengths;
+    use crate::slices::index::Described;
 
     #[test]
     fn an_index_is_read_as_it_was_written() {
