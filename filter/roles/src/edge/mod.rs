@@ -36,7 +36,7 @@ use crate::callbacks::StreamContext;
 use crate::reply::answer_rejection;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
-use crate::request::account::{result_of, tell_result};
+use crate::request::account::{result_of, tell_result, tell_slices};
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::own_requests::substitutes;
 use crate::worker::{Worker, identity::Identity};
@@ -373,8 +373,15 @@ impl StreamContext for Edge {
 
     /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
-        if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
+        if let (State::Cached(stream), Some(worker)) = (&self.state, worker) {
             self.tell(&*worker.host, &worker.metrics);
+            let sliced = stream.progress.sliced.borrow().clone();
+            if let Some(sliced) = sliced.filter(|_| self.policy.policy.response.account) {
+                let told = tell_slices(&*worker.host, sliced.begun.get(), sliced.led.get());
+                if let Err(error) = told {
+                    worker.metrics.fault("the access log lacks slices", error);
+                }
+            }
         }
     }
 

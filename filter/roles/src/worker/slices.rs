@@ -84,9 +84,19 @@ impl KnownObjects {
         known
     }
 
+    /// Records that the origin has not described the object. Until `until`, it is not asked for again.
+    pub fn question_fails(&mut self, key: KeyHash, until: Millis) {
+        self.pauses.insert(key, until);
+    }
+
+    /// Whether the last question for the index of the object has failed a moment ago, or is under way.
+    pub fn is_asked(&self, key: KeyHash, now: Millis) -> bool {
+        self.pauses.peek(key).is_some_and(|pause| now < *pause)
+    }
+
     /// Whether the index of the object may be asked for. Until `until`, it is not asked for again.
     pub fn take_question(&mut self, key: KeyHash, now: Millis, until: Millis) -> bool {
-        if self.pauses.peek(key).is_some_and(|pause| now < *pause) {
+        if self.is_asked(key, now) {
             return false;
         }
         self.pauses.insert(key, until);

@@ -82,6 +82,42 @@ fn a_stale_index_serves_while_one_head_asks() {
 }
 
 #[test]
+fn a_stale_index_serves_while_the_origin_fails_and_one_head_asks() {
+    let failing = Object {
+        control: "max-age=60, stale-if-error=600",
+        ..OBJECT
+    };
+    let mut envoy = workers(1);
+    read(&mut envoy, &failing);
+    envoy.advance(61_000);
+    let first = get(&mut envoy, 0);
+    let head = envoy.open_fetches()[0];
+    envoy.answer_with(head, 503, &[], b"");
+    envoy.close_all();
+    let second = get(&mut envoy, 0);
+    envoy.close_all();
+    for client in [first, second] {
+        assert_whole(&envoy, client, &failing);
+    }
+    assert_eq!(heads(&envoy), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn the_first_range_of_a_small_object_leads_after_one_head() {
+    let small = Object {
+        length: 1_000,
+        ..OBJECT
+    };
+    let mut envoy = workers(1);
+    let client = get_range(&mut envoy, 0, "bytes=10-19");
+    serve(&mut envoy, &small);
+    assert_eq!(envoy.clients[client.0].body(), small.part(10, 19));
+    assert_eq!((heads(&envoy), envoy.fetches.len()), (1, 2 + 1));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
 fn a_head_of_a_sliced_object_lasts_as_long_as_the_object() {
     let mut envoy = workers(1);
     introduce(&mut envoy, &OBJECT);

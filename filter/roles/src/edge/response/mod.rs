@@ -323,6 +323,7 @@ fn reason_of(stream: &EdgeRequest, served: &Served<'_>) -> Option<UncacheableRea
 /// Whether the store has served a whole object unchanged, to a request without further demands.
 fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
+    let changed = changed || stream.slice.is_some();
     let keyed = served.entry.key == stream.target.cache_key();
     !changed && keyed && !stream.progress.forced.get() && served.is_hit(stream.progress.request())
 }

@@ -213,6 +213,12 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         CallKind::Index(_) => {
             let headers = worker.host.headers(Map::CallResponse).ok();
             let headers = headers.filter(|_| answered && has_succeeded(&*worker.host));
+            if headers.is_none() {
+                let pause = pause(&*worker.host, &call.policy);
+                let until = worker.host.monotonic_millis().saturating_add(pause);
+                let object = worker.keys.object_hash(call.target.cache_key());
+                worker.slices.question_fails(object, until);
+            }
             let told = Told {
                 length: headers.and_then(|headers| headers.content_length()),
                 representation: None,

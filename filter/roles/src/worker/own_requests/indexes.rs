@@ -106,11 +106,14 @@ fn is_usable(
         refresh(worker, stream, object);
         return Some(true);
     }
-    if !has_asked(stream) {
+    let moment = worker.host.monotonic_millis();
+    let servable = !purged && index.is_servable_after_error(now);
+    let fails = servable && worker.slices.is_asked(object, moment);
+    if !fails && !has_asked(stream) {
         return Some(false);
     }
     // The question has failed, because its answer would have replaced the index.
-    (!purged && index.is_servable_after_error(now)).then_some(true)
+    servable.then_some(true)
 }
 
 /// Makes a request wait for the index of its object, unless there are too many calls.
