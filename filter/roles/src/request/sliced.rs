@@ -9,7 +9,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::SliceState;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::slices::origin_answer::SliceRequest;
-use sluice_core::slices::plan::SlicePlan;
+use sluice_core::slices::plan::{Segment, SlicePlan};
 use sluice_core::workers::{KeyHash, StreamId};
 
 /// A client's response in slices.
@@ -61,11 +61,16 @@ impl SlicedResponse {
 
     /// The number of slices that the response needs.
     pub fn count(&self) -> u64 {
-        let mut count = 0;
-        let mut next = self.plan.next_slice(0);
-        while let Some(number) = next {
-            count += 1;
-            next = self.plan.next_slice(number.saturating_add(1));
+        let (mut count, mut next) = (0, 0);
+        for segment in self.plan.segments() {
+            let Segment::Bytes(range) = segment else {
+                continue;
+            };
+            let grid = self.plan.grid();
+            // Two ranges may begin in one slice.
+            let first = grid.number_at(range.first()).max(next);
+            next = grid.number_at(range.last()).saturating_add(1);
+            count += next.saturating_sub(first);
         }
         count
     }

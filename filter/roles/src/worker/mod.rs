@@ -271,7 +271,7 @@ impl Worker {
         self.metrics.set_gauge(Metric::FlightsNow, flights);
         let hints = self.coalescer.hints().len();
         self.metrics.set_gauge(Metric::HintsNow, hints);
-        let indexes = self.slices.len();
+        let indexes = self.slices.count();
         self.metrics.set_gauge(Metric::SliceIndexesNow, indexes);
         self.keys.publish_hot();
     }

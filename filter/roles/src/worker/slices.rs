@@ -57,7 +57,7 @@ impl KnownObjects {
     }
 
     /// The number of known objects.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.objects.len()
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A fake Envoy with an origin that has one large object.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use sluice_core::coalescing::StoreRequest;
 use sluice_fake::{Client, FakeEnvoy, FetchId, FetchPhase, HeaderTexts as _};
