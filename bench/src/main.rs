@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures Sluice beside its peers: `sluice-bench STORY`; prints how long stories take: `sluice-bench plan STORY…`;
-//! makes a page of the results: `sluice-bench report`; and runs the public conformance suite against caches:
-//! `sluice-bench conformance`.
+//! Measures Sluice beside its peers: `sluice-bench STORY`; prints the names of stories by name or number, and how long
+//! they take: `sluice-bench plan [STORY…]`; makes a page of the results: `sluice-bench report`; and runs the public
+//! conformance suite against caches: `sluice-bench conformance`.
 // A measuring tool: a broken expectation ends the run, and the panic says which.
 #![allow(
     clippy::unwrap_used,
@@ -55,6 +55,21 @@ async fn asked(wanted: &str, quick: bool) -> ExitCode {
     }
 }
 
+/// Prints the names of these stories, and on standard error how long they take.
+fn print_plan(wanted: &[String], quick: bool) -> ExitCode {
+    match stories::chosen(wanted) {
+        Ok(names) => {
+            eprintln!("{}", stories::plan(&names, quick));
+            println!("{}", names.join(" "));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
     if wanted == "report" {
@@ -63,13 +78,12 @@ fn main() -> ExitCode {
     }
     let quick = std::env::var("QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
     if wanted == "plan" {
-        let names: Vec<_> = std::env::args().skip(2).collect();
-        eprintln!("{}", stories::plan(&names, quick));
-        return ExitCode::SUCCESS;
+        let words: Vec<_> = std::env::args().skip(2).collect();
+        return print_plan(&words, quick);
     }
     if wanted != "conformance" && !stories::names().contains(&wanted.as_str()) {
         eprintln!(
-            "usage: sluice-bench {}|plan STORY…|report|conformance",
+            "usage: sluice-bench {}|plan [STORY…]|report|conformance",
             stories::names().join("|")
         );
         return ExitCode::from(2);

@@ -39,7 +39,8 @@ def percentiles(metric, *more):
 ROWS = [
     ("Is it well?", [
         ("Hit ratio", "percentunit", [("requests {{site}}", 'sluice:hit_ratio:rate5m{job=~"$job",site=~"$site"}'),
-                                      ("bytes", 'sluice:byte_hit_ratio:rate5m{job=~"$job"}')]),
+                                      ("bytes {{site}}",
+                                       'sluice:byte_hit_ratio:rate5m{job=~"$job",site=~"$site"}')]),
         ("Errors that clients get", "percentunit", [("5xx", 'sluice:error_ratio:rate5m{job=~"$job"}')]),
         ("Origin offload", "percentunit",
          [("requests {{site}}", 'sluice:origin_offload:rate5m{job=~"$job",site=~"$site"}')]),
@@ -51,8 +52,11 @@ ROWS = [
          [("{{envoy_response_code_class}}xx",
            by("envoy_response_code_class", "envoy_http_downstream_rq_xx", CLIENTS))]),
         ("Time per request", "ms", percentiles("envoy_http_downstream_rq_time", CLIENTS)),
-        ("Bytes", "Bps", [("to clients", rate("envoy_http_downstream_cx_tx_bytes_total", CLIENTS)),
-                          ("from the origin", rate("envoy_http_downstream_cx_tx_bytes_total", ORIGIN))]),
+        ("Time to the first byte, p99", "s",
+         [("{{result}} {{site}}", 'sluice:first_byte_seconds:p99_5m{job=~"$job",site=~"$site"}')]),
+        ("Bytes", "Bps", [("to clients", rate("sluice_bytes_sent_total", SITE)),
+                          ("from the origin", rate("sluice_origin_bytes_total", SITE)),
+                          ("saved", 'sum(sluice:saved_bytes:rate5m{job=~"$job",site=~"$site"})')]),
         ("Connections", "short", [("{{envoy_http_conn_manager_prefix}}",
                                    f"sum by (envoy_http_conn_manager_prefix) "
                                    f"(envoy_http_downstream_cx_active{{{EDGE},{CLIENTS}}})")]),
@@ -79,6 +83,8 @@ ROWS = [
         ("Answers by class", "reqps",
          [("{{envoy_response_code_class}}xx", by("envoy_response_code_class", "envoy_http_downstream_rq_xx", ORIGIN))]),
         ("Time of the origin", "ms", percentiles("envoy_http_downstream_rq_time", ORIGIN)),
+        ("Time to the origin's first byte, p99", "s",
+         [("{{site}}", 'sluice:origin_first_byte_seconds:p99_5m{job=~"$job",site=~"$site"}')]),
         ("Connections to the origin", "short",
          [("open", f'sum(envoy_cluster_upstream_cx_active{{{EDGE},envoy_cluster_name=~"origin_server.*"}})'),
           ("failed", rate("envoy_cluster_upstream_cx_connect_fail", 'envoy_cluster_name=~"origin_server.*"')),

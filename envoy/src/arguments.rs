@@ -8,6 +8,10 @@ use clap::{
     Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
 
+use sluice::control::commands::{
+    Explain, Purge, ShowFlights, ShowLog, ShowOrigins, ShowPurges, ShowUsage, Top,
+};
+
 use crate::completions::CompletedShell;
 use crate::manual::Supplement;
 use crate::version::ProgramVersion;
@@ -63,6 +67,22 @@ pub enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Show the size of a running edge's cache by site, by prefix or by media type
+    Du(ShowUsage),
+    /// Ask a running edge why a URL is stored or not, and what a GET would get now
+    Explain(Explain),
+    /// Show the objects that a running edge fetches now, and the requests that wait for them
+    Flights(ShowFlights),
+    /// Show the requests that a running edge answers, with results, times and reasons
+    Log(ShowLog),
+    /// Show the origins of a running edge: requests, times, errors and the last error
+    Origins(ShowOrigins),
+    /// Purge URLs, prefixes, surrogate keys, sites or everything in a running edge
+    Purge(Purge),
+    /// Show the last purges of a running edge: time, caller, subject, and the workers that have applied each
+    Purges(ShowPurges),
+    /// Show the sites and the URLs of a running edge with the most requests, misses, bytes or time of the origin
+    Top(Top),
     /// Print the manual page of sluice, or write the pages of all commands to a folder
     Man {
         /// The folder, such as /usr/local/share/man/man1
@@ -151,6 +171,39 @@ mod tests {
             &["sluice", "completions", "fish"],
             &["sluice", "man"],
             &["sluice", "man", "pages"],
+            &[
+                "sluice", "top", "--once", "--sort", "misses", "--site", "shop",
+            ],
+            &["sluice", "flights", "--json", "--socket", "ctl.sock"],
+            &["sluice", "origins"],
+            &["sluice", "du", "--by", "prefix", "--depth", "2"],
+            &["sluice", "du", "--site", "a", "--top", "3", "--json"],
+            &["sluice", "purges", "-n", "5", "--query", "--json"],
+            &[
+                "sluice",
+                "log",
+                "-f",
+                "site=shop result!=hit",
+                "status>=500",
+            ],
+            &[
+                "sluice",
+                "explain",
+                "https://a/b",
+                "-H",
+                "Accept: */*",
+                "--online",
+            ],
+            &[
+                "sluice",
+                "purge",
+                "--url",
+                "http://a/b",
+                "--key",
+                "k",
+                "--soft",
+            ],
+            &["sluice", "purge", "--all"],
         ] {
             assert!(
                 Arguments::try_parse_from(arguments).is_ok(),
@@ -162,6 +215,12 @@ mod tests {
             &["sluice", "run"],
             &["sluice", "--online"],
             &["sluice", "module"],
+            &["sluice", "purge"],
+            &["sluice", "purge", "--soft"],
+            &["sluice", "purge", "--all", "--site", "shop"],
+            &["sluice", "log", "duraton>1s"],
+            &["sluice", "explain", "/b"],
+            &["sluice", "explain", "https://a/b", "-H", "Accept"],
         ] {
             assert!(
                 Arguments::try_parse_from(arguments).is_err(),

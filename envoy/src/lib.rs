@@ -21,15 +21,17 @@
 //! | the verification of messages of Amazon SNS | `sns/` |
 //! | the demo site and its MinIO | `demo/` |
 //! | calls to Envoy's admin interface, sockets for calls of the filter | `net/` |
+//! | the control socket, and the commands that ask a running edge | `control/` |
 //! | the metrics: their names and the server for scrapes | `metrics/` |
 //! | child processes, threads, limits of the machine, notifications to systemd | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `render`, `metrics`, `cache` and
+//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `render`, `control`, `metrics`, `cache` and
 //! `demo`, `settings`, `sites`, `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
 pub mod check;
+pub mod control;
 pub mod demo;
 pub mod log;
 pub mod metrics;

@@ -67,6 +67,14 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 false => Ok(print(&format!("sluice {version}\n"))),
             }
         }
+        Some(Action::Explain(explain)) => explain.run(),
+        Some(Action::Du(usage)) => usage.run(),
+        Some(Action::Flights(flights)) => flights.run(),
+        Some(Action::Purges(purges)) => purges.run(),
+        Some(Action::Log(log)) => log.run(),
+        Some(Action::Origins(origins)) => origins.run(),
+        Some(Action::Purge(purge)) => purge.run(),
+        Some(Action::Top(top)) => top.run(),
         Some(Action::Man { folder }) => write_manual(folder.as_deref()),
         Some(Action::Completions { shell }) => Ok(print(&shell.script(arguments::command()))),
     }
@@ -81,6 +89,7 @@ fn render() -> anyhow::Result<String> {
     let earlier_runs = EarlierRuns::default();
     let run = Run {
         cache_dir: &cache_dir,
+        purge_log: None,
         earlier_runs: &earlier_runs,
         sns: None,
     };

@@ -299,6 +299,49 @@ fn the_observability_page_names_every_alert_and_no_other() {
     );
 }
 
+#[test]
+fn the_page_of_alerts_has_the_description_of_each() {
+    let mut sections: Vec<(String, String)> = Vec::new();
+    for file in ["alerts.yaml", "alerts-istio.yaml", "slo.yaml"] {
+        let text = read(&format!("envoy/observability/{file}"));
+        let rules: Value = serde_saphyr::from_str(&text).unwrap();
+        for rule in rules["groups"][0]["rules"].as_array().unwrap() {
+            let Some(name) = rule["alert"].as_str() else {
+                continue;
+            };
+            let annotation = |name: &str| rule["annotations"][name].as_str().unwrap();
+            let address = format!("docs/alerts.md#{}", name.to_lowercase());
+            assert_eq!(annotation("runbook_url"), address);
+            let description = wrapped(annotation("description"));
+            if sections.iter().all(|(known, _)| known != name) {
+                sections.push((name.to_owned(), description));
+            }
+        }
+    }
+    let sections = sections.iter();
+    let page: String = sections
+        .map(|(name, description)| format!("\n## {name}\n\n{description}\n"))
+        .collect();
+    assert_has_table("docs/alerts.md", "alerts", &format!("{page}\n"));
+}
+
+/// The text in lines of at most 120 characters.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().unwrap();
+        if line.chars().count() + 1 + word.chars().count() > 120 {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
 /// Every page that a user reads.
 fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<_> = ["README.md", "CONTRIBUTING.md", "mesh/README.md"]
@@ -325,7 +368,7 @@ fn no_page_names_a_metric_that_there_is_not() {
                 .find_map(|suffix| word.strip_suffix(suffix))
                 .unwrap_or(word);
             let is_raw = Metric::ALL.iter().any(|metric| metric.name() == name);
-            let has_raw = ["README.md", "observability.md"]
+            let has_raw = ["mesh/README.md", "observability.md"]
                 .iter()
                 .any(|raw| page.ends_with(raw));
             let is_known = families().iter().any(|(family, _)| family.name == name);

@@ -206,6 +206,27 @@ fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_familie
 }
 
 #[test]
+fn the_filters_control_listener_is_a_socket_of_the_edges_user_and_no_port() {
+    for runtime in ["wasm", "native"] {
+        let settings = settings(&[
+            ("SLUICE_ORIGIN", "http://127.0.0.1:8000"),
+            ("SLUICE_RUNTIME", runtime),
+        ]);
+        let config = parsed(&settings);
+        let listeners = config["static_resources"]["listeners"].as_array().unwrap();
+        let control = listeners.iter().find(|it| it["name"] == "control").unwrap();
+        let socket = settings.filter_control_socket();
+        let pipe = serde_json::json!({"pipe": {"path": socket, "mode": 0o600}});
+        assert_eq!(control["address"], pipe);
+        assert_eq!(socket.parent(), Some(&*settings.locations.state));
+        let manager = &control["filter_chains"][0]["filters"][0]["typed_config"];
+        let filters = manager["http_filters"].as_array().unwrap().iter();
+        let names: Vec<_> = filters.map(|filter| &filter["name"]).collect();
+        assert_eq!(names, ["sluice.control", "router"]);
+    }
+}
+
+#[test]
 fn an_https_origin_is_verified_by_its_name() {
     let config = parsed(&settings(&[
         ("SLUICE_ORIGIN", "https://example.com"),

@@ -2,6 +2,7 @@
 //! The kinds of servers, and how each is started.
 
 use crate::contenders::Contender;
+use crate::origins::archive::Archive;
 use crate::peers::nginx::Caching;
 use crate::peers::{WORKERS, direct, haproxy, nginx, trafficserver, varnish};
 use sluice::settings::Runtime;
@@ -35,6 +36,8 @@ pub enum Kind {
     Haproxy,
     /// Traffic Server, which coalesces as its documentation describes.
     TrafficServer,
+    /// Traffic Server with its slice plugin, in slices of 1 MiB.
+    TrafficServerSlices,
     /// Envoy's cache filter with its files, without Sluice's filter.
     Bare,
     /// Envoy's cache filter with its unbounded store in memory, without Sluice's filter.
@@ -45,6 +48,8 @@ pub enum Kind {
     SluiceMemory,
     /// Sluice with default settings, in Envoy's own process in place of Wasm VMs.
     SluiceNative,
+    /// Sluice that stores objects of up to 128 MiB whole.
+    SluiceWhole,
     /// Sluice that serves expired objects while one request revalidates them.
     SluiceStale,
     /// Sluice without copies of hot objects: each hit is a hit of Envoy's cache.
@@ -63,6 +68,7 @@ impl fmt::Display for Kind {
             Self::Nginx(Caching::BackgroundUpdate) => "nginx, background update",
             Self::Nginx(Caching::Gateway) => "nginx-s3-gateway's settings",
             Self::TrafficServer => "Traffic Server",
+            Self::TrafficServerSlices => "Traffic Server, slice",
             Self::Varnish => "Varnish",
             Self::Haproxy => "HAProxy",
             Self::Bare => "bare Envoy",
@@ -70,6 +76,7 @@ impl fmt::Display for Kind {
             Self::Sluice => "Sluice",
             Self::SluiceMemory => "Sluice, CACHE=memory",
             Self::SluiceNative => "Sluice, RUNTIME=native",
+            Self::SluiceWhole => "Sluice, whole objects",
             Self::SluiceStale => "Sluice, stale while revalidating",
             Self::SluiceCold => "Sluice, HOT_BYTES=0",
         })
@@ -98,6 +105,8 @@ pub enum Before<'a> {
     Origin(&'a Origin),
     /// An origin; the servers in front of it speak TLS 1.3 with this certificate.
     OriginWithTls(&'a Origin, &'a Certificate),
+    /// A distant server of large objects.
+    Archive(&'a Archive),
     /// A public bucket, behind a proxy that counts and delays requests to it. Sluice signs its requests nevertheless.
     Bucket(&'a Bucket, &'a Proxy),
 }
@@ -106,6 +115,7 @@ impl<'a> Before<'a> {
     fn address(self) -> SocketAddr {
         match self {
             Self::Origin(origin) | Self::OriginWithTls(origin, _) => origin.address(),
+            Self::Archive(archive) => archive.address(),
             Self::Bucket(_, proxy) => proxy.address(),
         }
     }
@@ -113,7 +123,7 @@ impl<'a> Before<'a> {
     const fn certificate(self) -> Option<&'a Certificate> {
         match self {
             Self::OriginWithTls(_, certificate) => Some(certificate),
-            Self::Origin(_) | Self::Bucket(..) => None,
+            Self::Origin(_) | Self::Archive(_) | Self::Bucket(..) => None,
         }
     }
 }
@@ -126,8 +136,17 @@ impl Kind {
             Self::Sluice
                 | Self::SluiceMemory
                 | Self::SluiceNative
+                | Self::SluiceWhole
                 | Self::SluiceStale
                 | Self::SluiceCold
+        )
+    }
+
+    /// Whether its second address takes HTTP/2 in cleartext. Traffic Server takes HTTP/2 over TLS only.
+    pub const fn takes_http2(self) -> bool {
+        !matches!(
+            self,
+            Self::Origin | Self::TrafficServer | Self::TrafficServerSlices
         )
     }
 
@@ -141,6 +160,7 @@ impl Kind {
             Self::Nginx(lock) => nginx::start(origin, lock, certificate).await?,
             Self::Varnish => varnish::DEFAULTS.start(origin).await?,
             Self::TrafficServer => trafficserver::COALESCING.start(origin).await?,
+            Self::TrafficServerSlices => trafficserver::start_slices(origin).await?,
             Self::Haproxy => haproxy::start(origin, certificate).await?,
             _ => return Some(self.sluice(before).await),
         };
@@ -153,13 +173,9 @@ impl Kind {
     async fn bare(self, before: Before<'_>) -> Contender {
         let second = loopback(free_port());
         let bare = match before {
-            Before::Bucket(_, proxy) => {
-                Bare::before(
-                    &format!("http://{}", proxy.address()),
-                    Store::V1_DISK,
-                    WORKERS,
-                )
-                .await
+            Before::Bucket(..) | Before::Archive(_) => {
+                let url = format!("http://{}", before.address());
+                Bare::before(&url, Store::V1_DISK, WORKERS).await
             }
             Before::Origin(origin) if self == Self::BareMemory => {
                 Bare::without_files(origin, Version::V1, WORKERS).await
@@ -186,12 +202,18 @@ impl Kind {
                 .env("SLUICE_TLS_CERT", certificate.cert().display().to_string())
                 .env("SLUICE_TLS_KEY", certificate.key().display().to_string())
                 .env("SLUICE_EDGE_TLS_PORT", second.port().to_string()),
+            Before::Archive(archive) => {
+                Builder::new().env("SLUICE_ORIGIN", format!("http://{}", archive.address()))
+            }
             Before::Bucket(bucket, proxy) => Edge::bucket(bucket)
                 .env("SLUICE_S3_ENDPOINT", format!("http://{}", proxy.address())),
         };
         let edge = match self {
             Self::SluiceMemory => edge.medium(Medium::Memory),
             Self::SluiceNative => edge.medium(Medium::Disk).runtime(Runtime::Native),
+            Self::SluiceWhole => edge
+                .medium(Medium::Disk)
+                .env("SLUICE_CACHE_MAX_OBJECT_BYTES", "128MiB"),
             Self::SluiceStale => edge.medium(Medium::Disk).policy(STALE),
             Self::SluiceCold => edge.medium(Medium::Disk).env("SLUICE_HOT_BYTES", "0"),
             _ => edge.medium(Medium::Disk),

@@ -2,10 +2,12 @@
 //! The servers under test, all in front of the same origin or bucket.
 
 mod kind;
+mod settings;
 pub mod variants;
 
 pub use crate::peers::WORKERS;
 pub use kind::{Before, Kind, Rated};
+pub use settings::settings;
 
 use crate::peers::Peer;
 use sluice_tests::bare::Bare;
@@ -64,11 +66,12 @@ impl Contender {
         Self::of(kind, bare.address(), vec![bare.pid()], Some(Box::new(bare)))
     }
 
-    /// Starts Sluice as `builder` says, with as many workers as the others have, and without an access log, because
-    /// the others have none.
+    /// Starts Sluice as `builder` and `SETTINGS` say, with as many workers as the others have, and without an access
+    /// log, because the others have none.
     pub async fn sluice(kind: Kind, builder: Builder) -> Self {
         let edge = builder.workers(WORKERS).env("SLUICE_ACCESS_LOG", "off");
-        let edge = edge.start().await;
+        let add = |edge: Builder, (name, value): (String, String)| edge.env(&name, value);
+        let edge = settings().into_iter().fold(edge, add).start().await;
         let contender = Self::of(kind, edge.address(), vec![edge.envoy_pid()], None);
         Self {
             edge: Some(Box::new(edge)),

@@ -2,6 +2,7 @@
 //! The origins behind the servers.
 
 pub mod application;
+pub mod archive;
 pub mod feed;
 mod responder;
 

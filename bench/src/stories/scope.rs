@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The scale of a story, from the environment.
 
+use crate::contenders::Kind;
+
 /// The number of rounds: `ROUNDS`, else `default`. Ends the program if `ROUNDS` is not a number above 0.
 pub fn rounds(default: u32) -> u32 {
     or_exit(parse_rounds(&variable("ROUNDS"), default))
+}
+
+/// The kinds of `known` whose names begin with a word of `CONTENDERS`, or all of them. Ends the program if there are
+/// none for a word.
+pub fn contenders(known: &[Kind]) -> Vec<Kind> {
+    or_exit(parse_contenders(&variable("CONTENDERS"), known))
 }
 
 /// The rates of `known`, in requests a second, that `RATES` names, or all of them. Ends the program if a rate is
@@ -31,6 +39,22 @@ fn parse_rounds(value: &str, default: u32) -> Result<u32, String> {
     rounds.ok_or_else(|| format!("ROUNDS: {value:?}: expected a number from 1"))
 }
 
+fn parse_contenders(value: &str, known: &[Kind]) -> Result<Vec<Kind>, String> {
+    let named = |kind: &Kind, word: &str| kind.to_string().starts_with(word);
+    let unknown = |word: &&str| !known.iter().any(|kind| named(kind, word));
+    if let Some(word) = value.split_whitespace().find(unknown) {
+        let names: Vec<_> = known.iter().map(Kind::to_string).collect();
+        let names = names.join("; ");
+        return Err(format!(
+            "CONTENDERS: {word:?}: expected the first word of one of: {names}"
+        ));
+    }
+    let wanted = |kind: &Kind| {
+        value.trim().is_empty() || value.split_whitespace().any(|word| named(kind, word))
+    };
+    Ok(known.iter().copied().filter(wanted).collect())
+}
+
 fn parse_rates(value: &str, known: &[u32]) -> Result<Vec<u32>, String> {
     if value.trim().is_empty() {
         return Ok(known.to_vec());
@@ -56,6 +80,22 @@ mod tests {
     fn rounds_and_rates_are_taken_from_what_is_said() {
         assert_eq!(parse_rounds("5", 3), Ok(5));
         assert_eq!(parse_rates("500", &[100, 500]), Ok(vec![500]));
+    }
+
+    #[test]
+    fn contenders_are_named_by_their_first_word() {
+        let known = [
+            Kind::Origin,
+            Kind::Sluice,
+            Kind::SluiceNative,
+            Kind::Varnish,
+        ];
+        assert_eq!(parse_contenders(" ", &known), Ok(known.to_vec()));
+        let wanted = parse_contenders("Varnish Sluice", &known);
+        assert_eq!(wanted, Ok(known[1..].to_vec()));
+        let error = parse_contenders("Sluice Squid", &known[2..]).unwrap_err();
+        let expected = "expected the first word of one of: Sluice, RUNTIME=native; Varnish";
+        assert_eq!(error, format!("CONTENDERS: \"Squid\": {expected}"));
     }
 
     #[test]

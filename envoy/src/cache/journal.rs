@@ -103,7 +103,7 @@ impl Journal {
     /// The socket cannot be bound.
     pub fn serve(self, state: &Path) -> io::Result<LocalSocket> {
         let journal = Mutex::new(self);
-        local_socket::serve("journal", state, move |body| record(body, &journal))
+        local_socket::serve("journal", state, move |call| record(&call.body, &journal))
     }
 
     fn append_text(&self, text: &str) -> io::Result<()> {

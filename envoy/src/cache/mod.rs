@@ -4,6 +4,8 @@
 //! - `folder`: the folder that one edge opens at its start, and the format of its contents
 //! - `journal`: the journal of purges
 //! - `entries`: the files of Envoy's store: their names, their sites, their usage, and changes
+//! - `inventory`: the contents of the cache, read from the heads of its files when the operator asks
+//! - `purge_log`: the log of purges for the operator
 //! - `report`: the reports of the keeper for the metrics
 //! - `shares`: the weights by which sites share the cache
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
@@ -21,8 +23,10 @@ mod entries;
 mod eviction;
 mod folder;
 mod free_space;
+mod inventory;
 mod journal;
 mod keeper;
+mod purge_log;
 mod recovery;
 mod report;
 mod shares;
@@ -31,7 +35,11 @@ pub use early_deaths::EarlyDeaths;
 pub use entries::Usage;
 pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
+pub use inventory::{
+    CacheContents, GroupUsage, Grouping, Inventory, StoredResponse, StoredResponses, UsageQuestion,
+};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::{Keeper, SharedState};
-pub use report::{CacheReport, ReportDesk};
+pub use purge_log::{LoggedPurge, LoggedPurges, PurgeLog};
+pub use report::{CacheReport, ReportDesk, SiteFiles};
 pub use shares::{MostVariants, Shares};

@@ -62,6 +62,23 @@ pub struct CacheReport {
 }
 
 impl CacheReport {
+    /// The files of all sites in use.
+    pub fn all_files(&self) -> SiteFiles {
+        let files = self.sites.iter().map(|(_, files)| *files);
+        files.fold(SiteFiles::default(), SiteFiles::and)
+    }
+
+    /// The evictions of all sites, by the name of their reason.
+    pub fn all_evictions(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = EvictionReason::ALL.into_iter();
+        all.map(|(reason, name)| {
+            let of_reason = |((_, other), number): (&(SiteId, EvictionReason), &u64)| {
+                (*other == reason).then_some(*number)
+            };
+            (name, self.evictions.iter().filter_map(of_reason).sum())
+        })
+    }
+
     /// The evictions of a site, by the name of their reason.
     pub fn evictions_of(&self, site: &str) -> impl Iterator<Item = (&'static str, u64)> {
         let site = SiteId::of(site.as_bytes());

@@ -69,6 +69,28 @@ impl Shares {
         (published.names.len() > 1).then(|| Arc::clone(&published.weights))
     }
 
+    /// The share of each site in use of this many `bytes`, by the name of the site.
+    pub fn of_bytes(&self, bytes: u64) -> Vec<(String, u64)> {
+        let weights = {
+            let published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(&published.weights)
+        };
+        let names = self.names();
+        let all: u128 = names
+            .iter()
+            .map(|(_, site)| u128::from(weights.of(*site)))
+            .sum();
+        let share = |site: SiteId| {
+            let part = u128::from(bytes) * u128::from(weights.of(site));
+            part.checked_div(all)
+        };
+        let shares = names.iter().map(|(name, site)| {
+            let share = share(*site).and_then(|share| share.try_into().ok());
+            (name.clone(), share.unwrap_or(0))
+        });
+        shares.collect()
+    }
+
     /// The names of the sites in use.
     pub(super) fn names(&self) -> Arc<[(String, SiteId)]> {
         let published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,6 +121,18 @@ mod tests {
         assert_eq!((of("a"), of("b"), of("c")), (2, 1, 0));
         shares.publish([("a", 1), ("c", 3)]);
         assert_eq!((of("a"), of("b"), of("c")), (1, 0, 3));
+    }
+
+    #[test]
+    fn a_share_is_the_part_of_the_weight() {
+        let shares = Shares::new([("a", 3), ("b", 1)]);
+        let expected = [("a".to_owned(), 75), ("b".to_owned(), 25)];
+        assert_eq!(shares.of_bytes(100), expected);
+        assert_eq!(
+            Shares::new([("", 1)]).of_bytes(u64::MAX),
+            [(String::new(), u64::MAX)]
+        );
+        assert_eq!(Shares::default().of_bytes(100), []);
     }
 
     #[test]

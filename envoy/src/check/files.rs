@@ -46,6 +46,7 @@ fn render(settings: &Settings) -> anyhow::Result<String> {
     let sites = render::sites(settings, Some(&Demo::example_origin()))?;
     let run = Run {
         cache_dir: &settings.cache.dir.join(cache::ENTRIES),
+        purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
     };

@@ -57,6 +57,20 @@ const STATE: Term = (
     "The folder of the state, .sluice/state by default, with Envoy's configuration and the socket of its admin interface",
 );
 
+/// The exit status of a command that asks a running edge.
+const ANSWERED: &[Term] = &[
+    ("0", "Done"),
+    (
+        "1",
+        "The edge or its filter does not answer; the message names the socket",
+    ),
+    WRONG_ARGUMENTS,
+];
+const CONTROL: Term = (
+    "SLUICE_STATE/ctl-SLUICE_EDGE_PORT.sock",
+    "The control socket of the edge, which only the user of the edge can open",
+);
+
 /// The sections of every command.
 pub const ALL: &[Supplement] = &[
     Supplement {
@@ -209,6 +223,134 @@ pub const ALL: &[Supplement] = &[
         ],
         exit_status: PRINTED,
         files: &[],
+    },
+    Supplement {
+        command: "du",
+        examples: &[
+            ("See how much of its share each site uses", "sluice du"),
+            (
+                "Find the largest folders of a site",
+                "sluice du --by prefix --depth 2 --site assets --top 10",
+            ),
+            (
+                "See which media types fill the cache",
+                "sluice du --by type",
+            ),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "explain",
+        examples: &[
+            (
+                "See whether a URL is stored, for how long, and what a GET would get",
+                "sluice explain https://www.example.com/app.css",
+            ),
+            (
+                "Also ask the origin, to see why a page is not stored",
+                "sluice explain https://shop.example.com/cart --online",
+            ),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "flights",
+        examples: &[
+            ("See what is being fetched", "sluice flights"),
+            (
+                "Count the requests that wait",
+                "sluice flights --json | jq '[.flights[].waiting] | add'",
+            ),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "log",
+        examples: &[
+            (
+                "Follow the requests of a site that were slow and no hits",
+                "sluice log --follow site=shop result!=hit duration>500ms",
+            ),
+            (
+                "Follow the errors below a path",
+                "sluice log --follow status>=500 path~/api/",
+            ),
+            ("See the last requests", "sluice log"),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "origins",
+        examples: &[
+            ("See which origin is slow or fails", "sluice origins"),
+            (
+                "List the sites whose bucket has asked for fewer requests",
+                "sluice origins --json | jq '.origins[] | select(.bucket_errors.throttled) | .site'",
+            ),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "purge",
+        examples: &[
+            (
+                "Purge two URLs",
+                "sluice purge --url https://www.example.com/ --url https://www.example.com/app.css",
+            ),
+            (
+                "Have the responses with a surrogate key revalidated",
+                "sluice purge --site assets --key article-7 --soft",
+            ),
+            ("Purge a site", "sluice purge --site assets"),
+        ],
+        exit_status: &[
+            ("0", "Every worker has confirmed the purges"),
+            (
+                "1",
+                "The edge does not answer, a purge was refused, or a worker has not confirmed one",
+            ),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "purges",
+        examples: &[
+            (
+                "See what was purged, when and by which caller",
+                "sluice purges",
+            ),
+            (
+                "List the purges that a worker has not confirmed",
+                "sluice purges --number 1000 --json | jq '.purges[] | select(.status != 200)'",
+            ),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
+    },
+    Supplement {
+        command: "top",
+        examples: &[
+            (
+                "Watch the sites and the URLs with the most requests",
+                "sluice top",
+            ),
+            (
+                "See which URLs of a site cost its origin the most time",
+                "sluice top --once --site shop --sort origin",
+            ),
+            (
+                "Watch an edge in Kubernetes",
+                "kubectl exec pod/edge-0 -- sluice top --once",
+            ),
+        ],
+        exit_status: ANSWERED,
+        files: &[CONTROL],
     },
     Supplement {
         command: "man",

@@ -4,7 +4,7 @@
 use sluice_core::metrics::{Family, MetricKind};
 
 use super::exposition::{Exposition, epoch_seconds};
-use crate::cache::{CacheReport, Usage};
+use crate::cache::{CacheReport, SiteFiles, Usage};
 
 const BYTES: Family = Family::gauge(
     "sluice_cache_bytes",
@@ -47,20 +47,74 @@ pub const FAMILIES: [Family; 7] = [
     EVICTIONS,
 ];
 
-/// Adds the metrics of the cache.
-pub fn expose(report: &CacheReport, bound: Usage, exposition: &mut Exposition) {
+/// Adds the metrics of the cache, with the sites in use as labels if `by_site`.
+pub fn expose(report: &CacheReport, bound: Usage, by_site: bool, exposition: &mut Exposition) {
     exposition.add(BYTES_LIMIT, &[], bound.bytes);
     exposition.add(OBJECTS_LIMIT, &[], bound.files);
     exposition.add(UNCHECKED, &[], report.unchecked.files);
+    if !by_site {
+        return expose_site("", report.all_files(), report.all_evictions(), exposition);
+    }
     for (name, files) in &report.sites {
-        let site = ("site", name.as_str());
-        exposition.add(BYTES, &[site], files.usage.bytes);
-        exposition.add(OBJECTS, &[site], files.usage.files);
-        if let Some(oldest) = files.oldest {
-            exposition.add(OLDEST, &[site], epoch_seconds(oldest));
+        expose_site(name, *files, report.evictions_of(name), exposition);
+    }
+}
+
+/// Adds the metrics of one site, or of all sites together under the name "".
+fn expose_site(
+    name: &str,
+    files: SiteFiles,
+    evictions: impl Iterator<Item = (&'static str, u64)>,
+    exposition: &mut Exposition,
+) {
+    let site = ("site", name);
+    exposition.add(BYTES, &[site], files.usage.bytes);
+    exposition.add(OBJECTS, &[site], files.usage.files);
+    if let Some(oldest) = files.oldest {
+        exposition.add(OLDEST, &[site], epoch_seconds(oldest));
+    }
+    for (reason, number) in evictions {
+        exposition.add(EVICTIONS, &[("reason", reason), site], number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    fn exposed(by_site: bool) -> String {
+        let of = |bytes, age| SiteFiles {
+            usage: Usage { bytes, files: 1 },
+            oldest: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(age)),
+        };
+        let sites = vec![("a".to_owned(), of(3, 50)), ("b".to_owned(), of(4, 40))];
+        let report = CacheReport {
+            sites,
+            ..CacheReport::default()
+        };
+        let mut exposition = Exposition::default();
+        expose(&report, Usage::default(), by_site, &mut exposition);
+        exposition.to_string()
+    }
+
+    #[test]
+    fn sites_have_labels_or_are_added_up() {
+        let (by_site, added_up) = (exposed(true), exposed(false));
+        for line in [
+            "sluice_cache_bytes{site=\"a\"} 3",
+            "sluice_cache_bytes{site=\"b\"} 4",
+        ] {
+            assert!(by_site.lines().any(|found| found == line), "{by_site}");
         }
-        for (reason, number) in report.evictions_of(name) {
-            exposition.add(EVICTIONS, &[("reason", reason), site], number);
+        for line in [
+            "sluice_cache_bytes 7",
+            "sluice_cache_objects 2",
+            "sluice_cache_oldest_object_timestamp_seconds 40",
+            "sluice_cache_evictions_total{reason=\"limit\"} 0",
+        ] {
+            assert!(added_up.lines().any(|found| found == line), "{added_up}");
         }
+        assert!(!added_up.contains("site="), "{added_up}");
     }
 }

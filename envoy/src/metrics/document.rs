@@ -8,8 +8,9 @@ use sluice_core::metrics::Family;
 use super::cache_usage;
 use super::edge_status::{self, EdgeStatus};
 use super::exposition::Exposition;
+use super::site_totals::{EdgeTotals, statistics_filter};
 use super::translation::translate;
-use crate::cache::{ReportDesk, Usage};
+use crate::cache::{ReportDesk, Shares, Usage};
 use crate::net::admin::Admin;
 
 /// The sources of the document.
@@ -22,6 +23,10 @@ pub struct MetricsDocument {
     pub reports: ReportDesk,
     /// The bound of the cache.
     pub bound: Usage,
+    /// Whether the metrics of named sites have the names as labels.
+    pub by_site: bool,
+    /// The shares of the sites of the cache.
+    pub shares: Shares,
 }
 
 impl MetricsDocument {
@@ -33,9 +38,30 @@ impl MetricsDocument {
         let text = self.admin.prometheus()?;
         let mut exposition = Exposition::default();
         self.status.expose(&mut exposition);
-        cache_usage::expose(&self.reports.ask(), self.bound, &mut exposition);
+        let report = self.reports.ask();
+        cache_usage::expose(&report, self.bound, self.by_site, &mut exposition);
         let of_envoy = translate(&text, &mut exposition);
         Ok(format!("{exposition}{of_envoy}"))
+    }
+
+    /// The totals of each site.
+    ///
+    /// # Errors
+    /// Envoy does not answer.
+    pub fn totals(&self) -> io::Result<EdgeTotals> {
+        let text = self.admin.prometheus_of(&statistics_filter())?;
+        let shares = self.shares.of_bytes(self.bound.bytes);
+        let report = self.reports.ask();
+        let (bound, by_site) = (self.bound, self.by_site);
+        Ok(EdgeTotals::read(&text, &report, bound, &shares, by_site))
+    }
+
+    /// The totals of each site, as a JSON object.
+    ///
+    /// # Errors
+    /// Envoy does not answer.
+    pub fn totals_as_json(&self) -> io::Result<String> {
+        Ok(serde_json::to_string(&self.totals()?)?)
     }
 
     /// Envoy's text.

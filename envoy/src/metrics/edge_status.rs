@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
 use sluice_core::metrics::Family;
 
-use super::exposition::{Exposition, epoch_seconds};
+use super::exposition::{Exposition, epoch_millis, epoch_seconds};
 
 const BUILD_INFO: Family = Family::gauge(
     "sluice_build_info",
@@ -38,6 +39,33 @@ struct State {
     configuration: u64,
     last_succeeded: bool,
     loaded: SystemTime,
+    last_reload: Option<(SystemTime, String)>,
+}
+
+/// The state of the edge's configuration, for the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeState {
+    /// The version of the edge.
+    pub version: String,
+    /// The runtime of the filter.
+    pub runtime: String,
+    /// A hash of the policies and the sites, in hexadecimal.
+    pub configuration: String,
+    /// The time of the last start or accepted reload, in milliseconds since the epoch.
+    pub loaded_at_ms: u64,
+    /// The last reload; `None`: there was none.
+    pub last_reload: Option<LastReload>,
+}
+
+/// A reload of the edge's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastReload {
+    /// The time, in milliseconds since the epoch.
+    pub at_ms: u64,
+    /// Whether the reload was accepted.
+    pub accepted: bool,
+    /// The changed parts, or the reason of the refusal.
+    pub result: String,
 }
 
 impl EdgeStatus {
@@ -48,16 +76,41 @@ impl EdgeStatus {
             configuration,
             last_succeeded: true,
             loaded: SystemTime::now(),
+            last_reload: None,
         })))
     }
 
-    /// Notes a reload. `accepted` is the hash of the new configuration; `None`: the reload was refused.
-    pub fn note_reload(&self, accepted: Option<u64>) {
+    /// Notes a reload with its result for the operator. `accepted` is the hash of the new configuration; `None`: the
+    /// reload was refused.
+    pub fn note_reload(&self, accepted: Option<u64>, result: &str) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = SystemTime::now();
         state.last_succeeded = accepted.is_some();
+        state.last_reload = Some((now, result.to_owned()));
         if let Some(configuration) = accepted {
             state.configuration = configuration;
-            state.loaded = SystemTime::now();
+            state.loaded = now;
+        }
+    }
+
+    /// The state for the operator.
+    pub fn report(&self) -> EdgeState {
+        let state = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let accepted = state.last_succeeded;
+        EdgeState {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            runtime: state.runtime.to_owned(),
+            configuration: format!("{:016x}", state.configuration),
+            loaded_at_ms: epoch_millis(state.loaded),
+            last_reload: state.last_reload.map(|(at, result)| LastReload {
+                at_ms: epoch_millis(at),
+                accepted,
+                result,
+            }),
         }
     }
 
@@ -101,10 +154,15 @@ mod tests {
             start.contains("sluice_config_last_reload_successful 1\n"),
             "{start}"
         );
-        status.note_reload(None);
+        status.note_reload(None, "reload refused: a reason");
         let refused = start.replace("reload_successful 1\n", "reload_successful 0\n");
         assert_eq!(exposed(&status), refused);
-        status.note_reload(Some(0xcd));
+        let reload = status.report().last_reload.unwrap();
+        assert_eq!(
+            (reload.accepted, reload.result.as_str()),
+            (false, "reload refused: a reason")
+        );
+        status.note_reload(Some(0xcd), "reloaded");
         assert!(exposed(&status).contains("hash=\"00000000000000cd\""));
     }
 }

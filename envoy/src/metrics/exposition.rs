@@ -72,6 +72,13 @@ pub fn epoch_seconds(time: SystemTime) -> u64 {
     since_epoch.as_ref().map_or(0, Duration::as_secs)
 }
 
+/// Milliseconds since the epoch.
+pub fn epoch_millis(time: SystemTime) -> u64 {
+    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
+    let millis = since_epoch.as_ref().map_or(0, Duration::as_millis);
+    millis.try_into().unwrap_or(u64::MAX)
+}
+
 /// A value of a label, with the escapes of the format.
 fn escaped(value: &str) -> String {
     let value = value.replace('\\', r"\\").replace('"', "\\\"");

@@ -4,7 +4,7 @@
 //! Each connection has one request, a thread, and bounds on its time and its size. A client that is slow or silent
 //! keeps no other client out until there are as many of them as connections.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,8 @@ use ureq::http::{Method, StatusCode};
 
 use super::document::MetricsDocument;
 use super::exposition::MEDIA_TYPE;
+use super::page::PAGE;
+use crate::net::request_head::{ReaderUntil, RequestHead};
 use crate::net::unix_client;
 use crate::settings::Settings;
 
@@ -23,10 +25,6 @@ const CONNECTIONS: usize = 64;
 /// Bound on the documents that are being made or sent, because a document may have many megabytes. Further
 /// requests for one get 503.
 const DOCUMENTS: usize = 8;
-/// Bound on the head of a request, in bytes.
-const MAX_HEAD: usize = 16 << 10;
-/// Bound on the fields of a request.
-const MAX_FIELDS: usize = 64;
 /// Bound on the time in which a request must arrive.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 /// Bound on the time in which a client must read its response.
@@ -36,9 +34,14 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 /// The number of bytes that are written at a time.
 const CHUNK: usize = 64 << 10;
 
+const NOT_SNIFFED: &str = "x-content-type-options: nosniff\r\n";
+const NOT_STORED: &str = "cache-control: no-store\r\n";
+/// The paths that take no query, apart from the path of the health check.
+const OTHER_PATHS: [&str; 3] = ["/", "/top.json", "/stats/prometheus"];
+
 /// The paths that the server knows.
 struct Paths {
-    document: MetricsDocument,
+    document: Arc<MetricsDocument>,
     /// The path of the health check, and the socket at which a worker answers it.
     health: (String, std::path::PathBuf),
     documents: Slots,
@@ -47,6 +50,9 @@ struct Paths {
 /// A response without its date.
 struct Response {
     status: StatusCode,
+    media_type: &'static str,
+    /// Further fields, each with its line end.
+    fields: String,
     /// The methods that the path allows, if the status is 405.
     allow: Option<&'static str>,
     body: String,
@@ -59,7 +65,7 @@ struct Response {
 pub fn serve(
     listener: TcpListener,
     settings: &Settings,
-    document: MetricsDocument,
+    document: Arc<MetricsDocument>,
 ) -> io::Result<()> {
     let paths = Arc::new(Paths {
         document,
@@ -90,58 +96,36 @@ pub fn serve(
 
 /// Answers the one request on a connection.
 fn converse(client: &TcpStream, paths: &Paths) -> io::Result<()> {
-    let Some(head) = read_head(client)? else {
-        return Ok(());
+    let mut reader = BufReader::new(ReaderUntil::from_now(client, REQUEST_PATIENCE));
+    let (response, is_head) = match RequestHead::read(&mut reader) {
+        Ok(None) => return Ok(()),
+        Ok(Some(head)) => {
+            let response = paths.answer(&head.method, &head.target);
+            (response, head.method == Method::HEAD.as_str())
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            let expected = "expected a request of HTTP/1.1\n";
+            (Response::plain(StatusCode::BAD_REQUEST, expected), false)
+        }
+        Err(error) => return Err(error),
     };
-    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut request = httparse::Request::new(&mut fields);
-    let is_whole = request
-        .parse(&head)
-        .is_ok_and(|status| status.is_complete());
-    let method = request.method.unwrap_or_default();
-    let response = match request.path {
-        Some(path) if is_whole => paths.answer(method, path),
-        _ => Response::plain(StatusCode::BAD_REQUEST, "expected a request of HTTP/1.1\n"),
-    };
-    send(client, &response, method == Method::HEAD)?;
+    send(client, &response, is_head)?;
     client.shutdown(Shutdown::Write)?;
     drain(client)
 }
 
-/// Reads the head of a request. `None`: the client has closed the connection without one.
-///
-/// # Errors
-/// The head does not arrive in time. A head that is too long is returned in part.
-fn read_head(mut client: &TcpStream) -> io::Result<Option<Vec<u8>>> {
-    let start = Instant::now();
-    let mut head = Vec::new();
-    let mut part = [0; 4096];
-    while head.len() < MAX_HEAD && !ends(&head) {
-        let left = REQUEST_PATIENCE.saturating_sub(start.elapsed());
-        client.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        match client.read(&mut part)? {
-            0 if head.is_empty() => return Ok(None),
-            0 => break,
-            length => head.extend_from_slice(part.get(..length).unwrap_or_default()),
-        }
-        if start.elapsed() > REQUEST_PATIENCE {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
-    Ok(Some(head))
-}
-
-/// Whether a head has its empty line.
-fn ends(head: &[u8]) -> bool {
-    head.windows(4).any(|bytes| bytes == b"\r\n\r\n")
-}
-
 /// Sends a response, whose body a client that sent HEAD does not get.
 fn send(mut client: &TcpStream, response: &Response, is_head: bool) -> io::Result<()> {
-    let Response { status, body, .. } = response;
+    let Response {
+        status,
+        media_type,
+        fields,
+        body,
+        ..
+    } = response;
     let allow = response.allow.map(|allow| format!("allow: {allow}\r\n"));
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {}\r\n{}connection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n{fields}{}connection: close\r\n\r\n",
         body.len(),
         allow.unwrap_or_default()
     );
@@ -177,11 +161,15 @@ impl Paths {
             _ if path == "/metrics" && is_read => self.send_document(MetricsDocument::render),
             // NB: the match includes the query, because a query could cause more work.
             "/stats/prometheus" if is_read => self.send_document(MetricsDocument::raw),
-            _ if path == "/metrics" || target == "/stats/prometheus" => Response {
+            "/" if is_read => Response::page(),
+            "/top.json" if is_read => self
+                .send_document(MetricsDocument::totals_as_json)
+                .as_json(),
+            _ if path == "/metrics" || OTHER_PATHS.contains(&target) => Response {
                 allow: Some("GET, HEAD"),
                 ..Response::plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET or HEAD\n")
             },
-            _ => Response::plain(StatusCode::NOT_FOUND, "expected /metrics\n"),
+            _ => Response::plain(StatusCode::NOT_FOUND, "expected / or /metrics\n"),
         }
     }
 
@@ -203,8 +191,34 @@ impl Response {
     fn plain(status: StatusCode, body: &str) -> Self {
         Self {
             status,
+            media_type: MEDIA_TYPE,
+            fields: String::new(),
             allow: None,
             body: body.to_owned(),
+        }
+    }
+
+    /// The page of the sites.
+    fn page() -> Self {
+        let policy = &PAGE.policy;
+        Self {
+            media_type: "text/html; charset=utf-8",
+            fields: format!(
+                "content-security-policy: {policy}\r\nreferrer-policy: no-referrer\r\n{NOT_SNIFFED}{NOT_STORED}"
+            ),
+            ..Self::plain(StatusCode::OK, &PAGE.document)
+        }
+    }
+
+    /// The same response as JSON, unless it is an error.
+    fn as_json(self) -> Self {
+        match self.status {
+            StatusCode::OK => Self {
+                media_type: "application/json",
+                fields: [NOT_SNIFFED, NOT_STORED].concat(),
+                ..self
+            },
+            _ => self,
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::unix_client;
+use super::unix_client::{self, Call, percent_encoded};
 
 /// A client of the admin interface.
 pub struct Admin {
@@ -66,49 +66,21 @@ impl Admin {
         self.call("GET", "/stats/prometheus")
     }
 
+    /// The statistics whose names match `filter`, a regular expression, in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// Envoy does not answer.
+    pub fn prometheus_of(&self, filter: &str) -> io::Result<String> {
+        let filter = percent_encoded(filter);
+        self.call("GET", &format!("/stats/prometheus?filter={filter}"))
+    }
+
     /// The body of the answer to a call. Each call has a new connection.
     fn call(&self, method: &str, path: &str) -> io::Result<String> {
-        let answer = unix_client::call(&self.socket, method, path)?;
-        body(&answer).ok_or_else(|| io::ErrorKind::InvalidData.into())
-    }
-}
-
-/// A text as the value of a query's parameter (RFC 3986, section 2.1).
-fn percent_encoded(text: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' => {
-            char::from(byte).to_string()
-        }
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
-
-/// The body of an answer, which Envoy sends in chunks (RFC 9112, section 7.1). `None`: it is not whole.
-fn body(answer: &str) -> Option<String> {
-    let (_head, mut rest) = answer.split_once("\r\n\r\n")?;
-    let mut body = String::new();
-    loop {
-        let (length, after) = rest.split_once("\r\n")?;
-        let length = usize::from_str_radix(length, 16).ok()?;
-        if length == 0 {
-            return Some(body);
-        }
-        body.push_str(after.get(..length)?);
-        rest = after.get(length..)?.strip_prefix("\r\n")?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_are_put_together_and_a_cut_answer_is_none() {
-        const ANSWER: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\nhttp.edge.\r\n5\r\na: 1\n\r\n0\r\n\r\n";
-        assert_eq!(body(ANSWER).as_deref(), Some("http.edge.a: 1\n"));
-        for end in 0..ANSWER.len() - "\r\n".len() - 2 {
-            assert_eq!(body(&ANSWER[..end]), None, "{end}");
-        }
+        let call = Call {
+            method,
+            ..Call::get(path)
+        };
+        Ok(unix_client::call(&self.socket, &call)?.body)
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Unix sockets on which the filter calls the entry point for tasks that the filter cannot do: writing files and
-//! verifying certificates.
+//! Unix sockets on which the entry point answers calls: of the filter for tasks that the filter cannot do, and of the
+//! operator's commands.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -13,18 +13,13 @@ use std::time::Duration;
 
 use ureq::http::StatusCode;
 
+use super::request_head::{ReaderUntil, RequestHead};
 use crate::log::warn;
 use crate::system::random;
 
-/// Bound on the body of a call, in bytes.
-const MAX_BODY: usize = 1 << 20;
-/// Bound on the head of a call, in bytes.
-const MAX_HEAD: u64 = 16 << 10;
-/// Bound on the fields of a call.
-const MAX_FIELDS: usize = 64;
 /// Bound on the length of a socket's path, in bytes (`sun_path`).
 const MAX_PATH: usize = 100;
-/// Bound on the time in which a call must arrive, and in which Envoy must read its answer.
+/// Bound on the time in which a call must arrive, and in which the client must read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A socket in the file system. The file is removed when this is dropped.
@@ -98,6 +93,15 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     bound
 }
 
+/// A call: a request with its body.
+#[derive(Debug)]
+pub struct Call {
+    /// The head of the request.
+    pub head: RequestHead,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
 /// The answer to a call: the status code and the body.
 pub type Answer = (StatusCode, String);
 
@@ -110,9 +114,33 @@ pub type Answer = (StatusCode, String);
 pub fn serve(
     name: &'static str,
     state: &Path,
-    answer: impl Fn(&[u8]) -> Answer + Send + Sync + 'static,
+    answer: impl Fn(&Call) -> Answer + Send + Sync + 'static,
 ) -> io::Result<LocalSocket> {
     let (listener, socket) = LocalSocket::bind(name, state)?;
+    accept_calls(listener, name, answer)?;
+    Ok(socket)
+}
+
+/// Answers the calls to the socket at `path`, as [`serve`] does. The socket replaces a file that an earlier process has
+/// left there.
+///
+/// # Errors
+/// The socket cannot be bound.
+pub fn serve_at(
+    name: &'static str,
+    path: PathBuf,
+    answer: impl Fn(&Call) -> Answer + Send + Sync + 'static,
+) -> io::Result<LocalSocket> {
+    let listener = bind_private(&path)?;
+    accept_calls(listener, name, answer)?;
+    Ok(LocalSocket { path, folder: None })
+}
+
+fn accept_calls(
+    listener: UnixListener,
+    name: &'static str,
+    answer: impl Fn(&Call) -> Answer + Send + Sync + 'static,
+) -> io::Result<()> {
     let answer = Arc::new(answer);
     let accept = move || {
         for stream in listener.incoming().flatten() {
@@ -122,24 +150,24 @@ pub fn serve(
                     warn(&format!("a call to the {name} socket: {error}"));
                 }
             };
-            // Without a thread no answer is sent, and Envoy sees a failed call.
+            // Without a thread no answer is sent, and the client sees a failed call.
             if let Err(error) = thread::Builder::new().spawn(converse) {
                 warn(&format!("the {name} socket: {error}"));
             }
         }
     };
     thread::Builder::new().spawn(accept)?;
-    Ok(socket)
+    Ok(())
 }
 
-fn converse(stream: &UnixStream, answer: &impl Fn(&[u8]) -> Answer) -> io::Result<()> {
-    let mut reader = BufReader::new(stream.take(MAX_HEAD + MAX_BODY as u64));
+fn converse(stream: &UnixStream, answer: &impl Fn(&Call) -> Answer) -> io::Result<()> {
     // Envoy may close a connection without a call at any time.
-    if reader.fill_buf()?.is_empty() {
+    let mut reader = BufReader::new(ReaderUntil::from_first_byte(stream, PATIENCE));
+    let Some(head) = RequestHead::read(&mut reader)? else {
         return Ok(());
-    }
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let (status, body) = answer(&read_call(reader)?);
+    };
+    let body = head.read_body(&mut reader)?;
+    let (status, body) = answer(&Call { head, body });
     stream.set_write_timeout(Some(PATIENCE))?;
     let length = body.len();
     let mut out = stream;
@@ -149,39 +177,10 @@ fn converse(stream: &UnixStream, answer: &impl Fn(&[u8]) -> Answer) -> io::Resul
     )
 }
 
-/// Reads the body of the one call on a connection. Envoy is the only client, and always sends the length.
-///
-/// # Errors
-/// The call does not arrive in time, is not HTTP, or is too long.
-fn read_call(mut reader: impl BufRead) -> io::Result<Vec<u8>> {
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        if reader.read_until(b'\n', &mut head)? == 0 {
-            return Err(invalid("a call without an end"));
-        }
-    }
-    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut request = httparse::Request::new(&mut fields);
-    request
-        .parse(&head)
-        .map_err(|error| invalid(&format!("a call that is not HTTP: {error}")))?;
-    let is_length =
-        |field: &&httparse::Header<'_>| field.name.eq_ignore_ascii_case("content-length");
-    let length = request.headers.iter().find(is_length);
-    let length = length.and_then(|field| str::from_utf8(field.value).ok()?.parse().ok());
-    let length: usize = length.ok_or_else(|| invalid("a call without a length"))?;
-    if length > MAX_BODY {
-        return Err(invalid("a call that is too long"));
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(body)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::unix_client;
     use tempfile::TempDir;
 
     #[test]
@@ -210,10 +209,19 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_too_long_is_not_read() {
-        let length = MAX_BODY + 1;
-        let call = format!("POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n");
-        let error = read_call(call.as_bytes()).unwrap_err();
-        assert_eq!(error.to_string(), "a call that is too long");
+    fn a_socket_at_a_fixed_path_replaces_that_of_an_earlier_process() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("control.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        let echo = |call: &Call| (StatusCode::OK, call.head.target.clone());
+        let socket = serve_at("control", path.clone(), echo).unwrap();
+        let call = unix_client::Call::get("/a?b");
+        let reply = unix_client::call(&path, &call).unwrap();
+        assert_eq!(
+            (reply.status, reply.body.as_str()),
+            (StatusCode::OK, "/a?b")
+        );
+        drop(socket);
+        assert!(!path.exists());
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The network of the entry point: HTTP to Envoy and MinIO, and sockets for the filter's calls.
+//! The network of the entry point: HTTP to Envoy and MinIO, and servers for the filter and the operator.
 
 pub mod admin;
 pub mod ca_bundle;
 pub mod http;
 pub mod local_socket;
+pub mod request_head;
 pub mod unix_client;

@@ -47,7 +47,8 @@ impl FilterConfiguration {
             ([site], [policy]) if site.name.is_empty() => policy.json.clone(),
             (sites, policies) => {
                 let both = sites.iter().zip(policies);
-                let sites = both.map(|(site, policy)| describe(site, policy, certificates));
+                let sites =
+                    both.map(|(site, policy)| describe(settings, site, policy, certificates));
                 json!({"edge": edge, "sites": sites.collect::<Vec<_>>()})
             }
         };
@@ -95,7 +96,12 @@ fn hash_of(json: &Value, sites: &Sites) -> u64 {
 }
 
 /// The fields of a named site that the filter needs.
-fn describe(site: &Site, policy: &PolicyDocument, certificates: &[NamedCertificate]) -> Value {
+fn describe(
+    settings: &Settings,
+    site: &Site,
+    policy: &PolicyDocument,
+    certificates: &[NamedCertificate],
+) -> Value {
     let mut fields = Map::new();
     let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     add("name", json!(site.name));
@@ -115,6 +121,9 @@ fn describe(site: &Site, policy: &PolicyDocument, certificates: &[NamedCertifica
         add("hsts", json!(hsts));
     }
     add("share", json!(site.share));
+    if !settings.stats_of_sites {
+        add("metrics_label", json!(false));
+    }
     if let Some(token) = site.purge_token {
         add("purge_token_sha256", json!(token.to_hex()));
     }

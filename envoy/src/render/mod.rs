@@ -45,6 +45,8 @@ use crate::sites::Sites;
 pub struct Run<'a> {
     /// The folder of the cache's entries.
     pub cache_dir: &'a Path,
+    /// The file to which Envoy appends a line for each purge.
+    pub purge_log: Option<&'a Path>,
     /// The facts about earlier runs for the filter.
     pub earlier_runs: &'a EarlierRuns,
     /// The socket at which messages of SNS are verified.
@@ -58,6 +60,7 @@ pub struct Run<'a> {
 pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow::Result<String> {
     let run = Run {
         cache_dir,
+        purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
     };

@@ -52,6 +52,10 @@ pub fn edge_sections(written: &Value, settings: &Settings) -> anyhow::Result<Val
         "hot": {"max_bytes": hot.max_bytes, "max_object_bytes": hot.max_object_bytes},
     });
     fill(&mut edge, &decided)?;
+    if settings.decisions > 0 {
+        let decisions = json!({"limits": {"decisions": settings.decisions}});
+        fill(&mut edge, &decisions)?;
+    }
     if let Some(token) = settings.purge.token {
         let token = json!({"purge": {"token_sha256": token.to_hex()}});
         fill(&mut edge, &token)?;
@@ -183,6 +187,20 @@ mod tests {
                 document.policy.response.account, shown,
                 "{variable}={value}"
             );
+        }
+    }
+
+    #[test]
+    fn the_setting_for_decisions_reaches_the_filter() {
+        for (value, kept) in [(None, 0), (Some("0"), 0), (Some("4096"), 4_096)] {
+            let lookup = |name: &str| match name {
+                "SLUICE_ORIGIN" => Some("http://example.com".into()),
+                "SLUICE_DECISIONS" => value.map(Into::into),
+                _ => None,
+            };
+            let settings = Settings::from_lookup(&lookup).unwrap();
+            let document = complete(HTTP, settings).unwrap();
+            assert_eq!(document.policy.edge.limits.decisions, kept, "{value:?}");
         }
     }
 

@@ -138,7 +138,7 @@ fn values(
         label => if is_named { name } else { "all" },
         name => is_named.then_some(name),
         // The name of the site in statistics.
-        site => is_named.then_some(&site.name),
+        site => (is_named && settings.stats_of_sites).then_some(&site.name),
         server => server,
         host => endpoint.host,
         port => endpoint.port,

@@ -26,13 +26,14 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 21] = templates![
+const TEMPLATES: [(&str, &str); 23] = templates![
     "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
     "clients.yaml.j2",
     "clusters.yaml.j2",
     "compressors.yaml.j2",
+    "control.yaml.j2",
     "envoy.yaml.j2",
     "filters.yaml.j2",
     "hop.yaml.j2",
@@ -42,6 +43,7 @@ const TEMPLATES: [(&str, &str); 21] = templates![
     "health.yaml.j2",
     "parts.yaml.j2",
     "purge.yaml.j2",
+    "purge_log.yaml.j2",
     "role.yaml.j2",
     "routes.yaml.j2",
     "server.yaml.j2",
@@ -144,6 +146,7 @@ impl Templates {
             ),
             account => account,
             log_format => settings.log_format.name(),
+            purge_log_file => run.purge_log,
             few_stats => settings.few_stats,
             journal => run.earlier_runs.socket,
             sns => run.sns,
@@ -248,6 +251,7 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         admin => settings.admin_socket(),
         workers => settings.workers_socket(),
         health => settings.health_socket(),
+        control => settings.filter_control_socket(),
         health_path => settings.health_path,
         trusted_hops => settings.clients.trusted_hops,
         rate_limit => settings.clients.rate_limit,

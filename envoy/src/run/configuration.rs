@@ -67,7 +67,7 @@ impl Configuration<'_> {
             }
         };
         let accepted = reloaded.is_ok().then_some(self.rendered.policy_hash);
-        self.status.note_reload(accepted);
+        self.status.note_reload(accepted, &status);
         service_manager::report_ready(&status);
     }
 

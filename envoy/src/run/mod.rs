@@ -7,6 +7,7 @@ mod configuration;
 mod health;
 mod instance_metadata;
 mod native;
+mod operator_servers;
 mod restart;
 mod running;
 
@@ -31,11 +32,11 @@ pub use restart::keep_running;
 
 use crate::cache::{
     CacheFolder, EntrySecret, FreeSpace, Keeper, MostVariants, ReportDesk, SharedState, Shares,
-    Shortage, Usage,
+    Shortage,
 };
 use crate::demo::Demo;
 use crate::log::{say, warn};
-use crate::metrics::{self, EdgeStatus, MetricsDocument};
+use crate::metrics::EdgeStatus;
 use crate::net::admin::Admin;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
@@ -98,6 +99,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let sns = sns.as_ref().map(LocalSocket::path);
     let run = render::Run {
         cache_dir: &cache.entries,
+        purge_log: Some(cache.purge_log.path()),
         earlier_runs: &earlier_runs,
         sns,
     };
@@ -111,7 +113,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         reports: ReportDesk::default(),
     };
     let status = EdgeStatus::new(settings.runtime.name(), rendered.policy_hash);
-    serve_metrics(settings, &status, &shared.reports)?;
+    let _control_socket = operator_servers::serve(settings, &status, &shared, &cache)?;
     let keeper = Keeper::start(
         &settings.cache,
         &cache,
@@ -147,6 +149,8 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         watch_has_told: Arc::default(),
     };
     configuration.watch_files(&settings.files_of_the_user());
+    let purge_log = cache.purge_log.clone().keep_short();
+    let _purge_log = purge_log.context("a thread")?;
     announce(settings, &sites);
     bucket_check::check_bucket_beside(settings);
     let free_space = free_space.map(FreeSpace::watch).transpose();
@@ -166,29 +170,6 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
     let verifier = Verifier::over_https(sns, &roots).map_err(at(&roots))?;
     let state = &settings.locations.state;
     verifier.serve(state).map_err(at(state))
-}
-
-/// Serves the metrics, if the settings ask for it, until the process ends.
-fn serve_metrics(
-    settings: &Settings,
-    status: &EdgeStatus,
-    reports: &ReportDesk,
-) -> anyhow::Result<()> {
-    let Some(address) = settings.metrics else {
-        return Ok(());
-    };
-    let document = MetricsDocument {
-        admin: Admin::new(settings.admin_socket()),
-        status: status.clone(),
-        reports: reports.clone(),
-        bound: Usage {
-            bytes: settings.cache.max_bytes,
-            files: settings.cache.max_entries,
-        },
-    };
-    let listener = TcpListener::bind(address);
-    let served = listener.and_then(|listener| metrics::serve(listener, settings, document));
-    served.with_context(|| format!("SLUICE_METRICS_PORT={}", address.port()))
 }
 
 /// Checks that the filter's modules exist, and that Envoy can run them.

@@ -57,10 +57,30 @@ impl Locations {
         self.state.join(format!("up-{edge_port}.sock"))
     }
 
+    /// The Unix socket at which the filter answers questions of the entry point, for the edge on this port.
+    pub fn filter_control_socket(&self, edge_port: u16) -> PathBuf {
+        self.state.join(format!("ask-{edge_port}.sock"))
+    }
+
+    /// The Unix socket at which the entry point answers the operator's commands, for the edge on this port.
+    pub fn control_socket(&self, edge_port: u16) -> PathBuf {
+        control_socket(&self.state, edge_port)
+    }
+
     /// The Unix socket of the admin interface, for the edge on this port.
     pub fn admin_socket(&self, edge_port: u16) -> PathBuf {
         admin_socket(&self.state, edge_port)
     }
+}
+
+/// Reads the path of the control socket of the edge with these settings. No other setting is needed for it.
+pub fn read_control_socket(env: &mut Environment<'_>) -> Option<PathBuf> {
+    let (state, edge_port) = (read_state(env), env.port("SLUICE_EDGE_PORT"));
+    Some(control_socket(&state?, edge_port?))
+}
+
+fn control_socket(state: &Path, edge_port: u16) -> PathBuf {
+    state.join(format!("ctl-{edge_port}.sock"))
 }
 
 fn admin_socket(state: &Path, edge_port: u16) -> PathBuf {

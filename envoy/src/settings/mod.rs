@@ -94,10 +94,14 @@ pub struct Settings {
     /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
     /// filter's statistics are always exported.
     pub few_stats: bool,
+    /// Whether the metrics of named sites have the names as labels.
+    pub stats_of_sites: bool,
     /// The form of the log on standard error.
     pub log_format: LogFormat,
     /// The access log.
     pub access_log: AccessLog,
+    /// The number of its last requests that each worker keeps.
+    pub decisions: u32,
     /// The collector of traces, if requests are traced.
     pub tracing: Option<Tracing>,
     /// The path of the health check, which a worker answers.
@@ -150,6 +154,17 @@ pub fn module() -> anyhow::Result<PathBuf> {
     let mut env = Environment::new(&lookup);
     let module = locations::read_wasm(&mut env);
     env.finish(module)
+}
+
+/// The control socket of the edge with the settings in the process's environment. No other setting is needed for it.
+///
+/// # Errors
+/// `SLUICE_STATE` or `SLUICE_EDGE_PORT` is not valid.
+pub fn control_socket() -> anyhow::Result<PathBuf> {
+    let lookup = |name: &str| std::env::var_os(name);
+    let mut env = Environment::new(&lookup);
+    let socket = locations::read_control_socket(&mut env);
+    env.finish(socket)
 }
 
 /// The form of the log, from the process's environment; text, if the setting is not valid. The errors of all settings
@@ -229,8 +244,10 @@ impl Settings {
         let sns = purge::read_sns(env);
         let metrics = env.socket_address("SLUICE_METRICS_BIND", "SLUICE_METRICS_PORT");
         let few_stats = env.choice("SLUICE_STATS", &[("few", true), ("all", false)]);
+        let stats_of_sites = env.switch("SLUICE_STATS_SITES");
         let log_format = observability::read_log_format(env);
         let access_log = AccessLog::read(env);
+        let decisions = env.number("SLUICE_DECISIONS", 0..=65_536, "a number of requests");
         let tracing = Tracing::read(env, &mut secrets);
         let of_site = sites.as_ref().is_some_and(Sites::take_purges);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || of_site || sns.is_some());
@@ -275,8 +292,10 @@ impl Settings {
             sns,
             metrics,
             few_stats: few_stats?,
+            stats_of_sites: stats_of_sites?,
             log_format: log_format?,
             access_log: access_log?,
+            decisions: decisions?,
             tracing,
             health_path: health_path?,
             watches: watches?,
@@ -310,6 +329,16 @@ impl Settings {
     /// The Unix socket at which a worker reports the health of the edge.
     pub fn health_socket(&self) -> PathBuf {
         self.locations.health_socket(self.edge_port)
+    }
+
+    /// The Unix socket at which the filter answers questions of the entry point.
+    pub fn filter_control_socket(&self) -> PathBuf {
+        self.locations.filter_control_socket(self.edge_port)
+    }
+
+    /// The Unix socket at which the entry point answers the operator's commands.
+    pub fn control_socket(&self) -> PathBuf {
+        self.locations.control_socket(self.edge_port)
     }
 
     /// The Unix socket of the native module's own connections.

@@ -4,6 +4,8 @@
 use std::ffi::OsString;
 use std::fmt;
 
+use crate::sites::find_secret;
+
 /// Secrets from files, by the names of their settings. Envoy gets them as variables of its environment.
 #[derive(Clone, Default)]
 pub struct FileSecrets(Vec<(String, String)>);
@@ -20,11 +22,12 @@ impl FileSecrets {
         all.map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
-    /// Finds a variable among these secrets, and then in this process's environment.
+    /// Finds a variable among these secrets, in this process's environment, and then in the file that the environment
+    /// names for it. The start has refused a file that cannot be read.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         let own = self.variables().find(|(known, _)| *known == name);
-        own.map(|(_, text)| text.into())
-            .or_else(|| std::env::var_os(name))
+        let of_environment = || find_secret(&|name| std::env::var_os(name), name).ok()?;
+        own.map(|(_, text)| text.into()).or_else(of_environment)
     }
 }
 

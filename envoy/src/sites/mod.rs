@@ -30,7 +30,9 @@ pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
 pub use file::{Problem, YamlFault, read as read_yaml};
 pub use profile::ProfileKeys;
 pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
-pub use secret_text::{ACCEPTED_SECRET, is_secret};
+pub use secret_text::{
+    ACCEPTED_SECRET, CREDENTIALS_DIRECTORY, FILE, find_secret, is_secret, read_secret,
+};
 pub use site::Site;
 pub use surroundings::Surroundings;
 

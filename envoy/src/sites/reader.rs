@@ -227,14 +227,18 @@ impl<'a> Reader<'a> {
         if !name.bytes().all(is_name) {
             return None;
         }
-        let value = self.surroundings.variable(name);
-        if value.is_none() {
-            self.refuse(
-                field,
-                format!("{name:?}: expected the name of an environment variable that is set"),
-            );
-        }
-        value?.into_string().ok()
+        let expected = "expected the name of an environment variable that is set";
+        let value = match self.surroundings.secret(name) {
+            Ok(Some(value)) => value,
+            Ok(None) => return self.refuse_variable(field, format!("{name:?}: {expected}")),
+            Err(error) => return self.refuse_variable(field, error),
+        };
+        value.into_string().ok()
+    }
+
+    fn refuse_variable(&mut self, field: &str, message: String) -> Option<String> {
+        self.refuse(field, message);
+        None
     }
 
     fn read_purge_token(&mut self, entry: &Entry<'_>) -> Option<TokenHash> {

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use sluice_core::policy::purge::TokenHash;
 
+use super::secret_text::find_secret;
 use crate::origin::Endpoint;
 
 /// The context in which a file of sites is read.
@@ -26,8 +27,8 @@ pub struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// The value of a variable; an empty variable counts as unset.
-    pub fn variable(&self, name: &str) -> Option<OsString> {
-        (self.lookup)(name).filter(|value| !value.is_empty())
+    /// The secret that a field names by its variable; see [`find_secret`].
+    pub fn secret(&self, name: &str) -> Result<Option<OsString>, String> {
+        find_secret(self.lookup, name)
     }
 }

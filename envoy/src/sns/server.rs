@@ -24,7 +24,7 @@ impl Verifier {
     /// The socket cannot be bound.
     pub fn serve(self, state: &Path) -> io::Result<LocalSocket> {
         let log = RefusalLog::default();
-        local_socket::serve("sns", state, move |body| answer(body, &self, &log))
+        local_socket::serve("sns", state, move |call| answer(&call.body, &self, &log))
     }
 }
 

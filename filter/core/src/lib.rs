@@ -17,6 +17,7 @@
 //! | the meaning of a bucket's errors | [`bucket_error`] |
 //! | the failures of an origin | [`origin_failure`] |
 //! | messages and agreement between workers | [`workers`] |
+//! | questions of an operator to all workers, and the recordings that answer them | [`inspection`] |
 //! | the text form of sizes and switches | [`size`], [`switch`] |
 //! | the names of the filter's own headers | [`internal_headers`] |
 //! | metrics | [`metrics`] |
@@ -30,6 +31,7 @@ pub mod hexadecimal;
 pub mod host;
 pub mod hot;
 pub mod http;
+pub mod inspection;
 pub mod internal_headers;
 pub mod key;
 pub mod metrics;

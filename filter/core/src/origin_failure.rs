@@ -41,6 +41,11 @@ impl OriginFailure {
             _ => Self::NoAnswer,
         }
     }
+
+    /// Whether the origin has sent no response.
+    pub const fn is_silence(self) -> bool {
+        matches!(self, Self::NotReached | Self::NoAnswer)
+    }
 }
 
 /// Whether the connection to the origin has ended before the first byte of a response, by Envoy's words as

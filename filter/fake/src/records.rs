@@ -72,11 +72,13 @@ pub enum Kind {
     Other,
     /// A purge.
     Purge,
+    /// A request to the control listener.
+    Control,
     /// A request of the filter: a lookup, or a look.
     Lookup,
     /// A request of the filter that leads for other requests.
     Background,
-    /// A request of the filter for the size of an object.
+    /// A request of the filter for the size or the headers of an object.
     Size,
     /// A request of the filter that refreshes a stale response.
     Refresh,
@@ -93,7 +95,7 @@ impl Kind {
     pub(crate) const fn of_call(request: StoreRequest) -> Self {
         match request {
             StoreRequest::Fill => Self::Background,
-            StoreRequest::Size => Self::Size,
+            StoreRequest::Size | StoreRequest::Inspection => Self::Size,
             StoreRequest::Refresh => Self::Refresh,
             StoreRequest::Index => Self::Index,
             StoreRequest::Substitute => Self::Substitute,

@@ -246,9 +246,9 @@ impl FilterConfig {
     }
 
     /// Defines a histogram.
-    pub fn define_histogram(self, name: &str) -> Option<usize> {
+    pub fn define_histogram(self, name: &str, labels: &[&str]) -> Option<usize> {
         let define = envoy_dynamic_module_callback_http_filter_config_define_histogram;
-        self.define(define, name, &[])
+        self.define(define, name, labels)
     }
 
     fn define(
@@ -297,9 +297,11 @@ impl Filter {
     }
 
     /// Adds a value to a histogram.
-    pub fn record(self, id: usize, value: u64) -> Done {
+    pub fn record(self, id: usize, label: Option<&str>, value: u64) -> Done {
+        let labels = label.map(|label| Buffer::of(label.as_bytes()));
+        let labels = labels.as_slice();
         let record = envoy_dynamic_module_callback_http_filter_record_histogram_value;
-        unsafe { record(self.0, id, ptr::null(), 0, value) == SUCCESS }
+        unsafe { record(self.0, id, labels.as_ptr(), labels.len(), value) == SUCCESS }
     }
 
     /// All headers, serialized.

@@ -12,7 +12,7 @@ const CARRIER: &[u8] = b"worker";
 /// Name of the filter that makes responses of slices ([`crate::slicer`]).
 const SLICER: &[u8] = b"slicer";
 /// Names of the filters whose configuration has no policy.
-const WITHOUT_POLICY: [&[u8]; 4] = [b"origin", b"readiness", CARRIER, SLICER];
+const WITHOUT_POLICY: [&[u8]; 5] = [b"origin", b"readiness", b"control", CARRIER, SLICER];
 
 /// A configuration that Envoy has created.
 #[derive(Debug)]

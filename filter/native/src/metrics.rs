@@ -6,7 +6,7 @@ use sluice_core::metrics::{Metric, MetricKind};
 
 use crate::abi::{Filter, FilterConfig};
 
-/// The label of a counter for one site. Envoy writes it into the name in the same way as the roles.
+/// The label of a metric for one site. Envoy writes it into the name in the same way as the roles.
 const SITE: &str = "site";
 /// Text between a metric's name and the site's name in the names of the roles.
 const OF_SITE: &str = ".site.";
@@ -16,7 +16,7 @@ const OF_SITE: &str = ".site.";
 pub struct Numbers {
     kind: MetricKind,
     all: usize,
-    /// Number of the counter with a label.
+    /// Number of the counter or histogram with a label.
     by_site: Option<usize>,
 }
 
@@ -37,7 +37,10 @@ pub fn define_all(config: FilterConfig) -> Option<Vec<Numbers>> {
                 (config.define_counter(name, &[])?, Some(by_site))
             }
             MetricKind::Gauge => (config.define_gauge(name)?, None),
-            MetricKind::Histogram => (config.define_histogram(name)?, None),
+            MetricKind::Histogram => {
+                let by_site = config.define_histogram(name, &[SITE])?;
+                (config.define_histogram(name, &[])?, Some(by_site))
+            }
         };
         Some(Numbers { kind, all, by_site })
     };
@@ -71,6 +74,10 @@ impl DefinedMetric {
 
     /// Adds a value to a histogram, in the name of a live stream.
     pub fn record(&self, filter: Filter, value: u64) -> bool {
-        filter.record(self.numbers.all, value)
+        let Numbers { all, by_site, .. } = self.numbers;
+        match (&self.site, by_site) {
+            (Some(site), Some(by_site)) => filter.record(by_site, Some(site), value),
+            _ => filter.record(all, None, value),
+        }
     }
 }

@@ -6,12 +6,13 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
-use sluice_core::workers::NumberMap;
+use sluice_core::workers::{NumberMap, WorkerId};
 use sluice_host::{Action, Half, Host, Queue};
 use sluice_roles::callbacks::StreamContext;
 use sluice_roles::root::Root;
@@ -89,6 +90,8 @@ pub struct NativeWorker {
     /// A live stream in whose name metrics are counted.
     present: Cell<Option<Filter>>,
     last_context: Cell<u32>,
+    /// The worker that was lost, until the next one has subtracted its share from the gauges.
+    lost: Cell<Option<WorkerId>>,
     /// Monotonic milliseconds that this callback has read.
     millis: Cell<Option<u64>>,
 }
@@ -132,6 +135,7 @@ impl NativeWorker {
             calls: RefCell::default(),
             present: Cell::new(None),
             last_context: Cell::new(0),
+            lost: Cell::new(None),
             millis: Cell::new(None),
         }
     }
@@ -183,7 +187,15 @@ impl NativeWorker {
         let mut root = Root::new(context);
         let size = configuration.text.len();
         let accepted = match (self.host.get(), self.worker.try_borrow_mut()) {
-            (Some(host), Ok(mut worker)) => root.on_configure(Rc::clone(host), &mut worker, size),
+            (Some(host), Ok(mut worker)) => {
+                let accepted = root.on_configure(Rc::clone(host), &mut worker, size);
+                if let Some(worker) = &*worker
+                    && let Some(lost) = self.lost.take()
+                {
+                    worker.succeed(lost);
+                }
+                accepted
+            }
             _ => false,
         };
         self.leave();
@@ -463,7 +475,10 @@ impl NativeWorker {
         self.calls.borrow_mut().clear();
         self.roots.borrow_mut().clear();
         // Its state may be too damaged to be destroyed.
-        std::mem::forget(self.worker.take());
+        let lost = ManuallyDrop::new(self.worker.take());
+        if let Some(lost) = &*lost {
+            self.lost.set(Some(lost.identity.worker));
+        }
         let streams = std::mem::take(&mut *self.streams.borrow_mut());
         let streams = streams.values().filter(|stream| !stream.ended.get());
         streams.for_each(|stream| stream.lose());

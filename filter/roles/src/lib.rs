@@ -28,14 +28,19 @@
 //! - URLs that vary, and requests that get another variant than the stored one: `worker/own_requests/variants`
 //! - the facts that a worker knows of keys (hashes, purges, variants, the hot tier): `worker/keys`
 //! - purges: `purge_listener` (and `sns`) admits the call, `purge_audit` names it in the log, `worker/purges/purge_calls` carries it out
+//! - the record of a client's request for questions about the last requests: `edge/record`
+//! - questions of the edge's operator: `control` takes and answers them, `worker/questions` carries them between workers
+//! - the metrics: `worker/metrics`; the gauges after the death of a VM: `worker/succession`; the time to the first
+//!   byte: `edge/first_byte`
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
-//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`;
+//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `control`; `purge_listener`; `callbacks`;
 //! `worker`; `reply`; `request`.
 
 pub mod callbacks;
 #[cfg(feature = "conformance")]
 mod conforming;
+mod control;
 mod edge;
 mod front;
 mod origin;

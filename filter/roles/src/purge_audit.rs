@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts about a purge for its line in the log, as Envoy's filter state: the caller and the order. The line itself is
-//! the access log of the listener, which adds the result.
+//! Facts about a purge for its line in the log, as Envoy's filter state: the caller and the order. `reply::receipt` adds
+//! the receipt. The line itself is the access log of the listener, which adds the status.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ use crate::worker::Worker;
 /// Maximum size of an order in the log, in bytes. An order may name thousands of URLs.
 const MOST_BYTES: usize = 1_000;
 
-/// Names the caller: `site` and the name of the site whose token the caller has shown, or else `edge` or `sns`. Tokens are never logged.
+/// Names the caller: `site` and the name of the site whose token the caller has shown, or else `edge`, `sns` or
+/// `control socket`. Tokens are never logged.
 pub fn tell_caller(worker: &Worker, caller: &str) {
     tell(worker, "sluice.purge_caller", caller);
 }

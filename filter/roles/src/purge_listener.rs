@@ -12,6 +12,7 @@ use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::StreamContext;
 use crate::purge_audit;
+use crate::reply::refusal::answer_refusal;
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
 use crate::worker::Worker;
@@ -49,11 +50,13 @@ impl Endpoint {
 }
 
 /// The refusal of a call.
-struct PurgeRefusal {
-    status: u16,
-    error: String,
+pub struct PurgeRefusal {
+    /// Status of the answer.
+    pub status: u16,
+    /// The error for the caller.
+    pub error: String,
     /// The metric that counts it.
-    metric: Metric,
+    pub metric: Metric,
 }
 
 impl PurgeRefusal {
@@ -71,16 +74,8 @@ impl PurgeRefusal {
     }
 
     fn send(&self, host: &dyn Host) -> host::Result<()> {
-        let mut headers = vec![("content-type", "application/json")];
-        headers.extend(match self.status {
-            401 => Some(("www-authenticate", "Bearer")),
-            405 => Some(("allow", "POST, PURGE")),
-            503 => Some(("retry-after", "1")),
-            _ => None,
-        });
-        let error = serde_json::Value::from(self.error.as_str());
-        let body = format!("{{\"error\":{error}}}\n");
-        host.respond(self.status, "sluice_purge_refused", &headers, &body)
+        let details = "sluice_purge_refused";
+        answer_refusal(host, self.status, details, "POST, PURGE", &self.error)
     }
 }
 
@@ -138,9 +133,7 @@ impl PurgeCall {
             None => Caller::of_edge(&generation.sites, &identity.store_secret),
         };
         let order = match endpoint {
-            Endpoint::Orders => {
-                PurgeOrder::parse(caller, body).inspect(|_| purge_audit::tell_order(worker, body))
-            }
+            Endpoint::Orders => return carry_out_order(worker, self.context, caller, body),
             Endpoint::Itself(url) => PurgeOrder::of_url(&caller, &url)
                 .inspect(|_| purge_audit::tell_urls(worker, &[url])),
             Endpoint::Events => return self.purge_changed(worker, &caller, body),
@@ -150,8 +143,7 @@ impl PurgeCall {
                 return sns::ask(&*worker.host, body).map_err(unverified);
             }
         };
-        let order = order.map_err(|error: OrderError| PurgeRefusal::new(400, error.to_string()))?;
-        self.purge(worker, &order)
+        self.purge(worker, &order.map_err(refuse_order)?)
     }
 
     /// Purges the objects that events report as changed.
@@ -205,6 +197,25 @@ impl PurgeCall {
     }
 }
 
+/// Carries out the order of an edge's or a site's operator, a JSON document. `context` gets the receipt.
+///
+/// # Errors
+/// The document is not a valid order of this caller, or the purge cannot be carried out now.
+pub fn carry_out_order(
+    worker: &mut Worker,
+    context: u32,
+    caller: Caller<'_>,
+    document: &[u8],
+) -> Result<(), PurgeRefusal> {
+    let order = PurgeOrder::parse(caller, document).map_err(refuse_order)?;
+    purge_audit::tell_order(worker, document);
+    worker.purge(context, &order).map_err(unavailable)
+}
+
+fn refuse_order(error: OrderError) -> PurgeRefusal {
+    PurgeRefusal::new(400, error.to_string())
+}
+
 /// Answers a call that purges nothing.
 fn answer(worker: &Worker, details: &'static str, body: &str) -> Result<(), PurgeRefusal> {
     let headers = [("content-type", "application/json")];
@@ -212,7 +223,11 @@ fn answer(worker: &Worker, details: &'static str, body: &str) -> Result<(), Purg
     answered.map_err(|_| unavailable(Unavailable::Failed))
 }
 
-fn sites(policies: &Policies) -> Result<Rc<Generation>, PurgeRefusal> {
+/// The sites of the newest configuration.
+///
+/// # Errors
+/// The worker has no configuration.
+pub fn sites(policies: &Policies) -> Result<Rc<Generation>, PurgeRefusal> {
     let generation = policies.newest().cloned();
     generation.ok_or_else(|| unavailable(Unavailable::Failed))
 }

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use crate::callbacks::StreamContext;
+use crate::control::{self, ControlCall};
 use crate::edge::Edge;
 use crate::front::Front;
 use crate::origin::OriginStream;
@@ -11,7 +12,7 @@ use crate::purge_listener::PurgeCall;
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::own_requests::call_ends;
 use crate::worker::{Worker, identity::Identity};
-use sluice_host::{Host, Level};
+use sluice_host::{Host, Level, Queue};
 
 /// The `root_id` of ORIGIN in Envoy's configuration. EDGE has any that is not listed here.
 pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
@@ -19,6 +20,8 @@ pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
 const FRONT_ROOT_ID: &[u8] = b"front";
 /// The `root_id` of the listener for purges.
 const PURGE_ROOT_ID: &[u8] = b"purge";
+/// The `root_id` of the control listener.
+const CONTROL_ROOT_ID: &[u8] = b"control";
 /// The `root_id` of a listener for readiness checks.
 const READINESS_ROOT_ID: &[u8] = b"readiness";
 
@@ -39,6 +42,8 @@ enum Role {
     Front(Sites),
     /// The listener for purges, which answers all requests itself.
     Purge,
+    /// The control listener, which answers all requests itself.
+    Control,
     /// A listener for readiness checks. A check passes if the module runs, and fails otherwise.
     Readiness,
 }
@@ -95,12 +100,15 @@ impl Root {
     ) -> Result<(), String> {
         let root_id = host.property("plugin_root_id").ok().flatten();
         let root_id = root_id.unwrap_or_default();
-        if root_id == ORIGIN_ROOT_ID {
-            self.role = Role::Origin;
-            return Ok(());
-        }
-        if root_id == READINESS_ROOT_ID {
-            self.role = Role::Readiness;
+        // These roles have no policy, so that a reload only concerns EDGE and the listener for purges.
+        let without_policy = match root_id.as_slice() {
+            ORIGIN_ROOT_ID => Some(Role::Origin),
+            READINESS_ROOT_ID => Some(Role::Readiness),
+            CONTROL_ROOT_ID => Some(Role::Control),
+            _ => None,
+        };
+        if let Some(role) = without_policy {
+            self.role = role;
             return Ok(());
         }
         let text = host
@@ -124,12 +132,26 @@ impl Root {
 
     /// Handles the timer.
     pub fn on_tick(&self, worker: Option<&mut Worker>) {
-        self.serve(worker, Worker::tick);
+        self.serve(worker, |worker| {
+            worker.tick();
+            control::go_on(worker);
+        });
     }
 
     /// Handles messages in the worker's queue.
     pub fn on_queue_ready(&self, worker: Option<&mut Worker>) {
-        self.serve(worker, Worker::receive);
+        self.serve(worker, |worker| {
+            worker.receive();
+            control::go_on(worker);
+        });
+    }
+
+    /// Handles messages in `queue`, which may be the queue of a dead worker in whose place this one is.
+    pub fn on_queue_ready_of(&self, worker: Option<&mut Worker>, queue: Queue) {
+        self.serve(worker, |worker| {
+            worker.hear_of(queue);
+            worker.receive();
+        });
     }
 
     /// Handles the end of a call of this context, whose answer has a body of `size` bytes. `answered` is false if the
@@ -142,7 +164,8 @@ impl Root {
         size: usize,
     ) {
         self.serve(worker, |worker| {
-            call_ends::call_answered(worker, call, answered, size)
+            call_ends::call_answered(worker, call, answered, size);
+            control::go_on(worker);
         });
     }
 
@@ -171,6 +194,7 @@ impl Root {
             )),
             Role::Front(sites) => Box::new(Front::new(Rc::clone(&sites.generation))),
             Role::Purge => Box::new(PurgeCall::new(context)),
+            Role::Control => Box::new(ControlCall::new(context)),
             Role::Readiness => Box::new(ReadinessCheck),
             Role::Origin | Role::None => Box::new(OriginStream::new(context)),
         }

@@ -4,6 +4,7 @@
 
 mod bucket;
 mod coalescing;
+mod control;
 mod headers;
 mod own;
 mod requests;

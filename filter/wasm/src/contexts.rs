@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{self, ContextType};
-use sluice_host::Action;
+use sluice_host::{Action, Queue};
 use sluice_roles::callbacks::StreamContext;
 use sluice_roles::root::Root;
 
@@ -108,8 +108,8 @@ impl RootContext for EnvoyRoot {
         worker::lend(|worker| self.0.on_tick(worker));
     }
 
-    fn on_queue_ready(&mut self, _: u32) {
-        worker::lend(|worker| self.0.on_queue_ready(worker));
+    fn on_queue_ready(&mut self, queue: u32) {
+        worker::lend(|worker| self.0.on_queue_ready_of(worker, Queue(queue)));
     }
 
     fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {

@@ -10,6 +10,15 @@ use tempfile::TempDir;
 #[derive(Clone, Debug)]
 pub struct Browser(OsString);
 
+/// A visit to a page.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// The document after its scripts have run.
+    pub document: String,
+    /// The messages in the browser's console, such as violations of the page's policy.
+    pub messages: Vec<String>,
+}
+
 impl Browser {
     /// Finds the browser. If there is none, prints that the test is left out.
     #[must_use]
@@ -26,11 +35,21 @@ impl Browser {
     /// # Panics
     /// When the browser fails.
     pub async fn document(&self, url: &str) -> String {
+        self.visit(url).await.document
+    }
+
+    /// Visits a page, and stays until its scripts have run for twenty seconds of virtual time.
+    ///
+    /// # Panics
+    /// When the browser fails.
+    pub async fn visit(&self, url: &str) -> Visit {
         let folder = TempDir::with_prefix("sluice-browser-").unwrap();
         let mut command = Command::new("sh");
+        let console = folder.path().join("console");
         // Only the document is logged.
         command
-            .args(["-c", "exec \"$@\" 2>/dev/null", "sh"])
+            .args(["-c", "exec 2>\"$1\"; shift; exec \"$@\"", "sh"])
+            .arg(&console)
             .arg(&self.0);
         command.args([
             "--headless",
@@ -42,6 +61,7 @@ impl Browser {
             "--disable-component-update",
             "--disable-sync",
             "--disable-quic",
+            "--enable-logging=stderr",
             "--virtual-time-budget=20000",
             "--dump-dom",
         ]);
@@ -52,8 +72,14 @@ impl Browser {
         command.arg(url);
         let mut process = Process::start(command, &folder.path().join("page.html")).unwrap();
         let ended = process.ended().await;
-        let page = process.log();
-        assert!(ended.success(), "{ended:?}: {page}");
-        page
+        let document = process.log();
+        assert!(ended.success(), "{ended:?}: {document}");
+        let console = std::fs::read(&console).unwrap();
+        let console = String::from_utf8_lossy(&console).into_owned();
+        let messages = console.lines().filter(|line| line.contains(":CONSOLE"));
+        Visit {
+            messages: messages.map(str::to_owned).collect(),
+            document,
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! Sluice's own entry point, started as a user starts it: settings in the environment, one process in front.
 
 pub mod builder;
+mod commands;
 pub mod direct;
 mod folders;
 mod lasting;
@@ -13,6 +14,7 @@ pub mod store;
 pub mod tls;
 
 pub use builder::Builder;
+pub use commands::CommandOutput;
 pub use release::Release;
 pub use statistics::ADMIN_PAGES;
 

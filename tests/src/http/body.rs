@@ -43,10 +43,14 @@ pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
 }
 
 /// Bodies are made of pieces of one noise, each from a different offset: fast even in a debug build.
-pub(crate) const PIECE: usize = 4096;
+pub const PIECE: usize = 4096;
 
-/// The piece that begins at byte `start` of the body with this `seed`.
-pub(crate) fn piece(seed: u64, start: usize) -> &'static [u8] {
+/// The piece that begins at byte `start`, a multiple of [`PIECE`], of the body with this `seed`.
+///
+/// # Panics
+/// Never: the noise is longer than a piece.
+#[must_use]
+pub fn piece(seed: u64, start: usize) -> &'static [u8] {
     let noise = noise();
     let offset = mix(seed.wrapping_mul(0x0100_0000_01B3) ^ start as u64);
     let offset = usize::try_from(offset % (noise.len() - PIECE) as u64).unwrap();

@@ -14,6 +14,7 @@
 
 mod admission;
 mod coalescing;
+mod control;
 mod freshness;
 mod hot;
 mod http;

@@ -26,7 +26,7 @@ struct Line {
 }
 
 /// Computes, simulates and reports.
-pub fn run(quick: bool) -> Report {
+pub async fn run(quick: bool) -> Report {
     let objects = if quick { 20_000 } else { 100_000 };
     let lines = EXPONENTS
         .into_iter()

@@ -11,10 +11,10 @@ use twox_hash::XxHash3_64;
 pub const KEY_HEAD: usize = 16 << 10;
 /// The bytes of a file within which the name of its site ends.
 pub const HEAD: usize = 128;
-/// The bytes before the message.
-const BLOCK: usize = 24;
+/// The bytes in front of the message.
+pub(super) const BLOCK: usize = 24;
 /// The first bytes of every file.
-const MAGIC: &[u8] = b"CACH0000";
+pub(super) const MAGIC: &[u8] = b"CACH0000";
 /// The tag of the field `key` of `CacheFileHeader`, and of `cluster_name` in `Key`: field 1, with a length.
 const FIRST: u8 = 0x0a;
 /// The tag of the field `host` of `Key`: field 2, with a length.
@@ -62,13 +62,7 @@ impl UrlId {
     ///
     /// The path in the store's key is the path of a URL, `#`, the hash of the key, and the qualifiers of the key.
     pub fn read_variant(head: &[u8]) -> Option<Self> {
-        let message = head.strip_prefix(MAGIC)?.get(BLOCK - MAGIC.len()..)?;
-        let (_, key) = field(message, FIRST)?;
-        let (name_length, rest) = field(key, FIRST)?;
-        let (host_length, rest) = field(rest.get(name_length..)?, HOST)?;
-        let (host, rest) = rest.split_at_checked(host_length)?;
-        let (path_length, rest) = field(rest, PATH)?;
-        let path = rest.get(..path_length)?;
+        let StoredKey { host, path } = StoredKey::read(head)?;
         let end = path.iter().position(|byte| *byte == b'#')?;
         let (path, qualifiers) = path.split_at_checked(end)?;
         let is_variant = |mark: &&[u8]| qualifiers.windows(mark.len()).any(|part| part == *mark);
@@ -76,6 +70,30 @@ impl UrlId {
             .iter()
             .any(is_variant)
             .then(|| Self::of(host, path))
+    }
+}
+
+/// The key of an entry, as the filter sends it to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredKey<'a> {
+    /// The name of the site and `!`, if the site has a name, and the authority.
+    pub host: &'a [u8],
+    /// The path of the URL, `#`, the hash of the key, and the qualifiers of the key.
+    pub path: &'a [u8],
+}
+
+impl<'a> StoredKey<'a> {
+    /// The key of the file that begins with `head`; `None`: the file does not have the form of Envoy's store, or its
+    /// key is longer than `head`.
+    pub fn read(head: &'a [u8]) -> Option<Self> {
+        let message = head.strip_prefix(MAGIC)?.get(BLOCK - MAGIC.len()..)?;
+        let (_, key) = field(message, FIRST)?;
+        let (name_length, rest) = field(key, FIRST)?;
+        let (host_length, rest) = field(rest.get(name_length..)?, HOST)?;
+        let (host, rest) = rest.split_at_checked(host_length)?;
+        let (path_length, rest) = field(rest, PATH)?;
+        let path = rest.get(..path_length)?;
+        Some(Self { host, path })
     }
 }
 

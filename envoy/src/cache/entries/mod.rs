@@ -4,7 +4,9 @@
 //! `Entries` lists, reads, moves and removes them. `FolderWatch` reports entries that appear and disappear. `Usage`
 //! counts their bytes and their number. All knowledge of the store's file names is in this module.
 
+mod head;
 mod key;
+mod protobuf;
 mod usage;
 mod watch;
 
@@ -20,6 +22,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+pub use head::{Head, HeadBuffer};
 pub use key::{SiteId, UrlId};
 pub use usage::Usage;
 pub use watch::{Change, FolderWatch};
@@ -81,6 +84,18 @@ impl Entries {
             entries.extend(number.and_then(|number| self.look_at(number)));
         }
         Ok(entries)
+    }
+
+    /// The numbers of all entries, in the order of the file system.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn numbers(&self) -> io::Result<impl Iterator<Item = io::Result<u64>>> {
+        let files = Dir::read_from(&self.folder)?;
+        Ok(files.filter_map(|file| match file {
+            Ok(file) => file.file_name().to_str().ok().and_then(number).map(Ok),
+            Err(error) => Some(Err(error.into())),
+        }))
     }
 
     /// Removes the `entries` that have not been used since they were listed, and passes the number of each to
@@ -185,7 +200,8 @@ fn number(file: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    pub use super::head::tests::file_of;
     use super::*;
     use std::fs::{self, FileTimes};
     use std::io::Read as _;

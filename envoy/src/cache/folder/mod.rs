@@ -25,6 +25,7 @@ use anyhow::{Context as _, anyhow, ensure};
 
 use super::early_deaths::EarlyDeaths;
 use super::journal::{EarlierRuns, Journal};
+use super::purge_log::PurgeLog;
 use super::recovery::Manifest;
 use crate::settings::{Cache, Medium};
 use crate::system::{private, random};
@@ -58,6 +59,8 @@ pub struct CacheFolder {
     pub journal: Option<Journal>,
     /// Whether the cache ends with the edge, so that a later run will not find its entries.
     pub ends_with_edge: bool,
+    /// The log of purges.
+    pub purge_log: PurgeLog,
     /// NB: the lock lasts as long as this file is open.
     _lock: File,
 }
@@ -119,8 +122,10 @@ impl CacheFolder {
         private::write(&root.join("format"), FORMAT)?;
         let entries = root.join(ENTRIES);
         private::make_folder(&entries)?;
+        let purge_log = PurgeLog::open(root)?;
         Ok(Self {
             root: root.to_owned(),
+            purge_log,
             entries,
             unchecked,
             notice,

@@ -7,6 +7,8 @@ mod setting;
 use serde_json::Value;
 pub use setting::DocumentedSetting;
 
+use crate::sites::FILE;
+
 /// The page. In its tables a default in code format is a value; a default in words is computed by the code.
 const PAGE: &str = include_str!("../../../../docs/settings.md");
 /// The prefix of the names that this project defines. Names that other programs define, such as `AWS_REGION`, are
@@ -14,8 +16,6 @@ const PAGE: &str = include_str!("../../../../docs/settings.md");
 pub const PREFIX: &str = "SLUICE_";
 /// Heading of the table of the edge's parts. Parts have no short names.
 const PARTS: &str = "\n## What `make run`";
-/// Suffix of the variable that names the file with a secret.
-const FILE: &str = "_FILE";
 /// The head of the environment file.
 const ENV_HEAD: &str = "\
 # The settings of Sluice, for `--env-file` of podman and docker and for `EnvironmentFile=` of systemd.

@@ -2,14 +2,11 @@
 //! Secrets: the value of a variable, or the text of a file.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Environment, docs};
 use crate::settings::SettingProblem;
-
-/// The variable with systemd's folder of credentials (`LoadCredential=`). A file there has the name of its setting.
-const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
+use crate::sites::{CREDENTIALS_DIRECTORY, read_secret};
 
 /// A secret that the user set. NB: it has no `Debug`.
 pub struct Secret {
@@ -37,7 +34,7 @@ impl Environment<'_> {
         }
         match (value, files.pop()) {
             (Some(value), _) => self.text_of(name, value),
-            (None, Some((source, file))) => self.text_of_file(name, &source, &file),
+            (None, Some((source, file))) => self.text_of_file(&source, &file),
             (None, None) => None,
         }
     }
@@ -81,28 +78,14 @@ impl Environment<'_> {
         })
     }
 
-    fn text_of_file(&mut self, name: &str, source: &str, file: &Path) -> Option<Secret> {
-        let shown = file.display();
-        match fs::read_to_string(file) {
-            Ok(text) => {
-                // Editors and `echo` end a file with a line end.
-                let text = text.strip_suffix('\n').unwrap_or(&text);
-                let text = text.strip_suffix('\r').unwrap_or(text).to_owned();
-                if text.is_empty() {
-                    self.report(SettingProblem::Names(format!(
-                        "{source}: expected {shown} to have the secret {name}: it is empty"
-                    )));
-                    return None;
-                }
-                Some(Secret {
-                    text,
-                    is_from_file: true,
-                })
-            }
+    fn text_of_file(&mut self, source: &str, file: &Path) -> Option<Secret> {
+        match read_secret(file) {
+            Ok(text) => Some(Secret {
+                text,
+                is_from_file: true,
+            }),
             Err(error) => {
-                self.report(SettingProblem::Names(format!(
-                    "{source}: expected {shown} to be a file that can be read ({error})"
-                )));
+                self.report(SettingProblem::Names(format!("{source}: {error}")));
                 None
             }
         }

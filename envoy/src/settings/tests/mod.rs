@@ -275,6 +275,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
         "an IPv4 or IPv6 address",
     ),
     ("SLUICE_STATS", "none", "few or all"),
+    ("SLUICE_STATS_SITES", "few", "on or off"),
     ("SLUICE_ACCESS_LOG", "yes", "text, combined, json or off"),
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -353,6 +354,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ),
     ("SLUICE_HOT_BYTES", "off", "0, or a number of bytes to 1GiB"),
     ("SLUICE_HOT_OBJECT_BYTES", "0", "from 1 to 1GiB"),
+    ("SLUICE_DECISIONS", "65537", "from 0 to 65536"),
     ("SLUICE_POLICY", "/no/such/file", "a file that can be read"),
     ("SLUICE_POLICY", "/", "a folder"),
     ("SLUICE_CONCURRENCY", "0", "1 to 512"),

@@ -87,9 +87,7 @@ fn a_file_that_has_no_secret_is_refused_by_its_name() {
         "{missing:?}"
     );
     let (_folder, path) = file("empty", "\n");
-    let expected = format!(
-        "AWS_ACCESS_KEY_ID_FILE: expected {path} to have the secret AWS_ACCESS_KEY_ID: it is empty"
-    );
+    let expected = format!("AWS_ACCESS_KEY_ID_FILE: expected {path} to have a secret: it is empty");
     let empty = problems(&[("AWS_ACCESS_KEY_ID_FILE", &path)]);
     assert!(empty.contains(&expected), "{empty:?}");
     let (_folder, path) = file("lines", "hush\nhush\n");
@@ -102,4 +100,25 @@ fn a_file_that_has_no_secret_is_refused_by_its_name() {
         lines.len() == 1 && lines[0].starts_with(expected),
         "{lines:?}"
     );
+}
+
+#[test]
+fn a_secret_of_a_site_may_be_in_a_file() {
+    let (folder, path) = file("ASSETS_TOKEN", &format!("{TOKEN}\n"));
+    let sites = folder.path().join("sites.yaml");
+    let text = "sites: [{name: assets, origin: s3://assets, purge_token: ASSETS_TOKEN}]";
+    std::fs::write(&sites, text).unwrap();
+    let sites = ("SLUICE_SITES", sites.to_str().unwrap());
+    let credentials = folder.path().to_str().unwrap();
+    for of_file in [
+        ("ASSETS_TOKEN_FILE", path.as_str()),
+        ("CREDENTIALS_DIRECTORY", credentials),
+    ] {
+        let settings = read(&[sites, of_file]).unwrap();
+        let site = &settings.sites.unwrap().sites[0];
+        assert!(site.purge_token.is_some(), "{of_file:?}");
+    }
+    let missing = problems(&[sites, ("ASSETS_TOKEN_FILE", "/no/such/file")]);
+    let expected = "ASSETS_TOKEN_FILE: expected /no/such/file to be a file that can be read";
+    assert!(missing[0].contains(expected), "{missing:?}");
 }

@@ -248,6 +248,11 @@ impl Coalescer {
         &mut self.hints
     }
 
+    /// The hints about keys, to be read only.
+    pub fn known_hints(&self) -> &Hints {
+        &self.hints
+    }
+
     /// Number of requests that wait now.
     pub fn parked(&self) -> usize {
         let waiting = self.flights.values().map(|flight| flight.waiters.len());
@@ -257,6 +262,16 @@ impl Coalescer {
     /// Number of flights in which this worker takes part.
     pub fn flights(&self) -> usize {
         self.flights.len()
+    }
+
+    /// The flights in which this worker takes part.
+    pub fn all(&self) -> impl Iterator<Item = &LocalFlight> {
+        self.flights.values()
+    }
+
+    /// The flight of `key`, if this worker takes part in it.
+    pub fn flight(&self, key: KeyHash) -> Option<&LocalFlight> {
+        self.flights.get(&key)
     }
 
     /// The leader for `key`, if it is a request of this worker.

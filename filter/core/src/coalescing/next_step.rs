@@ -80,6 +80,8 @@ pub enum StoreRequest {
     Slice = b'n',
     /// Request of the filter for the headers of an object that may be sliced. It is handled like a client's HEAD.
     Index = b'x',
+    /// Request around the store for the headers of an object, for a question of the edge's operator.
+    Inspection = b'q',
     /// Request for a document that replaces a missing object. It is handled like a client's.
     Substitute = b'd',
     /// Request without a body whose headers announced one. It is sent to EDGE again, and handled like a client's.
@@ -88,7 +90,7 @@ pub enum StoreRequest {
 
 impl StoreRequest {
     /// All requests.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
@@ -104,13 +106,22 @@ impl StoreRequest {
         Self::Size,
         Self::Slice,
         Self::Index,
+        Self::Inspection,
         Self::Substitute,
         Self::Empty,
     ];
 
     /// Whether the request is sent around the store.
     pub const fn avoids_the_store(self) -> bool {
-        matches!(self, Self::Bypass | Self::Ahead | Self::Size | Self::Slice)
+        matches!(
+            self,
+            Self::Bypass | Self::Ahead | Self::Size | Self::Inspection | Self::Slice
+        )
+    }
+
+    /// Whether the request has the form of one that fills the store.
+    pub const fn is_for_store(self) -> bool {
+        !self.avoids_the_store() || matches!(self, Self::Inspection)
     }
 
     /// Whether other requests use the response or its size, or the response is a part of another request's response.
@@ -128,6 +139,7 @@ impl StoreRequest {
                 | Self::Size
                 | Self::Slice
                 | Self::Index
+                | Self::Inspection
                 | Self::Substitute
                 | Self::Empty
         )

@@ -43,6 +43,11 @@ impl WaitingList {
         self.waiters.is_empty()
     }
 
+    /// When the request that has waited longest began to wait.
+    pub fn oldest(&self) -> Option<Millis> {
+        self.waiters.front().map(|(_, waiter)| waiter.since)
+    }
+
     /// Adds a request at the end. Returns its place.
     pub fn push(&mut self, waiter: Waiter) -> WaitingPlace {
         self.last += 1;

@@ -38,7 +38,7 @@ pub struct FamilyMember {
     pub divisor: u32,
 }
 
-/// A family of several counters.
+/// A family of several metrics of one kind.
 struct LabelledFamily {
     name: &'static str,
     label: &'static str,
@@ -46,7 +46,7 @@ struct LabelledFamily {
     members: &'static [(Metric, &'static str)],
 }
 
-/// The families of several counters, except the reasons for which a response is not stored.
+/// The families of several metrics, except the reasons for which a response is not stored.
 const LABELLED: &[LabelledFamily] = &[
     LabelledFamily {
         name: "sluice_requests_total",
@@ -73,6 +73,16 @@ const LABELLED: &[LabelledFamily] = &[
             (Metric::SlicesMissed, "miss"),
             (Metric::SlicesCollapsed, "collapsed"),
             (Metric::SlicesChanged, "changed"),
+        ],
+    },
+    LabelledFamily {
+        name: "sluice_first_byte_seconds",
+        label: "result",
+        help: "Time from a client's request to the first byte of its response, by result.",
+        members: &[
+            (Metric::FirstByteHit, "hit"),
+            (Metric::FirstByteCollapsed, "collapsed"),
+            (Metric::FirstByteMiss, "miss"),
         ],
     },
     LabelledFamily {
@@ -123,6 +133,7 @@ const RENAMED: &[(Metric, &str)] = &[
     (Metric::SliceIndexesNow, "sluice_slice_indexes"),
     (Metric::HotObjectsNow, "sluice_hot_objects"),
     (Metric::HotBytesNow, "sluice_hot_bytes"),
+    (Metric::OriginFirstByte, "sluice_origin_first_byte_seconds"),
     (Metric::WaitMilliseconds, "sluice_coalescing_wait_seconds"),
 ];
 
@@ -151,9 +162,9 @@ impl Metric {
         LABELLED.iter().find_map(|family| {
             let label = (family.label, value_in(family)?);
             let (name, help) = (family.name, family.help);
-            let kind = MetricKind::Counter;
+            let kind = self.kind();
             let family = Family { name, kind, help };
-            Some(FamilyMember::counter(family, label))
+            Some(FamilyMember::labelled(family, label))
         })
     }
 
@@ -161,7 +172,7 @@ impl Metric {
         let mut reasons = UncacheableReason::ALL.iter();
         let reason = reasons.find(|reason| Self::of_reason(**reason) == self)?;
         let label = ("reason", reason.name());
-        Some(FamilyMember::counter(NOT_STORED, label))
+        Some(FamilyMember::labelled(NOT_STORED, label))
     }
 
     fn alone(self) -> FamilyMember {
@@ -177,21 +188,26 @@ impl Metric {
                 help: self.help(),
             },
             label: None,
-            divisor: match self.kind() {
-                MetricKind::Histogram => 1_000,
-                MetricKind::Counter | MetricKind::Gauge => 1,
-            },
+            divisor: divisor(self.kind()),
         }
     }
 }
 
 impl FamilyMember {
-    const fn counter(family: Family, label: (&'static str, &'static str)) -> Self {
+    const fn labelled(family: Family, label: (&'static str, &'static str)) -> Self {
         Self {
             family,
             label: Some(label),
-            divisor: 1,
+            divisor: divisor(family.kind),
         }
+    }
+}
+
+/// The number by which the values of that kind are divided. All histograms are of times.
+const fn divisor(kind: MetricKind) -> u32 {
+    match kind {
+        MetricKind::Histogram => 1_000,
+        MetricKind::Counter | MetricKind::Gauge => 1,
     }
 }
 

@@ -96,12 +96,14 @@ with_reasons! { metrics! {
     RequestsPassed, "sluice_requests_passed", Counter, "Requests that went around the store because of their method, credentials or body.";
     RequestsRejected, "sluice_requests_rejected", Counter, "Requests refused for their URL or method, with nothing sent to the origin.";
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, the fallback document or the error document.";
+    BytesSent, "sluice_bytes_sent", Counter, "Bytes of the bodies of responses to clients, counted at the end of each response.";
     BodiesAwaited, "sluice_bodies_awaited", Counter, "Requests for what may be stored that their headers did not end, so that the filter waited for the first part of a body.";
     BodiesOverdue, "sluice_bodies_overdue", Counter, "Such requests whose body did not arrive within a second: answered with 408 for a bucket, passed to an HTTP origin.";
     HotHits, "sluice_hot_hits", Counter, "Requests answered from a worker's own memory; sluice_requests_hit counts them as well.";
     HotAdmissions, "sluice_hot_admissions", Counter, "Objects that a worker copied into its own memory.";
     HotEvictions, "sluice_hot_evictions", Counter, "Hot copies that were removed to make room for others.";
     OriginFetches, "sluice_origin_fetches", Counter, "Requests sent to the origin.";
+    OriginBytes, "sluice_origin_bytes", Counter, "Bytes of the bodies of the origin's responses, as the edge compresses them, counted at the end of each response.";
     OriginUnlinked, "sluice_origin_unlinked", Counter, "Requests stopped before the origin because EDGE had not vouched for them.";
     OriginAdopted, "sluice_origin_adopted", Counter, "Requests sent to the origin for their clients alone, because the module was replaced while they were on their way.";
     OriginOverdue, "sluice_origin_overdue", Counter, "Requests to the origin that were given up because the origin was too slow; a stale response was served instead.";
@@ -164,6 +166,10 @@ with_reasons! { metrics! {
     SliceIndexesNow, "sluice_slice_indexes_now", Gauge, "Objects that are known to be served in slices, summed over the workers.";
     HotObjectsNow, "sluice_hot_objects_now", Gauge, "Hot copies in the workers' own memory, summed over the workers.";
     HotBytesNow, "sluice_hot_bytes_now", Gauge, "Bytes of memory that hot copies take, summed over the workers.";
+    FirstByteHit, "sluice_first_byte_hit_milliseconds", Histogram, "Time from a client's request to the first byte of its response, which the cache has.";
+    FirstByteCollapsed, "sluice_first_byte_collapsed_milliseconds", Histogram, "Time from a client's request to the first byte of its response, for which the request waited for another request.";
+    FirstByteMiss, "sluice_first_byte_miss_milliseconds", Histogram, "Time from a client's request to the first byte of its response, for which the request was sent to the origin.";
+    OriginFirstByte, "sluice_origin_first_byte_milliseconds", Histogram, "Time from a request to the origin to the first byte of the origin's response, with all retries.";
     WaitMilliseconds, "sluice_wait_milliseconds", Histogram, "How long requests waited for a leader.";
 } }
 

@@ -23,6 +23,7 @@ use forms::section::section;
 use purge::PurgePolicy;
 
 pub use forms::error::PolicyError;
+pub(crate) use forms::names::is_token;
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};
@@ -120,6 +121,9 @@ section! {
         /// How many variants of a URL the cache keeps. If there are more, the variant that was stored first is
         /// removed. In the mesh only the bounds of the cache apply.
         variants_per_url: usize as Whole<1, 1_000_000> = 200,
+        /// How many of its last requests one worker keeps for sluice log. 0: requests are recorded only while sluice
+        /// log runs.
+        decisions: usize as Whole<0, 65_536> = 0,
     }
 }
 
@@ -149,6 +153,8 @@ pub struct SiteScope {
     pub path: String,
     /// The name by which the hop knows the server of the site's origin; empty if the edge has only one.
     pub server: String,
+    /// Whether its metrics have its name as a label.
+    pub is_labelled: bool,
 }
 
 /// The policy of a site. Parsed once per configuration, never per request.

@@ -37,6 +37,8 @@ section! {
         hsts: Option<String> as Option<FieldValue>,
         /// Weight of the site when sites compete for the cache and for memory.
         share: u32 as Whole<1, 1_000> = 1,
+        /// Whether the site's metrics have its name as a label.
+        labelled as "metrics_label": bool = true,
         /// SHA-256 of the token for purges of this site alone, in hexadecimal. Default: none.
         purge_token as "purge_token_sha256": Option<TokenHash>,
         /// The name by which the hop knows the server of the site's origin, with its credentials and compressors.

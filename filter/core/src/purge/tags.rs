@@ -25,6 +25,13 @@ const SHARDS: u64 = 256;
 const ROOM: usize = 4_096;
 /// Smallest share of a site.
 const LEAST_ROOM: usize = 64;
+/// Fields of a response with surrogate keys, in lower case.
+pub const TAG_FIELDS: [&str; 4] = [
+    "surrogate-key",
+    "cache-tag",
+    "xkey",
+    "x-amz-meta-surrogate-key",
+];
 /// Greatest number of surrogate keys of one response. A response with more makes the index of its site incomplete.
 pub const MAX_TAGS: usize = 256;
 const FORMAT: u8 = 2;
@@ -47,13 +54,17 @@ impl TagHash {
     }
 }
 
-/// Returns the hashes of the surrogate keys in a header's values, separated by spaces or commas; `None` if there are
-/// too many.
+/// Returns the surrogate keys in a header's value, separated by spaces or commas.
+pub fn tags_in(value: &str) -> impl Iterator<Item = &str> {
+    let tags = value.split([' ', ',', '\t']);
+    tags.filter(|tag| !tag.is_empty())
+}
+
+/// Returns the hashes of the surrogate keys in a header's values; `None` if there are too many.
 pub fn tags_of(values: &[&str], secret: &StoreSecret) -> Option<Vec<TagHash>> {
     let mut tags: Vec<TagHash> = values
         .iter()
-        .flat_map(|value| value.split([' ', ',', '\t']))
-        .filter(|tag| !tag.is_empty())
+        .flat_map(|value| tags_in(value))
         .take(2 * MAX_TAGS)
         .map(|tag| TagHash::of(tag, secret))
         .collect();

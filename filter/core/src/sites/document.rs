@@ -103,6 +103,7 @@ fn read_site(section: &SiteSection, edge: &Rc<EdgePolicy>) -> Result<Site, Polic
     let scope = SiteScope {
         name: section.name.clone(),
         path: section.path.clone(),
+        is_labelled: section.labelled,
         server: section
             .server
             .clone()

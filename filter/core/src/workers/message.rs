@@ -162,11 +162,29 @@ pub enum Message {
         /// The entity tag of that version.
         etag: String,
     },
+    /// Answer a question of an operator.
+    Asked {
+        /// The worker that waits for the answer.
+        asker: WorkerId,
+        /// The asker's number for the question.
+        call: u32,
+        /// The question as text.
+        question: String,
+    },
+    /// The answer to a question.
+    Answered {
+        /// The worker that has answered.
+        worker: WorkerId,
+        /// The asker's number for the question.
+        call: u32,
+        /// The answer as text.
+        answer: String,
+    },
 }
 
 /// Layout version, raised with each change, because a module that is replaced in a running process leaves messages
 /// behind.
-const FORMAT: u8 = 8;
+const FORMAT: u8 = 9;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -186,9 +204,11 @@ mod tag {
     pub const FOUND: u8 = 14;
     pub const OWN_FAILURE: u8 = 15;
     pub const OWN_RESPONSE: u8 = 16;
-    pub const SLICED: u8 = 17;
-    pub const SLICE_INDEX: u8 = 18;
-    pub const SLICES_CHANGED: u8 = 19;
+    pub const ASKED: u8 = 17;
+    pub const ANSWERED: u8 = 18;
+    pub const SLICED: u8 = 19;
+    pub const SLICE_INDEX: u8 = 20;
+    pub const SLICES_CHANGED: u8 = 21;
 }
 
 impl Message {
@@ -249,6 +269,16 @@ impl Message {
                 bytes.extend(key.0.to_le_bytes());
                 bytes.extend(etag.as_bytes());
             }
+            Self::Asked {
+                asker,
+                call,
+                question,
+            } => push_text(&mut bytes, tag::ASKED, *asker, *call, question),
+            Self::Answered {
+                worker,
+                call,
+                answer,
+            } => push_text(&mut bytes, tag::ANSWERED, *worker, *call, answer),
         }
         bytes
     }
@@ -293,10 +323,28 @@ impl Message {
                 key: KeyHash(reader.u64()?),
                 etag: std::str::from_utf8(reader.rest()).ok()?.to_owned(),
             },
+            tag::ASKED => Self::Asked {
+                asker: WorkerId(reader.u16()?),
+                call: reader.u32()?,
+                question: std::str::from_utf8(reader.rest()).ok()?.to_owned(),
+            },
+            tag::ANSWERED => Self::Answered {
+                worker: WorkerId(reader.u16()?),
+                call: reader.u32()?,
+                answer: std::str::from_utf8(reader.rest()).ok()?.to_owned(),
+            },
             tag => Self::Flight(FlightMessage::decode(tag, &mut reader)?),
         };
         reader.is_empty().then_some(message)
     }
+}
+
+/// Appends a message that ends with a text.
+fn push_text(bytes: &mut Vec<u8>, tag: u8, worker: WorkerId, call: u32, text: &str) {
+    bytes.push(tag);
+    bytes.extend(worker.0.to_le_bytes());
+    bytes.extend(call.to_le_bytes());
+    bytes.extend(text.as_bytes());
 }
 
 impl FlightMessage {

@@ -5,6 +5,7 @@
 
 pub mod agreement;
 pub mod byte_reader;
+pub mod gauge_shares;
 mod identity;
 pub mod message;
 pub mod recent_keys;

@@ -4,6 +4,7 @@
 mod callbacks;
 mod calls;
 mod chain;
+mod control;
 mod origin;
 mod purges;
 mod requests;
@@ -72,6 +73,8 @@ pub struct FakeEnvoy {
     aborts: VecDeque<(usize, u32)>,
     /// Root contexts that wait for their turn.
     turns: VecDeque<(usize, u32)>,
+    /// The last worker at each seat whose VM has died, until it has a successor.
+    lost: BTreeMap<usize, WorkerId>,
     /// Hashes of the keys of all requests.
     keys: BTreeSet<KeyHash>,
     /// Result of [`FakeEnvoy::board`] after this number of writes.
@@ -109,6 +112,7 @@ impl FakeEnvoy {
             vms: Vec::new(),
             exchanges: Vec::new(),
             contexts: HashMap::new(),
+            lost: BTreeMap::new(),
             aborts: VecDeque::new(),
             turns: VecDeque::new(),
             keys: BTreeSet::new(),

@@ -184,6 +184,10 @@ impl FakeEnvoy {
     pub fn kill(&mut self, seat: usize) {
         // The tasks belong to the worker that has had the last callback.
         self.process.tasks.borrow_mut().clear();
+        if let Some(lost) = self.worker(seat) {
+            let lost = lost.identity.worker;
+            self.lost.insert(seat, lost);
+        }
         self.vms[seat] = None;
         self.contexts.retain(|(of, _), _| *of != seat);
         self.aborts.retain(|(of, _)| *of != seat);
@@ -217,6 +221,10 @@ impl FakeEnvoy {
         self.vms[seat] = Some(Vm::new(Rc::new(host)));
         let configured = self.configure(seat, "origin") && self.configure(seat, "edge");
         if configured {
+            let lost = self.lost.remove(&seat);
+            if let (Some(worker), Some(lost)) = (self.worker(seat), lost) {
+                worker.succeed(lost);
+            }
             self.run();
         } else {
             self.kill(seat);

@@ -4,6 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use sluice_core::inspection::Question;
 use sluice_core::workers::message::Message;
 use sluice_store::Entry;
 use sluice_store::{Link, Secrets};
@@ -18,6 +19,11 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(Link::decode(input, SECRETS), None);
     if let Some(message) = Message::decode(input) {
         assert_eq!(Message::decode(&message.encode()), Some(message));
+    }
+    if let Ok(text) = std::str::from_utf8(input)
+        && let Ok(question) = Question::parse(text)
+    {
+        assert_eq!(Question::parse(&question.to_string()), Ok(question));
     }
     if let Ok(text) = std::str::from_utf8(input)
         && let Some(entry) = Entry::parse(text)

@@ -7,9 +7,11 @@
 
 mod authorization_sharing;
 mod cors;
+mod first_byte;
 mod hot;
 mod invalidation;
-mod request;
+mod record;
+pub mod request;
 mod response;
 mod site;
 mod website;
@@ -19,7 +21,9 @@ use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
 use cors::Cors;
+use first_byte::FirstByteTimer;
 use invalidation::Invalidation;
+use record::RequestRecord;
 use response::own_response::{respond_filled, respond_refreshed};
 use response::sliced::{note_slice, respond as respond_sliced};
 use response::{respond_cached, respond_passed};
@@ -114,8 +118,13 @@ pub struct Edge {
     invalidation: Option<Invalidation>,
     /// Whether it waits for the first part of its body.
     awaits_body: bool,
+    first_byte: FirstByteTimer,
+    /// Bytes of the body of a response that EDGE does not look at.
+    unseen_bytes: u64,
     /// The status that reports to a background call, which buffers the response, that the response is too large.
     too_large: Option<u16>,
+    /// The record of the request, if it is recorded.
+    record: Option<Box<RequestRecord>>,
 }
 
 impl Edge {
@@ -138,7 +147,10 @@ impl Edge {
             cors: None,
             invalidation: None,
             awaits_body: false,
+            first_byte: FirstByteTimer::Off,
+            unseen_bytes: 0,
             too_large: None,
+            record: None,
         }
     }
 
@@ -184,6 +196,15 @@ impl Edge {
         }
     }
 
+    /// The bytes of the body that the client got. The filter's own requests have no client.
+    fn bytes_sent(&self) -> u64 {
+        match &self.state {
+            State::Unchanged | State::Own(_) => 0,
+            State::Awaiting(_) | State::Answered { .. } | State::Passed(..) => self.unseen_bytes,
+            State::Cached(stream) => stream.body.sent.get(),
+        }
+    }
+
     /// Handles the headers of the response, which ends with them if `end_of_stream`.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
         self.pick_up_record(&worker.requests);
@@ -207,7 +228,23 @@ impl Edge {
             worker.metrics.check(note_slice(&*worker.host, slice));
         }
         self.tell(&*worker.host, &worker.metrics);
+        if action == Action::Continue {
+            self.pass_first_byte(worker);
+        }
         action
+    }
+
+    /// Notes that the response begins to reach its client.
+    fn pass_first_byte(&mut self, worker: &Worker) {
+        let metric = match &self.state {
+            State::Answered { .. } => Some(Metric::FirstByteHit),
+            State::Passed(..) => Some(Metric::FirstByteMiss),
+            State::Cached(stream) => stream.progress.account.first_byte_metric(),
+            State::Unchanged | State::Awaiting(_) | State::Own(_) => None,
+        };
+        if let Some(metric) = metric {
+            self.first_byte.stop(worker, &self.policy, metric);
+        }
     }
 
     /// Turns the response into the one that its client, or the worker that requested it, should get.
@@ -248,6 +285,7 @@ impl Edge {
         self.state = State::Answered { typed: true };
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
+                self.record_result(Metric::RequestsRejected);
                 if self.policy.policy.response.account {
                     // A failure affects only the access log, so the client still gets its answer.
                     let _ = tell_result(host, result_of(Metric::RequestsRejected));
@@ -317,14 +355,16 @@ impl StreamContext for Edge {
         worker: Option<&mut Worker>,
         ends: bool,
     ) -> Action {
-        match worker {
+        let action = match worker {
             Some(worker) => self.respond(worker, ends),
             None => {
                 // If this fails, the client sees the `Cache-Control` that was meant for Envoy's cache.
                 let _ = sluice_store::unmark_around(host);
                 Action::Continue
             }
-        }
+        };
+        self.record_response(host);
+        action
     }
 
     fn on_response_body(
@@ -335,6 +375,8 @@ impl StreamContext for Edge {
         ends: bool,
     ) -> Action {
         let (State::Cached(stream) | State::Own(stream)) = &self.state else {
+            self.unseen_bytes += size as u64;
+            self.record_body(size);
             return Action::Continue;
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
@@ -352,13 +394,18 @@ impl StreamContext for Edge {
             }
             stream.body.pass(host, size).map(|()| Action::Continue)
         });
-        passed.unwrap_or_else(|error| {
-            if let Some(worker) = worker {
+        let action = passed.unwrap_or_else(|error| {
+            if let Some(worker) = worker.as_deref() {
                 worker.metrics.fault("a response was cut off", error);
             }
             let _ = host.reset(Half::Response);
             Action::Pause
-        })
+        });
+        if let (Action::Continue, Some(worker)) = (action, worker) {
+            // The response was held at its headers.
+            self.pass_first_byte(worker);
+        }
+        action
     }
 
     fn on_response_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
@@ -373,7 +420,8 @@ impl StreamContext for Edge {
 
     /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
-        if let (State::Cached(stream), Some(worker)) = (&self.state, worker) {
+        let Some(worker) = worker else { return };
+        if let State::Cached(stream) = &self.state {
             self.tell(&*worker.host, &worker.metrics);
             let sliced = stream.progress.sliced.borrow().clone();
             if let Some(sliced) = sliced.filter(|_| self.policy.policy.response.account) {
@@ -383,6 +431,7 @@ impl StreamContext for Edge {
                 }
             }
         }
+        self.end_record(worker);
     }
 
     fn on_done(&mut self, mut worker: Option<&mut Worker>) {
@@ -391,9 +440,10 @@ impl StreamContext for Edge {
         {
             worker.bodies.end(self.id);
         }
-        if let State::Cached(stream) | State::Own(stream) = &self.state
-            && let Some(worker) = worker
-        {
+        let Some(worker) = worker else { return };
+        let sent = self.bytes_sent();
+        worker.metrics.add_of(&self.policy, Metric::BytesSent, sent);
+        if let State::Cached(stream) | State::Own(stream) = &self.state {
             worker.close(stream.id);
         }
     }

@@ -102,14 +102,14 @@ impl Edge {
 
 /// Whether the client has used HTTPS. Envoy reports it, or the trusted proxy in front of it. A client of HTTP/2 may
 /// send any `:scheme`.
-fn is_secure(headers: &Headers) -> bool {
+pub(super) fn is_secure(headers: &Headers) -> bool {
     let told = headers.get("x-forwarded-proto");
     let told = told.or_else(|| headers.get(":scheme"));
     told.is_some_and(|told| told.bytes().eq_ignore_ascii_case(b"https"))
 }
 
 /// The same URL over HTTPS. The target must be one that the edge serves.
-fn https_location(target: &Target<'_>) -> String {
+pub(super) fn https_location(target: &Target<'_>) -> String {
     let authority = String::from_utf8_lossy(target.authority);
     let port = authority
         .rfind(':')

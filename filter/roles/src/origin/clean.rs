@@ -106,12 +106,7 @@ pub fn note_bucket_error(
     if status < 300 || !policy.policy.origin.is_bucket() || headers.has(FAILURE_HEADER) {
         return Ok((status, false));
     }
-    let fields = ErrorHeaders {
-        body: headers.get(BUCKET_ERROR_HEADER),
-        code: headers.get("x-minio-error-code"),
-        region: headers.get("x-amz-bucket-region"),
-    };
-    let Some(error) = BucketError::of(status, fields) else {
+    let Some(error) = bucket_error(headers, status) else {
         return Ok((status, false));
     };
     if let (Some(account), Some(code)) = (account, error.code) {
@@ -131,6 +126,16 @@ pub fn note_bucket_error(
         host.set_header(Map::Response, ":status", told.to_string())?;
     }
     Ok((told, trouble.is_some_and(BucketTrouble::is_never_stored)))
+}
+
+/// The error that a bucket reports in a response with these headers and this `status`, if it is one.
+pub fn bucket_error(headers: &Headers, status: u16) -> Option<BucketError<'_>> {
+    let fields = ErrorHeaders {
+        body: headers.get(BUCKET_ERROR_HEADER),
+        code: headers.get("x-minio-error-code"),
+        region: headers.get("x-amz-bucket-region"),
+    };
+    BucketError::of(status, fields)
 }
 
 /// Keeps the bucket's name for the request for the access log, with which the bucket's operator can find the request.

@@ -4,12 +4,19 @@
 use crate::worker::metrics::Metrics;
 use std::collections::BTreeSet;
 
+use sluice_core::http::syntax::field_value::FieldValue;
+use sluice_core::inspection::recordings::origin_errors::OriginError;
+use sluice_core::inspection::recordings::recorded_url::RecordedUrl;
 use sluice_core::internal_headers::FAILURE_HEADER;
+use sluice_core::key::qualifiers::unqualified;
 use sluice_core::origin_failure::{
     NOT_MODIFIED, OriginFailure, TOO_MANY_LINES, has_too_many_lines,
 };
 
+use super::clean::bucket_error;
+use super::fetch::Fetch;
 use crate::request::body::Body;
+use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -72,6 +79,32 @@ pub fn note_failure(
     });
     host.remove_header(Map::Response, FAILURE_HEADER)?;
     Ok(Some(failure))
+}
+
+/// Records an error of the origin for the operator: a response with the status 429 or 5xx, or a bucket's error that
+/// becomes one. `told` is the status for the client.
+pub fn note_error(worker: &mut Worker, fetch: &Fetch, headers: &Headers, told: u16) {
+    if told < 500 && told != 429 {
+        return;
+    }
+    let policy = &fetch.policy.policy;
+    let status = headers.status().unwrap_or(told);
+    let text = |value: FieldValue<'_>| value.text().ok().map(Box::from);
+    let details = headers.get(FAILURE_HEADER).and_then(text);
+    let error = match policy.origin.is_bucket() && details.is_none() {
+        true => bucket_error(headers, status),
+        false => None,
+    };
+    let code = error.and_then(|error| error.code).map(Box::from);
+    let request_id = headers.get("x-amz-request-id").and_then(text);
+    let error = OriginError {
+        at_millis: worker.host.unix_millis(),
+        status,
+        code: code.or(details),
+        request_id: request_id.filter(|_| policy.origin.is_bucket()),
+        url: RecordedUrl::new(unqualified(fetch.path()).as_bytes()),
+    };
+    worker.origin_errors.note(&policy.site.name, error);
 }
 
 /// Replaces a body that has yet to arrive by a message of the edge, if the response is refused because of its

@@ -16,8 +16,8 @@ use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
-use sluice_core::workers::BodyId;
 use sluice_core::workers::message::FlightOutcome;
+use sluice_core::workers::{BodyId, Millis};
 use sluice_store::Link;
 use sluice_store::Revalidation;
 
@@ -39,6 +39,8 @@ pub struct Fetch {
     pub context: u32,
     /// The link: EDGE's request to the store.
     pub link: Link,
+    /// The time at which the origin was asked.
+    pub asked: Millis,
     /// The policy of the request.
     pub policy: NumberedPolicy,
     /// The key under which the store has the response. EDGE has written it into the request.
@@ -110,7 +112,7 @@ impl Fetch {
     ) -> Self {
         let cacheable = !link.request.avoids_the_store();
         let stored_key = stored_key(headers);
-        let selection = Selection::of(worker, link, &stored_key);
+        let selection = Selection::of(worker, link, &stored_key, headers);
         let cache_key = selection.as_ref().map(Selection::cache_key);
         let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
         let for_headers = cacheable && is_for_headers(&cache_key);
@@ -128,7 +130,8 @@ impl Fetch {
         let mut revalidation = revalidation
             .flatten()
             .filter(|stored| is_wanted(selection.as_ref(), stored));
-        let names = headers.iter().map(|(name, _)| name).filter(|_| cacheable);
+        let judged = link.request.is_for_store();
+        let names = headers.iter().map(|(name, _)| name).filter(|_| judged);
         let selectors = unkeyed_selectors(&policy.policy, &cache_key, names);
         let own = !may_share || !selectors.is_empty();
         if let Some(stored) = revalidation.as_mut().filter(|_| own) {
@@ -149,6 +152,7 @@ impl Fetch {
         Self {
             context,
             link,
+            asked: 0,
             policy,
             invalidated: revalidation.is_some() && worker.keys.is_invalidated(&cache_key),
             stored_key,
@@ -297,11 +301,10 @@ impl Fetch {
     }
 
     /// Reports to the worker that the request is sent to the origin.
-    pub fn begin(&self, worker: &mut Worker) {
+    pub fn begin(&mut self, worker: &mut Worker) {
         worker.metrics.count_of(&self.policy, Metric::OriginFetches);
-        worker
-            .requests
-            .note_question(self.link.stream, worker.host.monotonic_millis());
+        self.asked = worker.host.monotonic_millis();
+        worker.requests.note_question(self.link.stream, self.asked);
         if !self.link.request.avoids_the_store() {
             fills::begin(worker, self.link.stream, self.context, self.fallback());
         }

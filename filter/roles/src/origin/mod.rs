@@ -151,7 +151,7 @@ impl OriginStream {
                 not_served(&*worker.host, &worker.room, link.request, headers),
             ));
         }
-        let fetch = Fetch::of(worker, self.context, link, policy, headers);
+        let mut fetch = Fetch::of(worker, self.context, link, policy, headers);
         // Only the slicer may request what the store has under the key of a slice.
         if is_for_slice(&fetch.cache_key) != fetch.slice.is_some() {
             return Ok(self.stop(worker));
@@ -351,12 +351,18 @@ impl StreamContext for OriginStream {
     fn on_done(&mut self, worker: Option<&mut Worker>) {
         let Some(worker) = worker else { return };
         match &self.fetch {
-            Some(fetch) => fills::end(
-                worker,
-                fetch.link.stream,
-                self.context,
-                fetch.response.ended,
-            ),
+            Some(fetch) => {
+                let bytes = fetch.response.bytes;
+                worker
+                    .metrics
+                    .add_of(&fetch.policy, Metric::OriginBytes, bytes);
+                fills::end(
+                    worker,
+                    fetch.link.stream,
+                    self.context,
+                    fetch.response.ended,
+                );
+            }
             None => worker.wakeups.forget(self.context),
         }
     }

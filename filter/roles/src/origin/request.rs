@@ -38,7 +38,7 @@ pub fn prepare_request(
     headers: &Headers,
     path: &str,
 ) -> host::Result<()> {
-    let (cacheable, shared) = (!request.avoids_the_store(), request.is_shared());
+    let (cacheable, shared) = (request.is_for_store(), request.is_shared());
     // Such a request is for a part of the object that a fill fetches, and others may get its response.
     let ahead = request == StoreRequest::Ahead;
     for (name, value) in headers.iter() {

@@ -6,6 +6,7 @@ use crate::worker::keys::Keys;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
+use sluice_core::metrics::Metric;
 use sluice_core::origin_failure::OriginFailure;
 use sluice_core::policy::{Policy, SetCookie};
 use sluice_core::purge::url_of;
@@ -20,9 +21,9 @@ use sluice_store::{OriginResponse, WRITTEN_FIELDS};
 use super::clean::{
     has_kept, note_bucket_error, note_bucket_request_id, remove_hidden, undo_connection,
 };
-use super::failure::{bound_lines, bound_statuses, note_failure, say};
+use super::failure::{bound_lines, bound_statuses, note_error, note_failure, say};
 use super::fetch::Fetch;
-use super::judged::Judged;
+use super::judged::{Judged, inspection};
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
 use super::slice;
@@ -37,11 +38,10 @@ use sluice_host::{self as host, Map};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
-    worker
-        .requests
-        .note_answer(fetch.link.stream, worker.host.monotonic_millis());
-    let overruled = worker.fills.answer(fetch.link.stream);
-    if overruled {
+    let answered = worker.host.monotonic_millis();
+    worker.requests.note_answer(fetch.link.stream, answered);
+    let fills = !fetch.link.request.avoids_the_store();
+    if fills && worker.fills.answer(fetch.link.stream) {
         fetch.response.ended = true;
         return Ok(());
     }
@@ -58,10 +58,20 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     {
         headers = worker.host.headers(Map::Response)?;
     }
+    let mut status = headers.status().unwrap_or(502);
+    if fills {
+        let (stream, length) = (fetch.link.stream, headers.content_length());
+        worker.fills.note_response(stream, status, length);
+    }
     let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
+    if !failure.is_some_and(OriginFailure::is_silence) {
+        let millis = answered.saturating_sub(fetch.asked);
+        worker
+            .metrics
+            .record_of(&fetch.policy, Metric::OriginFirstByte, millis);
+    }
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
-    let mut status = headers.status().unwrap_or(502);
     let stream = worker.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     note_bucket_request_id(&fetch.policy, account, &headers);
@@ -73,6 +83,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         &headers,
         status,
     )?;
+    note_error(worker, fetch, &headers, status);
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(worker, &headers, status, arrived);
@@ -102,7 +113,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
-    if fetch.link.request.avoids_the_store() {
+    if !fills {
+        inspection::tell(worker, fetch, &headers, status, failure);
         fetch.response.ended = end_of_stream;
         return sluice_store::mark_around(&*worker.host);
     }

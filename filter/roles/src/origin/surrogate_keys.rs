@@ -4,17 +4,9 @@
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue, NotText};
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
-use sluice_core::purge::{MAX_TAGS, TagHash, groups_of, tags_of};
+use sluice_core::purge::{MAX_TAGS, TAG_FIELDS, TagHash, groups_of, tags_of};
 
 use sluice_host::headers::Headers;
-
-/// Fields with surrogate keys, in lower case.
-const NAMES: [&str; 4] = [
-    "surrogate-key",
-    "cache-tag",
-    "xkey",
-    "x-amz-meta-surrogate-key",
-];
 
 /// The surrogate keys and cache groups of a response.
 #[derive(Debug, Default)]
@@ -32,7 +24,8 @@ impl<'a> SurrogateKeys<'a> {
     /// One of the fields is not text, so that no purge could find the response by it.
     pub fn of(policy: &Policy, headers: &'a Headers) -> Result<Self, NotText> {
         let fields = headers.fields();
-        let fields = fields.filter(|(name, _)| NAMES.iter().any(|known| known.as_bytes() == *name));
+        let fields =
+            fields.filter(|(name, _)| TAG_FIELDS.iter().any(|known| known.as_bytes() == *name));
         let values = fields.map(|(_, value)| FieldValue::new(value).text());
         let groups = headers.joined("cache-groups");
         let groups = groups.filter(|_| !policy.origin.is_bucket());

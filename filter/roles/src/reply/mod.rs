@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod demand_reply;
 pub mod hot_copy;
 pub mod receipt;
+pub mod refusal;
 pub mod substitute;
 
 use std::rc::Rc;

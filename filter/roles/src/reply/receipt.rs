@@ -5,6 +5,17 @@ use sluice_core::purge::PurgeReceipt;
 
 use sluice_host::{self as host, Host};
 
+/// Adds the number of a purge, and the workers that have applied it, such as `1/2`, to its line in the log.
+///
+/// # Errors
+/// The host refused a call.
+pub fn log_receipt(host: &dyn Host, receipt: &PurgeReceipt) -> host::Result<()> {
+    let all = receipt.workers + receipt.missing.len();
+    let workers = format!("{}/{all}", receipt.workers);
+    host.set_property("sluice.purge_number", &receipt.number.to_string())?;
+    host.set_property("sluice.purge_workers", &workers)
+}
+
 /// Sends the result of a purge to its caller.
 pub fn answer_receipt(host: &dyn Host, receipt: &PurgeReceipt) -> host::Result<()> {
     let (number, workers, missing) = (receipt.number, receipt.workers, receipt.missing.len());

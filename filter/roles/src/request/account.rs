@@ -51,6 +51,25 @@ impl Account {
         self.result.set(self.result.get().or(Some(result)));
     }
 
+    /// The result, if it is known.
+    pub fn result(&self) -> Option<&'static str> {
+        self.result.get()
+    }
+
+    /// The time in milliseconds that the request has waited, with a wait that goes on. `None` if it has not waited.
+    pub fn waited(&self, now: u64) -> Option<u64> {
+        let current = self.parked.get().map(|since| now.saturating_sub(since));
+        match (self.waited_millis.get(), current) {
+            (None, None) => None,
+            (before, current) => Some(before.unwrap_or(0).saturating_add(current.unwrap_or(0))),
+        }
+    }
+
+    /// The time in milliseconds from the last request to the origin to the start of its response.
+    pub fn origin_millis(&self) -> Option<u64> {
+        self.origin_millis.get()
+    }
+
     /// Records that the request fetches for others.
     pub fn leads(&self) {
         self.led.set(true);
@@ -78,6 +97,18 @@ impl Account {
     pub fn is_answered(&self, now: u64) {
         self.origin_millis
             .set(Some(now.saturating_sub(self.asked.get())));
+    }
+
+    /// The histogram for the time to the first byte of the response. `None`: the edge itself has made the response.
+    pub fn first_byte_metric(&self) -> Option<Metric> {
+        if self.attempts.get() > 0 {
+            Some(Metric::FirstByteMiss)
+        } else if self.waited_millis.get().is_some() {
+            Some(Metric::FirstByteCollapsed)
+        } else {
+            let result = self.result.get()?;
+            (result != NOT_STORED).then_some(Metric::FirstByteHit)
+        }
     }
 
     /// Records the code of the bucket's error.

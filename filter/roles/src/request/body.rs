@@ -21,6 +21,8 @@ pub struct PassingBody {
     pub unannounced: Cell<Option<BodyId>>,
     /// Bytes that have arrived.
     pub bytes: Cell<u64>,
+    /// Bytes that have been passed on to the client.
+    pub sent: Cell<u64>,
     /// The replacement of the body. Ranges are cut out of the replacement.
     pub replacement: RefCell<Body>,
     /// The part of the body that the client gets.
@@ -43,6 +45,7 @@ impl PassingBody {
             missing: Cell::new(false),
             unannounced: Cell::new(None),
             bytes: Cell::new(0),
+            sent: Cell::new(0),
             replacement: RefCell::default(),
             passing: Cell::new(Slicer::new(part)),
             held: Cell::default(),
@@ -123,6 +126,7 @@ impl PassingBody {
         let mut passing = self.passing.get();
         let kept = passing.keep(size);
         self.passing.set(passing);
+        self.sent.set(self.sent.get() + kept.len() as u64);
         keep(host, size, kept)
     }
 }

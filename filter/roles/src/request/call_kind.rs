@@ -11,6 +11,8 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// A request that waits for a size continues without it after this time.
 const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Limit for the origin's answer to a question of the edge's operator.
+pub const INSPECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a response is held at most for its substitute.
 const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -30,6 +32,8 @@ pub enum CallKind {
     /// Asks the store or the origin for the headers of an object that may be served in slices, for requests that wait
     /// or because its index is stale.
     Index(KeyHash),
+    /// Asks the origin for the headers of an object, for the operator's question with that number.
+    Inspection(u32),
     /// Fetches a document that replaces a missing object.
     Substitute(KeyHash),
     /// Fetches an object around the store, because the file of another key hides it.
@@ -49,6 +53,7 @@ impl CallKind {
             Self::Fill(_) => (StoreRequest::Fill, "GET", FILL_TIMEOUT),
             Self::Size(_) => (StoreRequest::Size, "HEAD", SIZE_TIMEOUT),
             Self::Index(_) => (StoreRequest::Index, "HEAD", SIZE_TIMEOUT),
+            Self::Inspection(_) => (StoreRequest::Inspection, "HEAD", INSPECTION_TIMEOUT),
             Self::Substitute(_) | Self::Around(_) | Self::Variant(_) => {
                 (StoreRequest::Substitute, "GET", SUBSTITUTE_TIMEOUT)
             }

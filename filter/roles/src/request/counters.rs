@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of a site.
+//! Counters and histograms of a site.
 
 use std::cell::RefCell;
 
 use sluice_core::metrics::Metric;
+use sluice_core::policy::SiteScope;
 
 use sluice_host::Host;
 
-/// The counters of a site. Each is defined in the host when it is used for the first time.
+/// The counters and histograms of a site. Each is defined in the host when it is used for the first time.
 #[derive(Debug)]
 pub struct SiteCounters {
-    /// The end of the names. Empty for the only site of an edge, if it has no name.
+    /// The end of the names. Empty if the metrics of the site have no label.
     suffix: String,
-    /// The host's numbers, by [`Metric::index`]. If the host refuses a counter, only the edge's counter counts.
+    /// The host's numbers, by [`Metric::index`]. If the host refuses a metric, only the edge's metric counts.
     ids: RefCell<Vec<Option<Option<u32>>>>,
 }
 
 impl SiteCounters {
-    /// Creates the counters of the site of that name.
-    pub fn new(site: &str) -> Self {
-        let suffix = match site {
-            "" => String::new(),
-            site => format!(".site.{site}"),
+    /// Creates the counters of a site.
+    pub fn new(site: &SiteScope) -> Self {
+        let suffix = match site.name.as_str() {
+            name if site.is_labelled && !name.is_empty() => format!(".site.{name}"),
+            _ => String::new(),
         };
         Self {
             suffix,
@@ -29,7 +30,7 @@ impl SiteCounters {
         }
     }
 
-    /// The host's number of a counter. `None` for the site without a name.
+    /// The host's number of a metric. `None` if the metrics of the site have no label.
     pub fn id(&self, host: &dyn Host, metric: Metric) -> Option<u32> {
         if self.suffix.is_empty() {
             return None;

@@ -32,8 +32,25 @@ struct Fill {
     fallback: Option<Fallback>,
     /// Whether the fallback has replaced the origin's answer.
     given_up: bool,
+    /// Status and announced length of the response, after its headers have arrived.
+    response: Option<(u16, Option<u64>)>,
+    /// Bytes of the response's body that have arrived, if it is stored.
+    bytes: u64,
     /// The representation that the store gets, if ranges of it can be sent ahead, and the progress of the body.
     brings: Option<(Rc<Representation>, FillProgress)>,
+}
+
+/// The progress of a request to the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OriginProgress {
+    /// When the request was sent to the origin.
+    pub begun: Millis,
+    /// Status of the response, after its headers have arrived.
+    pub status: Option<u16>,
+    /// Announced length of the response in bytes.
+    pub length: Option<u64>,
+    /// Bytes of the response's body that have arrived, if it is stored.
+    pub bytes: u64,
 }
 
 /// The stored response to serve if the origin does not answer in time.
@@ -84,6 +101,8 @@ impl Fills {
                 begun: now,
                 fallback,
                 given_up: false,
+                response: None,
+                bytes: 0,
                 brings: None,
             },
         );
@@ -107,8 +126,11 @@ impl Fills {
 
     /// Counts `size` more bytes of the body of a fill.
     fn progress(&mut self, stream: StreamId, size: usize) {
-        let fill = self.fills.get_mut(&stream);
-        if let Some((_, progress)) = fill.and_then(|fill| fill.brings.as_mut()) {
+        let Some(fill) = self.fills.get_mut(&stream) else {
+            return;
+        };
+        fill.bytes = fill.bytes.saturating_add(size as u64);
+        if let Some((_, progress)) = &mut fill.brings {
             progress.bytes = progress.bytes.saturating_add(size as u64);
         }
     }
@@ -119,6 +141,24 @@ impl Fills {
         self.fills.get_mut(&stream).is_some_and(|fill| {
             fill.fallback = None;
             fill.given_up
+        })
+    }
+
+    /// Records status and announced length of the response of a fill.
+    pub fn note_response(&mut self, stream: StreamId, status: u16, length: Option<u64>) {
+        if let Some(fill) = self.fills.get_mut(&stream) {
+            fill.response = Some((status, length));
+        }
+    }
+
+    /// The progress of a fill.
+    pub fn progress_of(&self, stream: StreamId) -> Option<OriginProgress> {
+        let fill = self.fills.get(&stream)?;
+        Some(OriginProgress {
+            begun: fill.begun,
+            status: fill.response.map(|(status, _)| status),
+            length: fill.response.and_then(|(_, length)| length),
+            bytes: fill.bytes,
         })
     }
 

@@ -9,10 +9,12 @@ pub mod metrics;
 pub mod own_requests;
 pub mod policies;
 pub mod purges;
+pub mod questions;
 pub mod requests;
 mod root;
 pub mod roots;
 pub mod slices;
+mod succession;
 pub mod waking;
 
 use std::rc::Rc;
@@ -28,6 +30,7 @@ use own_requests::calls::Calls;
 use own_requests::unread;
 use policies::Policies;
 use purges::purge_calls::{PurgeCalls, Unavailable};
+use questions::Questions;
 use requests::OpenRequests;
 use roots::Roots;
 use slices::KnownObjects;
@@ -36,13 +39,16 @@ use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
+use sluice_core::inspection::recordings::origin_errors::OriginErrors;
+use sluice_core::inspection::recordings::recorder::Recorder;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{PurgeOrder, TagHash, url_of};
-use sluice_core::sites::Sites;
+use sluice_core::sites::{Site, Sites};
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 use sluice_store::Confirmations;
 use sluice_store::Room;
+use succession::Candidates;
 use waking::wakeups::Wakeups;
 
 use crate::request::EdgeRequest;
@@ -84,10 +90,18 @@ pub struct Worker {
     pub calls: Calls,
     /// The purges that the worker carries out.
     pub purge_calls: PurgeCalls,
+    /// Questions of the edge's operator.
+    pub questions: Questions,
     /// Replies and requests that wait for a turn of the root context.
     pub wakeups: Wakeups,
     /// The last known state of the store's room.
     pub room: Room,
+    /// The workers that may be the predecessor of this worker.
+    candidates: Candidates,
+    /// The requests that are recorded for the operator.
+    pub recorder: Recorder,
+    /// The last error of each site's origin.
+    pub origin_errors: OriginErrors,
 }
 
 impl Worker {
@@ -110,11 +124,15 @@ impl Worker {
             return Ok((generation, Rc::clone(&worker.identity)));
         }
         let sites = Sites::parse(configuration).map_err(|error| error.to_string())?;
+        let starts = worker.is_none();
         let worker = match worker {
             Some(worker) => worker,
             None => worker.insert(Self::start(Rc::clone(host), &sites.edge).map_err(failed)?),
         };
         let generation = worker.adopt(root, configuration, sites).map_err(failed)?;
+        if starts {
+            worker.seek_predecessor();
+        }
         Ok((generation, Rc::clone(&worker.identity)))
     }
 
@@ -141,8 +159,12 @@ impl Worker {
             slices: KnownObjects::new(policy.limits.hints),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
+            questions: Questions::default(),
             wakeups: Wakeups::default(),
             room: Room::default(),
+            candidates: Candidates::new(),
+            recorder: Recorder::default(),
+            origin_errors: OriginErrors::default(),
             host,
             metrics,
             identity,
@@ -158,21 +180,32 @@ impl Worker {
         // These calls may fail, so they precede the former root context's loss of the timer and the queue.
         self.purge_calls.begin(&sites)?;
         self.roots.add(root);
-        self.roots.register()?;
+        self.register()?;
         let hints = sites.edge.limits.hints;
         self.coalescer.hints().set_capacity(hints);
         self.slices.set_capacity(hints);
+        self.recorder.keep_decisions(sites.edge.limits.decisions);
         let generation = self.policies.renew(configuration, sites);
         self.keys.keep_to(Rc::clone(&generation.sites));
         self.keys.hot.set_shares(&self.policies.shares());
+        let sites = generation.sites.sites.iter();
+        self.origin_errors.keep(sites.map(Site::name));
         self.resync();
         Ok(generation)
+    }
+
+    /// Registers this worker's queue.
+    pub(in crate::worker) fn register(&mut self) -> host::Result<()> {
+        self.roots.register()?;
+        let worker = self.identity.worker;
+        self.metrics.belong_to(worker, self.roots.receiver());
+        Ok(())
     }
 
     /// Gives the timer and the queue to another root context of the same configuration.
     fn keep(&mut self, root: u32) -> host::Result<()> {
         self.roots.add(root);
-        self.roots.register()?;
+        self.register()?;
         self.resync();
         Ok(())
     }
@@ -267,12 +300,13 @@ impl Worker {
     /// Publishes the gauges.
     fn publish_gauges(&mut self) {
         let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
-        self.metrics.set_gauge(Metric::ParkedNow, parked);
-        self.metrics.set_gauge(Metric::FlightsNow, flights);
         let hints = self.coalescer.hints().len();
-        self.metrics.set_gauge(Metric::HintsNow, hints);
-        let indexes = self.slices.count();
-        self.metrics.set_gauge(Metric::SliceIndexesNow, indexes);
+        self.metrics.publish(&[
+            (Metric::ParkedNow, parked),
+            (Metric::FlightsNow, flights),
+            (Metric::HintsNow, hints),
+            (Metric::SliceIndexesNow, self.slices.count()),
+        ]);
         self.keys.publish_hot();
     }
 }

@@ -114,7 +114,7 @@ impl Policies {
             number: self.last,
             policy: Rc::clone(policy),
             flights: FlightPolicy::of(policy),
-            counters: Rc::new(SiteCounters::new(&policy.site.name)),
+            counters: Rc::new(SiteCounters::new(&policy.site)),
         }
     }
 }

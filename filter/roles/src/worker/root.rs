@@ -35,6 +35,8 @@ impl Worker {
         }
         let registered = self.roots.take_over();
         self.metrics.check(registered);
+        self.metrics
+            .belong_to(self.identity.worker, self.roots.receiver());
         self.resync();
     }
 
@@ -47,13 +49,15 @@ impl Worker {
             self.fills.tick_period(),
             self.calls.tick_period(),
             self.purge_calls.tick_period(),
+            self.recorder.tick_period(),
+            self.questions.tick_period(),
         ];
         needed.into_iter().flatten().min().unwrap_or(0)
     }
 
     /// Starts the timer if it is needed, or shortens its period. Only [`Worker::tick`] lengthens the period or stops
     /// the timer, so that successive requests do not start and stop it repeatedly.
-    pub(in crate::worker) fn arm_timer(&mut self) {
+    pub(crate) fn arm_timer(&mut self) {
         self.roots.shorten_period(self.needed_period());
     }
 
@@ -93,6 +97,16 @@ impl Worker {
                 self.purge_calls
                     .receive(keys, roots, caller, call, &records);
             }
+            Message::Asked {
+                asker,
+                call,
+                question,
+            } => self.questions.receive(asker, call, &question),
+            Message::Answered {
+                worker,
+                call,
+                answer,
+            } => self.questions.answer(call, worker, &answer),
             Message::Acknowledged { worker, call } => self.purge_calls.acknowledge(worker, call),
             Message::BodyLength {
                 key, body, bytes, ..
@@ -127,6 +141,7 @@ impl Worker {
         bodies::give_up_overdue(self);
         fills::give_up_overdue(self);
         background::renew_claims(self);
+        self.recorder.tick(self.host.monotonic_millis());
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
         self.publish_gauges();

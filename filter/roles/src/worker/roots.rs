@@ -113,6 +113,18 @@ impl Roots {
         Ok(())
     }
 
+    /// The root context that is called for messages.
+    pub const fn receiver(&self) -> u32 {
+        self.receiver
+    }
+
+    /// Gives the receiver of another worker's queue a turn, and returns the queue.
+    pub fn knock(&self, other: WorkerId) -> host::Result<Queue> {
+        let queue = self.host.resolve_queue(VM_ID, &queue_name(other))?;
+        self.host.enqueue(queue, &[])?;
+        Ok(queue)
+    }
+
     /// Makes another context the target of the following host calls.
     pub fn act_as(&self, context: u32) -> host::Result<&dyn Host> {
         self.acting_as_other.set(true);

@@ -42,6 +42,30 @@ fn lease_of_a_dead_worker_is_taken_over_when_it_has_run_out() {
 }
 
 #[test]
+fn a_dead_worker_leaves_nothing_in_the_gauges() {
+    let mut envoy = envoy(2);
+    for seat in [0, 1] {
+        envoy.get(seat, KEY + seat as u64);
+        envoy.get(seat, KEY + seat as u64);
+    }
+    envoy.tick_all();
+    let waiting = |envoy: &FakeEnvoy| {
+        [Metric::ParkedNow, Metric::FlightsNow].map(|metric| envoy.counter(metric))
+    };
+    assert_eq!(waiting(&envoy), [2, 2]);
+    envoy.kill(0);
+    envoy.revive(0);
+    assert_eq!(waiting(&envoy), [1, 1]);
+    envoy.tick_all();
+    assert_eq!(waiting(&envoy), [1, 1]);
+    envoy.kill(0);
+    envoy.revive(0);
+    envoy.kill(1);
+    envoy.revive(1);
+    assert_eq!(waiting(&envoy), [0, 0]);
+}
+
+#[test]
 fn worker_that_comes_back_waits_for_its_former_lease_like_others() {
     let mut envoy = envoy(1);
     envoy.get(0, KEY);

@@ -102,6 +102,83 @@ fn the_same_path_of_two_sites_is_two_objects_of_two_origins() {
     assert!(key.starts_with("one!one.test/7#"), "{key}");
 }
 
+/// The bytes of the bodies that these clients got.
+fn bytes_of(envoy: &FakeEnvoy, clients: &[Client]) -> u32 {
+    let body = |client: &Client| {
+        envoy.clients[client.0]
+            .response
+            .as_ref()
+            .unwrap()
+            .body
+            .len()
+    };
+    u32::try_from(clients.iter().map(body).sum::<usize>()).unwrap()
+}
+
+#[test]
+fn the_bytes_of_a_body_count_for_the_site_of_its_request() {
+    let mut envoy = envoy(1);
+    let miss = get(&mut envoy, "one.test", KEY);
+    fill(&mut envoy, FIRST);
+    let brought = bytes_of(&envoy, &[miss]);
+    let (store, hot) = (
+        get(&mut envoy, "one.test", KEY),
+        get(&mut envoy, "one.test", KEY),
+    );
+    let headers = [(":authority", "one.test"), ("range", "bytes=0-0")];
+    let part = envoy.request(0, "GET", KEY, &headers);
+    let head = envoy.request(0, "HEAD", KEY, &[(":authority", "one.test")]);
+    assert!(brought > 1);
+    assert_eq!(bytes_of(&envoy, &[part, head]), 1);
+    envoy.close_all();
+    assert_eq!(envoy.counter_of("one", Metric::HotHits), 3);
+    let sent = bytes_of(&envoy, &[miss, store, hot, part, head]);
+    assert_eq!(envoy.counter_of("one", Metric::BytesSent), sent);
+    assert_eq!(envoy.counter_of("one", Metric::OriginBytes), brought);
+    for metric in [Metric::BytesSent, Metric::OriginBytes] {
+        assert_eq!(envoy.counter_of("two", metric), 0);
+    }
+}
+
+#[test]
+fn the_time_to_the_first_byte_has_the_result_and_the_site_of_its_request() {
+    let mut envoy = envoy(1);
+    let leader = get(&mut envoy, "one.test", KEY);
+    let follower = get(&mut envoy, "one.test", KEY);
+    fill(&mut envoy, FIRST);
+    get(&mut envoy, "one.test", KEY);
+    let hot = get(&mut envoy, "one.test", KEY);
+    assert_eq!(
+        [leader, follower, hot].map(|client| status(&envoy, client)),
+        [200; 3]
+    );
+    // The origin does not answer this one.
+    get(&mut envoy, "one.test", KEY + 1);
+    envoy.close_all();
+    assert!(envoy.counter_of("one", Metric::HotHits) > 0);
+    for (metric, number) in [
+        (Metric::FirstByteHit, 2),
+        (Metric::FirstByteCollapsed, 1),
+        (Metric::FirstByteMiss, 1),
+        (Metric::OriginFirstByte, 1),
+    ] {
+        assert_eq!(envoy.counter_of("one", metric), number, "{metric:?}");
+        assert_eq!(envoy.counter_of("two", metric), 0);
+    }
+}
+
+#[test]
+fn a_site_without_a_label_counts_for_the_edge_alone() {
+    let document = document("", r#""metrics_label": false,"#);
+    let mut envoy = FakeEnvoy::new(&document, 1);
+    fill_both(&mut envoy);
+    envoy.close_all();
+    for metric in [Metric::RequestsMiss, Metric::FirstByteMiss] {
+        let of_sites = ["one", "two"].map(|site| envoy.counter_of(site, metric));
+        assert_eq!((envoy.counter(metric), of_sites), (1, [0, 1]), "{metric:?}");
+    }
+}
+
 #[test]
 fn a_path_of_its_own_makes_a_site_of_its_own() {
     let mut envoy = envoy(1);

@@ -87,6 +87,7 @@ fn promtool_accepts_the_configuration_and_every_rule_and_alert_does_what_its_tes
             "rules-istio.yaml",
             "alerts.yaml",
             "alerts-istio.yaml",
+            "slo.yaml",
         ],
         vec![
             "test",
@@ -94,6 +95,7 @@ fn promtool_accepts_the_configuration_and_every_rule_and_alert_does_what_its_tes
             "tests/rules.yaml",
             "tests/alerts.yaml",
             "tests/alerts-istio.yaml",
+            "tests/slo.yaml",
         ],
     ] {
         let output = promtool(&arguments);
@@ -115,9 +117,12 @@ async fn every_rule_and_alert_has_a_test_and_every_alert_a_runbook() {
         let name = rule["name"].as_str().unwrap();
         assert!(tests.contains(name), "no test of {name}");
         if rule["type"] == "alerting" {
-            let runbook = rule["annotations"]["runbook"].as_str().unwrap_or_default();
-            assert!(runbook.len() > 100, "{name}: {runbook:?}");
-            assert!(rule["annotations"]["summary"].is_string(), "{name}");
+            let annotation = |name: &str| rule["annotations"][name].as_str().unwrap_or_default();
+            let description = annotation("description");
+            assert!(description.len() > 100, "{name}: {description:?}");
+            assert!(!annotation("summary").is_empty(), "{name}");
+            let section = format!("docs/alerts.md#{}", name.to_lowercase());
+            assert_eq!(annotation("runbook_url"), section);
         }
     }
 }
@@ -280,7 +285,6 @@ async fn the_listener_for_metrics_has_nothing_else_of_the_admin_interface() {
     let kind = answer.headers.get("content-type");
     assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
     for (method, target) in [
-        ("GET", "/"),
         ("GET", "/stats"),
         ("GET", "/config_dump"),
         ("GET", "/stats/prometheus?usedonly"),

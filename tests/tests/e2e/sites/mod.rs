@@ -2,5 +2,6 @@
 //! One edge with many sites: each site serves its own objects, and no object of another site.
 
 mod isolation;
+mod page;
 mod twenty;
 mod world;

@@ -133,6 +133,10 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
         let _ = response.stamp("/site/parked");
     }
     let _ = edge.get("/parked").await.stamp("/site/parked");
+    // Nothing of the dead VM stays in the gauges.
+    for gauge in ["sluice_parked_now", "sluice_flights_now"] {
+        edge.wait_for_value(gauge, 0).await;
+    }
     assert_all_checked(&origin);
 }
 

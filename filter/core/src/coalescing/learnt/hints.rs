@@ -71,6 +71,12 @@ impl Hints {
         (found.until > now).then_some(found.hint)
     }
 
+    /// The hint for `key` that is valid at `now`, without the effect of a use.
+    pub fn peek(&self, key: KeyHash, now: Millis) -> Option<Hint> {
+        let found = self.keys.peek(key)?;
+        (found.until > now).then_some(found.hint)
+    }
+
     /// Time for which the hint for `key` is still valid at `now`; 0 if there is none.
     pub fn left(&self, key: KeyHash, now: Millis) -> Millis {
         let known = self.keys.peek(key);

@@ -254,7 +254,7 @@ text!(
 );
 
 /// Whether the text is a token without `*` (RFC 9110, 5.6.2).
-pub(in crate::policy) fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_tchar)
 }

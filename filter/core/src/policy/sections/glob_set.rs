@@ -60,6 +60,11 @@ impl GlobSet {
         each_beginning(&self.by_suffix, path.bytes().rev(), &mut consider);
         (best < self.globs.len()).then_some(best)
     }
+
+    /// The text of a pattern.
+    pub fn pattern(&self, number: usize) -> Option<&str> {
+        self.globs.get(number).map(Glob::as_str)
+    }
 }
 
 fn file(mut pairs: Vec<(Vec<u8>, usize)>) -> Vec<Filed> {

@@ -78,6 +78,12 @@ impl Policy {
         let found = rules.globs.first_match(path);
         found.and_then(rule).unwrap_or(&self.cache.default)
     }
+
+    /// The pattern of the rule for a path towards the store; `None` if the policy has no rule for it.
+    pub fn pattern(&self, store_path: &str) -> Option<&str> {
+        let globs = &self.rules.globs;
+        globs.pattern(globs.first_match(self.client_path(store_path))?)
+    }
 }
 
 section! {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages: each is read as it was written.
+//! Tests of the messages.
 
 use super::*;
 use crate::policy::purge::{Kind, Scope};
@@ -49,7 +49,7 @@ fn flights() -> impl Iterator<Item = Message> {
     })
 }
 
-fn others() -> [Message; 6] {
+fn others() -> [Message; 8] {
     let record = |number, scope| Record {
         number,
         kind: Kind::Hard,
@@ -87,6 +87,16 @@ fn others() -> [Message; 6] {
         Message::SlicesChanged {
             key: KeyHash(6),
             etag: "\"v1\"".to_owned(),
+        },
+        Message::Asked {
+            asker: WorkerId(3),
+            call: 258,
+            question: "/flights".into(),
+        },
+        Message::Answered {
+            worker: WorkerId(4),
+            call: 259,
+            answer: "\"flights\":[]".into(),
         },
     ]
 }

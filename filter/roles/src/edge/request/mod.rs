@@ -2,31 +2,31 @@
 //! A client's request: its target and key become canonical, and the coalescer decides on its next step.
 
 mod body;
+pub mod explanation;
 mod headers;
+mod key;
 mod own_request;
 mod slices;
 
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
-use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::host::HostError;
 use sluice_core::hot::HotLookup;
 use sluice_core::http::caching::cache_name::CDN_LOOP;
-use sluice_core::http::caching::client_control::{ClientDemand, RequestControl};
+use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::repetition::repeats_too_much;
-use sluice_core::http::syntax::field_value::JoinedValue;
-use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
-use sluice_core::policy::Obedience;
+use sluice_core::metrics::Metric;
 use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, OwnHeaders};
 use sluice_store::{LINK_HEADER, Link, Sender};
 
-use super::authorization_sharing::{self, credentials_to_hide, takes_part};
+use super::authorization_sharing::{self, takes_part};
 use super::cors::Cors;
+use super::first_byte::FirstByteTimer;
 use super::invalidation::Invalidation;
 use super::website::{self, Destination};
 use super::{Edge, Refusal, State, hot};
@@ -34,11 +34,12 @@ use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
 use crate::worker::own_requests::indexes::{self, Approach};
-use crate::worker::own_requests::{background, looks, unread};
+use crate::worker::own_requests::{background, unread};
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, keys::AuthorizedSharing};
 use body::restore;
 use headers::{ask_the_store, prepare, set_target, strip_internal};
+use key::Keyed;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -74,6 +75,8 @@ impl Edge {
                 }
                 restore(host, &headers)?;
                 let headers = host.headers(Map::Request)?;
+                self.begin_record(Some(worker), &headers);
+                self.record_site();
                 self.receive_for_site(host, Some(worker), &headers, end_of_stream)
             }
         }
@@ -87,7 +90,9 @@ impl Edge {
         headers: &Headers,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
+        self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
+        self.record_site();
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
@@ -104,15 +109,10 @@ impl Edge {
         headers: &Headers,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
-        if repeats_too_much(headers.fields()) {
-            return Err(Refusal::Rejected(Rejection::RepeatedHeaders));
-        }
-        let facts = RequestFacts::of(&self.policy.policy, headers.fields(), end_of_stream);
+        let facts = self.facts(headers, end_of_stream);
+        let facts = facts.map_err(Refusal::Rejected)?;
         if facts.internal {
             strip_internal(host, headers)?;
-        }
-        if facts.cdn_loop && self.has_come_back(headers) {
-            return Err(Refusal::Rejected(Rejection::Loop));
         }
         self.cors = self.cors_policy().map(|_| Cors::of(headers));
         let policy = &self.policy.policy;
@@ -153,6 +153,22 @@ impl Edge {
         self.go_around(host, reason, &facts, target, headers)
     }
 
+    /// The facts of a request that its headers alone do not refuse.
+    fn facts<'a>(
+        &self,
+        headers: &'a Headers,
+        end_of_stream: bool,
+    ) -> Result<RequestFacts<'a>, Rejection> {
+        if repeats_too_much(headers.fields()) {
+            return Err(Rejection::RepeatedHeaders);
+        }
+        let facts = RequestFacts::of(&self.policy.policy, headers.fields(), end_of_stream);
+        if facts.cdn_loop && self.has_come_back(headers) {
+            return Err(Rejection::Loop);
+        }
+        Ok(facts)
+    }
+
     /// Refuses a request whose URL names no object, or redirects it to the directory if its URL lacks the slash at
     /// the end.
     fn turn_away(
@@ -161,10 +177,7 @@ impl Edge {
         facts: &RequestFacts<'_>,
         rejection: Rejection,
     ) -> Result<Action, Refusal> {
-        let reads = rejection == Rejection::NoObject && matches!(facts.method, "GET" | "HEAD");
-        let policy = &self.policy.policy;
-        let location = reads.then(|| root_location(policy, &facts.target));
-        match (location.flatten(), worker) {
+        match (self.root(facts, rejection), worker) {
             (Some(location), Some(worker)) => {
                 self.state = State::Answered { typed: true };
                 website::answer_redirect(
@@ -178,6 +191,13 @@ impl Edge {
             }
             _ => Err(Refusal::Rejected(rejection)),
         }
+    }
+
+    /// The directory to which a request is redirected because its URL lacks the slash at the end.
+    fn root(&self, facts: &RequestFacts<'_>, rejection: Rejection) -> Option<String> {
+        let reads = rejection == Rejection::NoObject && matches!(facts.method, "GET" | "HEAD");
+        let location = reads.then(|| root_location(&self.policy.policy, &facts.target));
+        location.flatten()
     }
 
     /// Whether the request has already passed through this cache (RFC 8586).
@@ -207,18 +227,15 @@ impl Edge {
             None => Sought::default(),
         };
         let head = facts.method == "HEAD";
-        let control = self.control(facts.control, headers);
-        let way = self.way(control, &target);
-        let keyed = self.qualify(worker, &mut target, headers, head);
-        let credentials = authenticated
-            .then(|| credentials_to_hide(&mut worker.keys, &target, headers, &way, facts.demand))
-            .flatten();
-        let key = match keyed {
-            Ok(key) if way != ClientDemand::Around && authenticated == credentials.is_some() => key,
-            keyed => {
-                let reason = why_around(&keyed, &way);
-                return self.go_around(&*worker.host, reason, facts, target, headers);
-            }
+        let keyed = self.find_key(worker, &mut target, headers, facts);
+        let Keyed {
+            key,
+            control,
+            way,
+            credentials,
+        } = match keyed {
+            Ok(keyed) => keyed,
+            Err(reason) => return self.go_around(&*worker.host, reason, facts, target, headers),
         };
         let demand = facts.demand.then(|| demand_of(headers));
         let shared = !authenticated
@@ -302,29 +319,6 @@ impl Edge {
         Ok(Some(sought))
     }
 
-    /// Adds every key qualifier (purge generation, coding, `Vary`) to `target` and returns the key's hash.
-    fn qualify(
-        &self,
-        worker: &mut Worker,
-        target: &mut CanonicalTarget,
-        headers: &Headers,
-        head: bool,
-    ) -> Result<FlightKey, HeaderTooLong> {
-        let policy = &self.policy.policy;
-        worker.keys.qualify_generation(policy, target);
-        worker.keys.qualify(policy, target, headers)?;
-        if head {
-            let (host, keys) = (&*worker.host, &worker.keys);
-            let object = keys.object_hash(target.cache_key());
-            if worker.slices.is_sliced(object) {
-                *target = target.for_headers();
-            } else {
-                looks::turn_to_headers(host, keys, &mut worker.coalescer, target);
-            }
-        }
-        Ok(worker.keys.flight_key(target))
-    }
-
     /// Answers with a hot copy, if the worker has one. Returns whether it has.
     fn answer_hot(
         &mut self,
@@ -344,27 +338,9 @@ impl Edge {
         };
         let typed = answered.typed;
         self.state = State::Answered { typed };
+        self.first_byte = FirstByteTimer::Immediate;
+        self.record_result(Metric::RequestsHit);
         Ok(true)
-    }
-
-    /// The client's cache directives, if the policy obeys them. `asks` says whether there are any.
-    pub(in crate::edge) fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
-        if !asks || self.policy.policy.request.cache_control == Obedience::Ignore {
-            return RequestControl::default();
-        }
-        let cache_control = headers.joined("cache-control");
-        let cache_control = cache_control.as_ref().map(JoinedValue::value);
-        RequestControl::parse(cache_control, headers.get("pragma"))
-    }
-
-    /// The handling of a request that its client's directives demand.
-    pub(in crate::edge) fn way(
-        &self,
-        control: RequestControl,
-        target: &CanonicalTarget,
-    ) -> ClientDemand {
-        let rule = self.policy.policy.rule(target.path());
-        control.way(rule.stale_while_revalidate.as_secs())
     }
 
     /// Makes a request bypass the store.
@@ -393,6 +369,7 @@ impl Edge {
         host.add_header(Map::Request, LINK_HEADER, &link)?;
         avoid_the_store(host, has_if_range(headers))?;
         self.state = State::Passed(reason, target);
+        self.first_byte = FirstByteTimer::Since(host.monotonic_millis());
         Ok(Action::Continue)
     }
 
@@ -404,6 +381,7 @@ impl Edge {
         way: &ClientDemand,
     ) -> Result<Action, Refusal> {
         let stream = Rc::new(stream);
+        self.first_byte = FirstByteTimer::Since(worker.host.monotonic_millis());
         worker.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
             background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
@@ -461,14 +439,5 @@ impl Edge {
             (Some(cors), Some(policy)) => cors.answer_preflight(host, &self.identity.name, policy),
             _ => Ok(()),
         }
-    }
-}
-
-/// The reason for which a request bypasses the store although it is cacheable.
-const fn why_around(keyed: &Result<FlightKey, HeaderTooLong>, way: &ClientDemand) -> PassReason {
-    match (keyed, way) {
-        (Err(HeaderTooLong), _) => PassReason::Vary,
-        (Ok(_), ClientDemand::Around) => PassReason::NoStore,
-        (Ok(_), _) => PassReason::Authorization,
     }
 }

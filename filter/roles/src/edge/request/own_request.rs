@@ -44,7 +44,7 @@ impl Edge {
             StoreRequest::Slice => self.receive_slice(worker, link, headers),
             request => {
                 self.state = State::Unchanged;
-                if request == StoreRequest::Size {
+                if request.avoids_the_store() {
                     avoid_the_store(&*worker.host, false)?;
                 } else {
                     let now = worker.host.monotonic_millis();

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, VaryNames};
 use sluice_store::Link;
@@ -10,19 +11,22 @@ use sluice_store::Revalidation;
 
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
+use sluice_host::headers::Headers;
 
 /// A request whose response the store has under the plain key of its URL. The key does not identify the variant.
 #[derive(Debug)]
 pub struct Selection(Rc<EdgeRequest>);
 
 impl Selection {
-    /// The selection of the request that EDGE has sent. Returns `None` if the key in the store identifies the
-    /// response.
-    pub fn of(worker: &Worker, link: Link, stored_key: &str) -> Option<Self> {
-        let stream = link
-            .request
-            .names_a_request()
-            .then(|| worker.requests.get(link.stream))?;
+    /// The selection of the request that EDGE has sent, with these headers. Returns `None` if the key in the store
+    /// identifies the response.
+    pub fn of(worker: &Worker, link: Link, stored_key: &str, headers: &Headers) -> Option<Self> {
+        let stream = match link.request {
+            StoreRequest::Inspection => inspected(worker, link, headers),
+            request => request
+                .names_a_request()
+                .then(|| worker.requests.get(link.stream))?,
+        };
         let here = |stream: &Rc<EdgeRequest>| {
             let target = &stream.target;
             target.is_stored_plainly() && target.stored_key() == stored_key
@@ -79,6 +83,19 @@ impl Selection {
         };
         (wanted == key).then_some(key)
     }
+}
+
+/// The record of the request about which an operator asks, as if a client had sent it.
+fn inspected(worker: &Worker, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
+    let call = worker.calls.get(link.stream)?;
+    let key = worker.keys.flight_key(&call.target);
+    let for_bucket = call.policy.policy.origin.is_bucket();
+    let selecting = (!for_bucket).then(|| Rc::new(headers.clone()));
+    let record = EdgeRequest::new(link.stream, key, call.target, call.policy, false);
+    Some(Rc::new(EdgeRequest {
+        selecting,
+        ..record
+    }))
 }
 
 /// Whether the stored response is the variant that the request wants, as far as it is known.

@@ -51,8 +51,10 @@ impl Keys {
     /// Publishes the number of objects and bytes in the hot tier.
     pub fn publish_hot(&self) {
         let bytes = usize::try_from(self.hot.bytes()).unwrap_or(usize::MAX);
-        self.metrics
-            .set_gauge(Metric::HotObjectsNow, self.hot.len());
-        self.metrics.set_gauge(Metric::HotBytesNow, bytes);
+        let objects = self.hot.len();
+        self.metrics.publish(&[
+            (Metric::HotObjectsNow, objects),
+            (Metric::HotBytesNow, bytes),
+        ]);
     }
 }

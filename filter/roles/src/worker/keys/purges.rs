@@ -78,6 +78,11 @@ impl Keys {
         self.purges.generations(url, &self.identity.store_secret)
     }
 
+    /// The purges that this worker knows to cover the URL of a target.
+    pub fn purges_of(&self, policy: &Policy, target: &CanonicalTarget) -> Generations {
+        self.generations(url_of(policy, target.url()))
+    }
+
     /// The number of the newest purge or change that this worker knows.
     pub fn newest_purge(&self) -> u64 {
         self.purges.newest()

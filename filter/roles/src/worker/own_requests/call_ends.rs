@@ -225,6 +225,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             };
             prepared(worker, call.kind, &told, worker.roots.serving());
         }
+        CallKind::Inspection(call) => worker.questions.lack_origin(call),
         CallKind::Refresh(key) => {
             let failed = !(answered && has_succeeded(&*worker.host));
             if failed {

@@ -16,7 +16,7 @@ use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{Millis, Roster, WorkerId};
 
-use crate::reply::receipt::answer_receipt;
+use crate::reply::receipt::{answer_receipt, log_receipt};
 use crate::worker::{keys::Keys, metrics::Metrics, roots::Roots};
 use sluice_host::{self as host, Host};
 
@@ -322,9 +322,13 @@ impl PurgeCalls {
             self.metrics.count(Metric::PurgesUnrecorded, 1);
         }
         if self.callers.remove(&receipt.context) {
-            let answered = roots
-                .act_as(receipt.context)
-                .and_then(|host| answer_receipt(host, receipt));
+            let answered = roots.act_as(receipt.context).and_then(|host| {
+                if let Err(error) = log_receipt(host, receipt) {
+                    let lacks = "the log of a purge lacks its receipt";
+                    self.metrics.fault(lacks, error);
+                }
+                answer_receipt(host, receipt)
+            });
             if let Err(error) = answered {
                 self.metrics.fault("a purge was not answered", error);
             }

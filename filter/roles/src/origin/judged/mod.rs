@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verdict on an origin's response, and the variant as which it is stored.
 
+pub mod inspection;
+
 use std::borrow::Cow;
 
 use sluice_core::coalescing::SMALL_BYTES;
@@ -15,9 +17,9 @@ use sluice_store::Revalidation;
 
 use sluice_core::slices::index::Described;
 
-use super::fetch::Fetch;
-use super::surrogate_keys::SurrogateKeys;
-use super::variants::variance::Variance;
+use crate::origin::fetch::Fetch;
+use crate::origin::surrogate_keys::SurrogateKeys;
+use crate::origin::variants::variance::Variance;
 use crate::worker::own_requests::indexes::is_key_sliceable;
 use sluice_host::Host;
 use sluice_host::headers::Headers;

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The explanation of a request: the decision about it, and what a worker knows of its key.
+
+use serde_json::{Map, Value, json};
+use sluice_core::coalescing::learnt::hints::Hint;
+use sluice_core::coalescing::shared::board::FlightKey;
+use sluice_core::hot::HotLookup;
+use sluice_core::inspection::{Answer, ExplainedRequest};
+use sluice_core::key::CanonicalTarget;
+
+use super::flights;
+use crate::edge::request::explanation::{Decision, Explanation};
+use crate::request::policy::NumberedPolicy;
+use crate::worker::Worker;
+use sluice_host::headers::{Headers, serialize};
+
+/// The headers with which EDGE would receive the request.
+pub fn headers(request: &ExplainedRequest) -> Headers {
+    let own = [
+        (":method", "GET"),
+        (":scheme", request.scheme()),
+        (":authority", &*request.host),
+        (":path", &*request.path),
+        // The listener sets this header.
+        ("x-forwarded-proto", request.scheme()),
+    ];
+    let theirs = request.headers.iter();
+    let theirs = theirs.map(|(name, value)| (name.as_str(), value.as_str()));
+    let theirs = theirs.filter(|(name, _)| *name != "x-forwarded-proto");
+    let lines = own.into_iter().chain(theirs);
+    let lines = lines.map(|(name, value)| (name, value.as_bytes()));
+    Headers::new(serialize(lines))
+}
+
+/// The part of the answer that is the same for all workers.
+pub fn decision(worker: &Worker, explanation: Option<&Explanation>) -> Value {
+    let Some(explanation) = explanation else {
+        return Value::Null;
+    };
+    let policy = explanation.policy.as_ref().map(|policy| &policy.policy);
+    let target = explanation.target.as_ref();
+    let rule = policy.zip(target);
+    let rule = rule.and_then(|(policy, target)| policy.pattern(target.path()));
+    let (admission, reason, status) = match &explanation.decision {
+        Decision::Cached(_) if explanation.replaced => ("cached", Some("missing-object"), None),
+        Decision::Cached(_) => ("cached", None, None),
+        Decision::Passed(reason) => ("passed", Some(reason.name()), None),
+        Decision::Redirected(location) => ("redirected", Some(&**location), None),
+        Decision::Refused(rejection) => {
+            let status = rejection.status();
+            ("refused", Some(rejection.reason()), Some(status))
+        }
+    };
+    let store_key = target.map(|target| {
+        let path = worker.identity.store_path(target);
+        [target.authority(), &path].concat()
+    });
+    json!({
+        "site": policy.map(|policy| &policy.site.name),
+        "policy_rule": rule,
+        "admission": admission,
+        "reason": reason,
+        "status": status,
+        "key": target.map(CanonicalTarget::cache_key),
+        "store_key": store_key,
+        "bucket_path": target.map(CanonicalTarget::origin_path),
+    })
+}
+
+/// The facts that one worker knows of the key of a request.
+pub fn answer(worker: &mut Worker, request: &ExplainedRequest) -> Answer {
+    let explanation = Explanation::of(worker, &headers(request));
+    let facts = explanation.as_ref().and_then(|explanation| {
+        let target = explanation.target.as_ref()?;
+        let policy = explanation.policy.as_ref()?;
+        match explanation.decision {
+            Decision::Cached(key) => Some(facts(worker, policy, target, key)),
+            _ => None,
+        }
+    });
+    Answer::of(&facts.unwrap_or_default())
+}
+
+fn facts(
+    worker: &Worker,
+    policy: &NumberedPolicy,
+    target: &CanonicalTarget,
+    key: FlightKey,
+) -> Map<String, Value> {
+    let flight = worker.coalescer.flight(key.key);
+    let mut facts = Map::new();
+    let mut add = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    add("hot", hot(worker, policy, target, key));
+    add("learnt", learnt(worker, key));
+    add(
+        "flight",
+        flight.map_or(Value::Null, |flight| flights::fact(worker, flight)),
+    );
+    add("purges", purges(worker, policy, target, key));
+    facts
+}
+
+/// The hot copy that the worker would serve.
+fn hot(
+    worker: &Worker,
+    policy: &NumberedPolicy,
+    target: &CanonicalTarget,
+    key: FlightKey,
+) -> Value {
+    let wanted = HotLookup {
+        key: target.cache_key(),
+        known_as: key.key,
+        policy: policy.number,
+    };
+    let Some((copy, still)) = worker.keys.hot_copy(policy.site, &wanted) else {
+        return Value::Null;
+    };
+    let passed = worker.host.unix_millis().saturating_sub(copy.sighting.seen);
+    let fresh = u64::try_from(still.fresh_for).unwrap_or(0);
+    json!({
+        "stored_ms_ago": passed,
+        "age_ms": still.age.saturating_mul(1_000),
+        "fresh_ms_left": fresh.saturating_mul(1_000),
+        "status": copy.status,
+        "bytes": copy.body.len(),
+    })
+}
+
+/// The hint that the worker has learnt.
+fn learnt(worker: &Worker, key: FlightKey) -> Value {
+    let (hints, now) = (
+        worker.coalescer.known_hints(),
+        worker.host.monotonic_millis(),
+    );
+    let left = hints.left(key.key, now);
+    match hints.peek(key.key, now) {
+        Some(Hint::Fresh) => json!({"kind": "fresh", "reason": null, "left_ms": left}),
+        Some(Hint::HitForMiss(reason)) => {
+            json!({"kind": "hit_for_miss", "reason": reason.name(), "left_ms": left})
+        }
+        None => Value::Null,
+    }
+}
+
+/// The numbers of the newest purges that cover the URL, and whether the next request has to revalidate.
+fn purges(
+    worker: &Worker,
+    policy: &NumberedPolicy,
+    target: &CanonicalTarget,
+    key: FlightKey,
+) -> Value {
+    let known = worker.keys.purges_of(&policy.policy, target);
+    let number = |number: u64| (number > 0).then_some(number);
+    json!({
+        "hard": number(known.hard),
+        "soft": number(known.soft),
+        "changed": number(known.changed),
+        "revalidates": worker.keys.must_revalidate(target.cache_key(), key.key),
+    })
+}
