@@ -17,6 +17,7 @@ use sluice_core::slices::index::SliceVersion;
 use sluice_store::Link;
 
 use super::headers::set_target;
+use crate::edge::first_byte::FirstByteTimer;
 use crate::edge::{Edge, Refusal, State};
 use crate::request::EdgeRequest;
 use crate::request::headers::may_share;
@@ -49,7 +50,7 @@ impl Edge {
             may_lead: may_share,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, true)
         };
-        self.admit(worker, stream, &ClientDemand::Shared)
+        self.admit_own(worker, stream)
     }
 
     /// Handles the slicer's request for a slice, or for the whole object if that has changed.
@@ -97,7 +98,7 @@ impl Edge {
             slice: Some(Rc::new(slice)),
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
-        self.admit(worker, stream, &ClientDemand::Shared)
+        self.admit_own(worker, stream)
     }
 
     /// Sends a request for the whole object around the store, with the demand of the client.
@@ -123,6 +124,13 @@ impl Edge {
         resumption::send(worker, &stream, step)?;
         self.state = State::Cached(stream);
         Ok(Action::Continue)
+    }
+
+    /// Has the coalescer decide on a request of the filter. Its first byte is not that of a client's response.
+    fn admit_own(&mut self, worker: &mut Worker, stream: EdgeRequest) -> Result<Action, Refusal> {
+        let action = self.admit(worker, stream, &ClientDemand::Shared);
+        self.first_byte = FirstByteTimer::Off;
+        action
     }
 
     /// Sets the target of a request of the filter.
