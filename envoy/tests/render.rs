@@ -74,7 +74,10 @@ fn envoy_takes_every_kind_of_configuration() {
             ("SLUICE_S3_ENDPOINT", "https://minio.test"),
             ("SSL_CERT_FILE", tls[0].1),
         ],
-        &[("SLUICE_ORIGIN", "http://127.0.0.1:8000")],
+        &[
+            ("SLUICE_ORIGIN", "http://127.0.0.1:8000"),
+            ("SLUICE_SLICE_BYTES", "1MiB"),
+        ],
         &[
             ("SLUICE_ORIGIN", "https://example.com"),
             ("SSL_CERT_FILE", tls[0].1),

@@ -140,7 +140,7 @@ impl Hooks for Module {
             return Some(Rc::new(Stream::new(0, filter, Part::Aid(aid), true)));
         }
         if configuration.is_slicer() {
-            let slicer = Part::Slicer(Slicer::new(filter));
+            let slicer = Part::Slicer(Box::new(Slicer::new(filter)));
             return Some(Rc::new(Stream::new(0, filter, slicer, false)));
         }
         let native_worker = NativeWorker::take(|native_worker| Rc::new(NativeHost(native_worker)));

@@ -19,7 +19,7 @@ pub enum Part {
     /// A small filter.
     Aid(Aid),
     /// The slicer.
-    Slicer(Slicer),
+    Slicer(Box<Slicer>),
     /// A role.
     Role(RefCell<Box<dyn StreamContext>>),
 }

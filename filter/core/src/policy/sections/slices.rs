@@ -56,7 +56,8 @@ section! {
     /// Slices, in which objects are stored that are larger than store.max_object_bytes.
     pub(in crate::policy) struct Slices {
         /// The size of a slice in bytes. Each client that reads a large object slowly may hold two and a half of
-        /// them in memory. 0: larger objects pass through and are not stored.
+        /// them in memory. 0: larger objects pass through and are not stored. Only the standalone edge has slices,
+        /// because they need the native module; in the mesh this must stay 0.
         bytes: u64 as SliceBytes = 0,
         /// How many slices are requested from the origin ahead of the client whose request fetches them.
         ahead: usize as Whole<0, { MOST_AHEAD as u64 }> = 3,
