@@ -190,6 +190,39 @@ fn the_store_has_room_until_the_entry_point_says_otherwise() {
 }
 
 #[test]
+fn sites_have_statistics_with_their_names_or_all_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let sites = folder.path().join("sites.yaml");
+    let site = |name: &str| {
+        format!("- {{name: {name}, hosts: [{name}.test], origin: \"http://127.0.0.1:8000\"}}\n")
+    };
+    std::fs::write(&sites, format!("sites:\n{}{}", site("a"), site("b"))).unwrap();
+    let rendered = |choice: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sluice"))
+            .arg("render")
+            .env_clear()
+            .env("SLUICE_SITES", &sites)
+            .env("SLUICE_STATS_SITES", choice)
+            .env("SLUICE_WASM", modules::write(folder.path(), DEAD))
+            .env("SLUICE_NATIVE", native_module())
+            .env("SLUICE_ENVOY", envoy())
+            .env("SLUICE_STATE", folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (own, together) = (rendered("on"), rendered("off"));
+    assert!(own.contains("alt_stat_name: \"origin_server.site.a\"\n"));
+    assert!(!own.contains("metrics_label"));
+    assert_eq!(
+        together.matches("alt_stat_name: origin_server\n").count(),
+        2
+    );
+    assert!(together.contains("\"metrics_label\": false"));
+}
+
+#[test]
 fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_families() {
     for (bind, both) in [("::", true), ("::1", false), ("0.0.0.0", false)] {
         let config = parsed(&settings(&[

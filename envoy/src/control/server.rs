@@ -22,8 +22,21 @@ use crate::net::unix_client;
 
 /// The fields of a question about a URL that stand for fields of a client's request.
 const EXPLAINED: &str = "x-explain-";
-const PATHS: &str = "/v1/flights, /v1/urls, /v1/decisions, /v1/origins, /v1/sites, /v1/explain, /v1/du, /v1/purges or \
-    /v1/purge";
+/// The path of purges; all other paths are those of questions.
+const PURGE: &str = "/v1/purge";
+/// The questions, by their paths.
+const QUESTIONS: [(&str, Answering); 8] = [
+    ("/v1/flights", |server, _, _| server.flights()),
+    ("/v1/urls", |server, query, _| server.urls(query)),
+    ("/v1/decisions", |server, query, _| server.decisions(query)),
+    ("/v1/origins", |server, _, _| server.origins()),
+    ("/v1/sites", |server, _, _| server.sites()),
+    ("/v1/explain", |server, query, call| {
+        server.explain(query, call)
+    }),
+    ("/v1/du", |server, query, _| server.usage(query)),
+    ("/v1/purges", |server, query, _| server.purges(query)),
+];
 /// The number of purges in an answer. The log of purges has about as many.
 const MOST_PURGES: usize = 10_000;
 
@@ -40,6 +53,8 @@ pub struct ControlServer {
 }
 
 type Answered = Result<serde_json::Value, ControlFailure>;
+/// A function that answers a question with this query.
+type Answering = fn(&ControlServer, &str, &Call) -> Answered;
 
 impl ControlServer {
     /// Answers the questions at `socket`, which only the user of the edge can open, until the result is dropped.
@@ -53,27 +68,13 @@ impl ControlServer {
     fn answer(&self, call: &Call) -> Answer {
         let target = call.head.target.as_str();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let known = path.strip_prefix("/v1/").unwrap_or_default();
-        let answered = match (call.head.method.as_str(), known) {
-            ("POST", "purge") => return self.purge(call),
-            ("GET", "flights") => self.flights(),
-            ("GET", "urls") => self.urls(query),
-            ("GET", "decisions") => self.decisions(query),
-            ("GET", "origins") => self.origins(),
-            ("GET", "sites") => self.sites(),
-            ("GET", "explain") => self.explain(query, call),
-            ("GET", "du") => self.usage(query),
-            ("GET", "purges") => self.purges(query),
-            (_, "purge") => Err(wrong_method("POST")),
-            (
-                _,
-                "flights" | "urls" | "decisions" | "origins" | "sites" | "explain" | "du"
-                | "purges",
-            ) => Err(wrong_method("GET")),
-            _ => {
-                let reason = format!("{path}: expected {PATHS}");
-                Err(ControlFailure::new(StatusCode::NOT_FOUND, reason))
-            }
+        let question = QUESTIONS.iter().find(|(known, _)| *known == path);
+        let answered = match (call.head.method.as_str(), question) {
+            ("POST", None) if path == PURGE => return self.purge(call),
+            (_, None) if path == PURGE => Err(wrong_method("POST")),
+            ("GET", Some((_, answer))) => answer(self, query, call),
+            (_, Some(_)) => Err(wrong_method("GET")),
+            (_, None) => Err(unknown_path(path)),
         };
         match answered {
             Ok(value) => (StatusCode::OK, value.to_string()),
@@ -187,6 +188,12 @@ fn silent_envoy(error: &io::Error) -> ControlFailure {
 fn unreadable(what: &str, error: &io::Error) -> ControlFailure {
     let reason = format!("{what} cannot be read: {error}");
     ControlFailure::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
+}
+
+fn unknown_path(path: &str) -> ControlFailure {
+    let paths = QUESTIONS.map(|(path, _)| path).join(", ");
+    let reason = format!("{path}: expected {paths} or {PURGE}");
+    ControlFailure::new(StatusCode::NOT_FOUND, reason)
 }
 
 fn wrong_method(expected: &str) -> ControlFailure {

@@ -140,17 +140,14 @@ impl Root {
 
     /// Handles messages in the worker's queue.
     pub fn on_queue_ready(&self, worker: Option<&mut Worker>) {
-        self.serve(worker, |worker| {
-            worker.receive();
-            control::go_on(worker);
-        });
+        self.serve(worker, receive);
     }
 
     /// Handles messages in `queue`, which may be the queue of a dead worker in whose place this one is.
     pub fn on_queue_ready_of(&self, worker: Option<&mut Worker>, queue: Queue) {
         self.serve(worker, |worker| {
             worker.hear_of(queue);
-            worker.receive();
+            receive(worker);
         });
     }
 
@@ -208,4 +205,10 @@ impl Root {
             event(worker);
         }
     }
+}
+
+/// Handles the messages in the worker's queue, and the questions among them.
+fn receive(worker: &mut Worker) {
+    worker.receive();
+    control::go_on(worker);
 }

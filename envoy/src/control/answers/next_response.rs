@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::explanation::{AdmissionDecision, CoveringPurges, WorkerExplanation};
+use super::admission_decision::AdmissionDecision;
+use super::worker_explanation::{CoveringPurges, WorkerExplanation};
 use crate::cache::StoredResponse;
 
 /// The origin of the next response to a URL.

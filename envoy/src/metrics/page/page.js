@@ -14,10 +14,10 @@ const count = (value) => value === null ? UNKNOWN : number.format(value);
 
 function bytes(value) {
   if (value === null) return UNKNOWN;
-  const units = ["B", "kB", "MB", "GB", "TB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let unit = 0;
-  while (value >= 1000 && unit + 1 < units.length) {
-    value /= 1000;
+  while (value >= 1024 && unit + 1 < units.length) {
+    value /= 1024;
     unit += 1;
   }
   return (unit && value < 100 ? decimal : number).format(value) + " " + units[unit];
@@ -44,11 +44,12 @@ const ratio = (part, whole) => part === null || !(whole > 0) ? null : part / who
 function ratesOf(now, before, seconds) {
   const grown = (key) => before && seconds > 0 && now[key] !== null
     ? Math.max(0, now[key] - (before[key] ?? 0)) / seconds : null;
-  const [requests, rejected] = [grown("requests"), grown("rejected")];
+  const all = grown("requests");
+  const requests = all === null ? null : all - grown("rejected");
   return {
     site: now.site,
     requests,
-    hit: ratio(grown("hits"), requests - rejected),
+    hit: ratio(grown("hits"), requests),
     errors: ratio(grown("errors"), requests),
     sent: grown("bytes_sent"),
     origin: grown("origin_requests"),

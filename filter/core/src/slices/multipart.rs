@@ -6,7 +6,7 @@ use crate::http::conditional::range::Slice;
 /// The parts of a multipart body that are not bytes of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multipart {
-    /// Text that separates the parts. It is a keyed hash, so that no object can contain it on purpose.
+    /// Text that separates the parts. It is a keyed hash, so that no author of an object can know it.
     pub boundary: String,
     /// `Content-Type` of the object, if it has one.
     pub content_type: Option<String>,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use sluice_core::workers::Millis;
+use sluice_host::Queue;
 use sluice_roles::root::Root;
 
 use super::FakeEnvoy;
@@ -59,6 +60,7 @@ impl FakeEnvoy {
         let Some(queue) = self.queue(seat) else {
             return;
         };
+        let number = Queue(u32::try_from(queue).unwrap_or(u32::MAX));
         let context = {
             let mut queues = self.process.queues.borrow_mut();
             let queue = &mut queues[queue];
@@ -68,7 +70,9 @@ impl FakeEnvoy {
             queue.arrived.push_back(message);
             queue.receiver.1
         };
-        self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
+        self.call_root(seat, context, |root, worker| {
+            root.on_queue_ready_of(worker, number)
+        });
         self.run();
     }
 

@@ -13,8 +13,8 @@ async fn what_fills_the_cache() {
         assert_eq!(shop.get("assets", path).await, 200);
     }
     let objects = async |arguments: &[&str], name: &str| -> Option<u64> {
-        let told = shop.edge.command(&[&["du", "--json"], arguments].concat());
-        let told = told.await.json();
+        let arguments = [&["du", "--json"], arguments].concat();
+        let told = shop.edge.command(&arguments).await.json();
         let mut groups = told["groups"].as_array().unwrap().iter();
         let group = groups.find(|group| group["name"] == name || group["site"] == name)?;
         assert!(
@@ -44,10 +44,8 @@ async fn which_purges_there_were_and_by_which_callers() {
     let shop = Shop::start(|edge| purger.open(edge)).await;
     let order = json!({"prefix": "http://assets.test/img/", "soft": true});
     purger.purge(order).await;
-    let told = shop
-        .edge
-        .command(&["purge", "--url", "http://assets.test/a?token=secret"]);
-    assert_eq!(told.await.code, Some(0));
+    let arguments = ["purge", "--url", "http://assets.test/a?token=secret"];
+    assert_eq!(shop.edge.command(&arguments).await.code, Some(0));
     let purges = async || {
         let told = shop.edge.command(&["purges", "--json"]).await.json();
         told["purges"].as_array().unwrap().clone()

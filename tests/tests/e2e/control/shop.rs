@@ -54,7 +54,7 @@ impl Shop {
     pub async fn while_busy<T>(&self, asked: impl Future<Output = T>) -> T {
         let load = async {
             loop {
-                for _ in 0..20 {
+                for _ in 0..5 {
                     self.get("assets", "/a").await;
                 }
                 self.get("shop", "/cart?user=private").await;

@@ -76,7 +76,7 @@ async fn the_page_shows_the_rates_of_each_site_and_breaks_no_policy_of_its_own()
     );
     assert!(number(cell(page, "shop", "errors")) > 20.0, "{page}");
     assert!(number(cell(page, "shop", "origin")) > 0.0, "{page}");
-    assert!(cell(page, "shop", "cache").contains(" kB of "), "{page}");
+    assert!(cell(page, "shop", "cache").contains(" KiB of "), "{page}");
     assert_eq!(cell(page, "docs", "requests"), "0.0");
     assert_eq!(cell(page, "docs", "hit"), "–");
     assert_eq!(visit.messages, [""; 0]);
