@@ -2,6 +2,7 @@
 //! Objects that are larger than the largest stored object, in slices.
 
 mod clients;
+mod faults;
 mod index;
 mod versions;
 mod world;
