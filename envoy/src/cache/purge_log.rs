@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((cut.soft, cut.number, &cut.client), (None, None, &None));
         assert_eq!(cut.subject(), "{\"urls\":[\"http…");
         let newest = log.read(1).unwrap().purges;
-        assert_eq!(newest, [cut.clone()]);
+        assert_eq!(newest, std::slice::from_ref(cut));
         let text = serde_json::to_string(&purges).unwrap();
         assert_eq!(
             serde_json::from_str::<Vec<LoggedPurge>>(&text).unwrap(),

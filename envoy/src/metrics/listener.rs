@@ -164,7 +164,7 @@ impl Paths {
             "/" if is_read => Response::page(),
             "/top.json" if is_read => self
                 .send_document(MetricsDocument::totals_as_json)
-                .as_json(),
+                .into_json(),
             _ if path == "/metrics" || OTHER_PATHS.contains(&target) => Response {
                 allow: Some("GET, HEAD"),
                 ..Response::plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET or HEAD\n")
@@ -211,7 +211,7 @@ impl Response {
     }
 
     /// The same response as JSON, unless it is an error.
-    fn as_json(self) -> Self {
+    fn into_json(self) -> Self {
         match self.status {
             StatusCode::OK => Self {
                 media_type: "application/json",

@@ -12,7 +12,7 @@ pub const SLOW: Duration = Duration::from_millis(300);
 /// The edge and its origins.
 pub struct Shop {
     pub edge: Edge,
-    pub assets: Origin,
+    _assets: Origin,
     pub shop: Origin,
     _folder: TempDir,
 }
@@ -38,7 +38,7 @@ impl Shop {
         let edge = Builder::new().env("SLUICE_SITES", file.to_str().unwrap());
         Self {
             edge: change(edge).start().await,
-            assets,
+            _assets: assets,
             shop,
             _folder: folder,
         }
