@@ -29,6 +29,8 @@ pub struct KnownObjects {
     /// The times until which the index of an object is not asked for again, because the last question has failed or is
     /// under way.
     pauses: RecentKeys<Millis>,
+    /// Versions that the origin does not have any more. The store may still have the headers of such a version.
+    outdated: RecentKeys<String>,
 }
 
 impl KnownObjects {
@@ -37,6 +39,7 @@ impl KnownObjects {
         Self {
             objects: RecentKeys::new(capacity),
             pauses: RecentKeys::new(capacity),
+            outdated: RecentKeys::new(capacity),
         }
     }
 
@@ -44,6 +47,7 @@ impl KnownObjects {
     pub fn set_capacity(&mut self, capacity: usize) {
         self.objects.set_capacity(capacity);
         self.pauses.set_capacity(capacity);
+        self.outdated.set_capacity(capacity);
     }
 
     /// The facts about an object.
@@ -64,6 +68,7 @@ impl KnownObjects {
     /// Records the facts about an object.
     pub fn learn(&mut self, key: KeyHash, knowledge: Knowledge) {
         self.pauses.remove(key);
+        self.outdated.remove(key);
         self.objects.insert(key, knowledge);
     }
 
@@ -81,7 +86,20 @@ impl KnownObjects {
         if known {
             self.objects.remove(key);
         }
+        if known || self.objects.peek(key).is_none() {
+            self.outdated.insert(key, etag.to_owned());
+        }
         known
+    }
+
+    /// Whether the origin must describe the object again, because it does not have the version that was known.
+    pub fn is_outdated(&self, key: KeyHash) -> bool {
+        self.outdated.peek(key).is_some()
+    }
+
+    /// Whether the origin does not have this version of an object any more.
+    pub fn is_outdated_version(&self, key: KeyHash, etag: &str) -> bool {
+        self.outdated.peek(key).is_some_and(|known| known == etag)
     }
 
     /// Records that the origin has not described the object. Until `until`, it is not asked for again.
@@ -132,6 +150,15 @@ pub fn forget(worker: &mut Worker, key: KeyHash, etag: &str) {
         let others = worker.keys.others().unwrap_or_default();
         let fault = "a worker did not hear that an object has changed";
         worker.roots.spread(&others, &message, fault);
+    }
+}
+
+/// Whether a request is for the headers of an object of which the origin has another version than the store may have.
+pub fn must_validate(worker: &Worker, stream: &EdgeRequest) -> bool {
+    let target = &stream.target;
+    target.is_for_headers() && {
+        let object = worker.keys.object_hash(target.whole_key());
+        worker.slices.is_outdated(object)
     }
 }
 

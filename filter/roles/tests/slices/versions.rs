@@ -86,3 +86,22 @@ fn a_validation_that_finds_another_version_brings_its_slices() {
     assert_eq!(heads(&envoy), 1);
     assert_eq!(envoy.counter(Metric::SlicesChanged), 0);
 }
+
+#[test]
+fn stored_headers_of_a_former_version_are_validated_for_the_next_client() {
+    let mut envoy = workers_that_know(2, "/7*", 0);
+    get(&mut envoy, 0);
+    answer_first(&mut envoy, &OBJECT);
+    envoy.commit(KEY);
+    envoy.close_all();
+    answer_first(&mut envoy, &OBJECT);
+    serve(&mut envoy, &NEWER);
+    for seat in [0, 1] {
+        let client = get(&mut envoy, seat);
+        serve(&mut envoy, &NEWER);
+        assert!(is_sliced(&envoy, client));
+        assert_whole(&envoy, client, &NEWER);
+    }
+    assert_eq!(heads(&envoy), 2);
+    assert_all_over(&mut envoy);
+}

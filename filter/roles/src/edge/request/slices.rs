@@ -40,6 +40,12 @@ impl Edge {
         self.aim_at(worker, &target, headers)?;
         let key = worker.keys.flight_key(&target);
         let cache_key = target.cache_key();
+        let object = worker.keys.object_hash(target.whole_key());
+        if worker.slices.is_outdated(object) {
+            worker.turn(self.id.0, |coalescer, _| {
+                coalescer.hints().forget(key.key);
+            });
+        }
         let may_share = may_share(&policy.policy, cache_key, headers);
         let own_headers = self
             .identity

@@ -161,6 +161,13 @@ pub fn learn(
         }
         None => None,
     };
+    let is_former = |index: &SliceIndex| {
+        let etag = index.etag();
+        !served.own && worker.slices.is_outdated_version(object, etag)
+    };
+    if index.as_ref().is_some_and(is_former) {
+        return Ok(());
+    }
     match index {
         Some(index) => slices::learn(worker, object, index, served.own),
         None if served.entry.status < 500 => worker.slices.learn(object, Knowledge::Whole),

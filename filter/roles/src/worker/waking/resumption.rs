@@ -21,6 +21,7 @@ use crate::request::headers::{avoid_the_store, make_get, put_back};
 use crate::worker::Worker;
 use crate::worker::own_requests::background;
 use crate::worker::own_requests::indexes::{self, Approach};
+use crate::worker::slices;
 use crate::worker::waking::wakeups::BATCH;
 use sluice_host::{self as host, Half, Map};
 
@@ -174,7 +175,12 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> h
     if request == StoreRequest::Slice {
         return indexes::send(worker, stream);
     }
-    if matches!(
+    if slices::must_validate(worker, stream) {
+        stream.progress.forced.set(true);
+        worker
+            .host
+            .set_header(Map::Request, "cache-control", "no-cache")?;
+    } else if matches!(
         request,
         StoreRequest::Lead | StoreRequest::Alone | StoreRequest::Unshared
     ) && worker
