@@ -105,3 +105,20 @@ fn stored_headers_of_a_former_version_are_validated_for_the_next_client() {
     assert_eq!(heads(&envoy), 2);
     assert_all_over(&mut envoy);
 }
+
+#[test]
+fn the_answer_to_a_request_for_a_slice_of_a_former_version_is_not_stored() {
+    let mut envoy = workers(1);
+    introduce(&mut envoy, &OBJECT);
+    let client = get(&mut envoy, 0);
+    let fetch = envoy.open_fetches()[0];
+    envoy.answer_with(fetch, 412, &[("cache-control", "max-age=600")], b"");
+    envoy.end(fetch);
+    serve(&mut envoy, &NEWER);
+    assert_whole(&envoy, client, &NEWER);
+    for _ in 0..2 {
+        let client = get(&mut envoy, 0);
+        serve(&mut envoy, &OBJECT);
+        assert_whole(&envoy, client, &OBJECT);
+    }
+}
