@@ -30,7 +30,7 @@ pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
     part(path, sequence, size, 0..size)
 }
 
-/// Makes these bytes of the body of `size` bytes of response number `sequence` for `path`.
+/// Makes a part of the body of `size` bytes of response number `sequence` for `path`.
 ///
 /// # Panics
 /// When `size` leaves no room for the stamp.

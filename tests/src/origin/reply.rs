@@ -27,7 +27,7 @@ impl Content {
         }
     }
 
-    /// These bytes of response number `sequence` for `target`.
+    /// Makes a part of the body of response number `sequence` for `target`.
     pub fn payload(&self, target: &str, sequence: u64, bytes: Range<usize>) -> Payload {
         match self {
             Self::Stamped(size) => Payload::Bytes(body::part(target, sequence, *size, bytes)),

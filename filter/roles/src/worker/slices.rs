@@ -153,7 +153,7 @@ pub fn forget(worker: &mut Worker, key: KeyHash, etag: &str) {
     }
 }
 
-/// Whether a request is for the headers of an object of which the origin has another version than the store may have.
+/// Whether a request is for the headers of an object, and the version that the store may have is outdated.
 pub fn must_validate(worker: &Worker, stream: &EdgeRequest) -> bool {
     let target = &stream.target;
     target.is_for_headers() && {

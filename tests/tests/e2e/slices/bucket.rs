@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A private bucket's large objects are sliced as they come.
+//! The large objects of a private bucket are sliced without a further setting of the bucket.
 
 use super::world::{Asked, KNOWN, OBJECT, SLICE, SLICES, sliced};
 use sluice_tests::bucket::Bucket;

@@ -30,7 +30,7 @@ impl Reader {
         }
     }
 
-    /// Reads the rest. Returns the number of bytes, all of which are of version 1.
+    /// Reads the rest, which is of version 1. Returns the number of bytes.
     async fn finish(mut self) -> usize {
         let content = match self.client.rest(&self.head, self.response).await {
             Ok(response) => response.body,

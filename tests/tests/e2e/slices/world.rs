@@ -9,7 +9,7 @@ use sluice_tests::server::requests::{Request, Requests, State};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Size of the object: 25 slices, the last of which is short.
+/// Size of the object: 24 slices of 1 MiB, and a short one.
 pub const OBJECT: usize = (24 << 20) + 12_345;
 /// Size of a slice.
 pub const SLICE: usize = 1 << 20;
