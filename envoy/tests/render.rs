@@ -74,7 +74,10 @@ fn envoy_takes_every_kind_of_configuration() {
             ("SLUICE_S3_ENDPOINT", "https://minio.test"),
             ("SSL_CERT_FILE", tls[0].1),
         ],
-        &[("SLUICE_ORIGIN", "http://127.0.0.1:8000")],
+        &[
+            ("SLUICE_ORIGIN", "http://127.0.0.1:8000"),
+            ("SLUICE_SLICE_BYTES", "1MiB"),
+        ],
         &[
             ("SLUICE_ORIGIN", "https://example.com"),
             ("SSL_CERT_FILE", tls[0].1),
@@ -277,6 +280,25 @@ fn an_https_origin_is_verified_by_its_name() {
         context["match_typed_subject_alt_names"][0]["matcher"]["exact"].as_str(),
         Some("example.com")
     );
+}
+
+#[test]
+fn there_are_listeners_for_slices_if_the_slices_have_a_size() {
+    const LISTENERS: [&str; 2] = ["sluice_slices", "sluice_slice"];
+    let text = rendered(&settings(&[("SLUICE_ORIGIN", "s3://site")]));
+    assert!(LISTENERS.iter().all(|name| !text.contains(name)));
+    for runtime in ["wasm", "native"] {
+        let config = parsed(&settings(&[
+            ("SLUICE_ORIGIN", "s3://site"),
+            ("SLUICE_SLICE_BYTES", "1MiB"),
+            ("SLUICE_RUNTIME", runtime),
+        ]));
+        for (kind, name) in ["listeners", "clusters"].iter().zip(LISTENERS) {
+            let all = config["static_resources"][kind].as_array().unwrap();
+            let found = all.iter().any(|it| it["name"].as_str() == Some(name));
+            assert!(found, "{runtime}: {kind}: {name}");
+        }
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub const ACCOUNT: &[(&str, bool)] = &[
     ("bucket_error", false),
     ("bucket_request_id", false),
     ("uncacheable", false),
+    ("slices", false),
 ];
 
 /// The fields of a JSON line that Envoy knows without the filter.

@@ -20,6 +20,8 @@ pub struct FilterConfiguration {
     pub policies: Vec<PolicyDocument>,
     /// Whether there is a token for purges.
     pub has_purge_token: bool,
+    /// Whether large objects are stored in slices.
+    pub has_slices: bool,
     /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
     /// The hash of the policies and the origins. Two edges with the same ones have the same hash.
@@ -60,6 +62,7 @@ impl FilterConfiguration {
         let understood = sluice_core::sites::Sites::parse(json.to_string().as_bytes())?;
         Ok(Self {
             has_purge_token: understood.take_purges(),
+            has_slices: understood.edge.slices.is_on(),
             variants_per_url: understood.edge.limits.variants_per_url,
             hash,
             json,

@@ -45,7 +45,10 @@ pub fn edge_sections(written: &Value, settings: &Settings) -> anyhow::Result<Val
     let hot = &settings.hot;
     let mut edge = written.clone();
     let decided = json!({
-        "store": {"max_object_bytes": settings.cache.max_object_bytes},
+        "store": {
+            "max_object_bytes": settings.cache.max_object_bytes,
+            "slices": settings.slices.policy_section(),
+        },
         "hot": {"max_bytes": hot.max_bytes, "max_object_bytes": hot.max_object_bytes},
     });
     fill(&mut edge, &decided)?;
@@ -67,23 +70,37 @@ fn decided(settings: &Settings, origin: &Origin) -> Value {
     json!({"origin": origin.policy_section(), "response": {"account": account}})
 }
 
-/// Fills in the fields of `sections`. Refuses a document with another value in such a field.
+/// Fills in the fields of `sections`, and of the sections within them. Refuses a document with another value in such a
+/// field.
 ///
 /// # Errors
 /// The document has another value, or is not an object.
 pub fn fill(document: &mut Value, sections: &Value) -> anyhow::Result<()> {
-    for (section, fields) in sections.as_object().into_iter().flatten() {
-        let present = object(document, "the document")?
-            .entry(section)
-            .or_insert_with(|| json!({}));
-        let present = object(present, section)?;
-        for (field, value) in fields.as_object().into_iter().flatten() {
-            let found = present.entry(field).or_insert_with(|| value.clone());
-            ensure!(
-                found == value,
-                "{section}.{field}: {found} contradicts the edge's settings, which say {value}"
-            );
+    fill_within(document, sections, "")
+}
+
+fn fill_within(present: &mut Value, sections: &Value, path: &str) -> anyhow::Result<()> {
+    let name = if path.is_empty() {
+        "the document"
+    } else {
+        path
+    };
+    let present = object(present, name)?;
+    for (field, value) in sections.as_object().into_iter().flatten() {
+        let path = match path {
+            "" => field.clone(),
+            path => format!("{path}.{field}"),
+        };
+        if value.is_object() {
+            let section = present.entry(field).or_insert_with(|| json!({}));
+            fill_within(section, value, &path)?;
+            continue;
         }
+        let found = present.entry(field).or_insert_with(|| value.clone());
+        ensure!(
+            found == value,
+            "{path}: {found} contradicts the edge's settings, which say {value}"
+        );
     }
     Ok(())
 }
@@ -195,6 +212,11 @@ mod tests {
                 "origin: {kind: bucket, bucket: other}",
                 "s3://site",
                 "origin.bucket",
+            ),
+            (
+                "store: {slices: {bytes: 1Mi}}",
+                "http://example.com",
+                "store.slices.bytes",
             ),
             (
                 "store: {max_object_bytes: 5}",

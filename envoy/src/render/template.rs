@@ -26,7 +26,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 22] = templates![
+const TEMPLATES: [(&str, &str); 23] = templates![
     "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
@@ -48,6 +48,7 @@ const TEMPLATES: [(&str, &str); 22] = templates![
     "routes.yaml.j2",
     "server.yaml.j2",
     "servers.yaml.j2",
+    "slices.yaml.j2",
     "workers.yaml.j2",
 ];
 
@@ -128,6 +129,7 @@ impl Templates {
             }),
             discovered => false,
             filter => settings.filter,
+            slices => settings.filter && filter.has_slices,
             runtime => settings.runtime.name(),
             filter_type => settings.runtime.filter_type(),
             module => settings.locations.module(settings.runtime),

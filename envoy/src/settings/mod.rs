@@ -28,7 +28,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use cache::{Cache, HotTier, Medium, Reserve};
+pub use cache::{Cache, HotTier, Medium, Reserve, Slices};
 use environment::Environment;
 pub use environment::names::OTHER_NAMES;
 pub use listeners::{Clients, TlsListener};
@@ -112,6 +112,8 @@ pub struct Settings {
     pub drain: Duration,
     /// The cache on files.
     pub cache: Cache,
+    /// Slices of objects that are larger than the cache stores as a whole.
+    pub slices: Slices,
     /// The hot tier.
     pub hot: HotTier,
     /// The policy; `None` is the built-in one for the kind of origin.
@@ -262,6 +264,7 @@ impl Settings {
         let drain = env.number("SLUICE_DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
+        let slices = Slices::read(env, cache.as_ref());
         let runtime = env.choice("SLUICE_RUNTIME", Runtime::CHOICES);
         let memory = Memory::read(env, machine, cache.as_ref(), runtime);
         let ca_file = env.file("SSL_CERT_FILE");
@@ -310,6 +313,7 @@ impl Settings {
             name: name?,
             tells_via: tells_via?,
             cache: cache?,
+            slices: slices?,
             hot: memory.hot,
             filter: true,
             stream_idle: Duration::from_secs(300),

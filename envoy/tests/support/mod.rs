@@ -26,6 +26,11 @@ pub fn native_module() -> PathBuf {
     part("SLUICE_NATIVE", "native/sluice.so")
 }
 
+/// The native module that panics on demand (`x-trap`).
+pub fn trap_module() -> PathBuf {
+    part("SLUICE_TRAP_NATIVE", "native/sluice-trap.so")
+}
+
 /// The file in `variable`, or else the one that `make test` has built.
 fn part(variable: &str, made: &str) -> PathBuf {
     let made = Path::new(env!("CARGO_MANIFEST_DIR"))

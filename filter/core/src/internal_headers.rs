@@ -44,5 +44,14 @@ pub const AGAIN_HEADER: &str = "x-sluice-again";
 /// Name of the request header in which EDGE hides a client's `Authorization` from the store, which would not look up
 /// a response otherwise. ORIGIN restores it.
 pub const AUTHORIZATION_HEADER: &str = "x-sluice-authorization";
+/// Name of the request header by which EDGE asks the slicer for a response that is made of slices. Its value is a
+/// [`SlicePlan`](crate::slices::plan::SlicePlan).
+pub const SLICES_HEADER: &str = "x-sluice-slices";
+/// Name of the request header by which the slicer tells EDGE which slice it asks for. Its value is an
+/// [`AskedSlice`](crate::slices::asked::AskedSlice).
+pub const SLICE_HEADER: &str = "x-sluice-slice";
+/// Name of the response header by which EDGE tells the slicer what became of a slice. Its value is a
+/// [`SliceState`](crate::slices::asked::SliceState).
+pub const SLICE_STATE_HEADER: &str = "x-sluice-slice-state";
 /// Beginning of the names of all of the filter's own headers.
 pub const INTERNAL_PREFIX: &str = "x-sluice-";

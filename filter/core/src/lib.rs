@@ -9,6 +9,7 @@
 //! | cache keys, and the URLs that are refused | [`key`] |
 //! | the choice of requests that use the cache | [`admission`] |
 //! | leaders and followers | [`coalescing`] |
+//! | objects that are too large to be stored as a whole | [`slices`] |
 //! | the hot tier in memory | [`hot`] |
 //! | the choice of responses that are stored, and their time to live | [`freshness`] |
 //! | purged responses that are still stored | [`purge`] |
@@ -39,6 +40,7 @@ pub mod policy;
 pub mod purge;
 pub mod sites;
 pub mod size;
+pub mod slices;
 pub mod switch;
 pub mod website;
 pub mod workers;

@@ -10,6 +10,7 @@ mod key;
 mod policy;
 mod purge;
 mod sites;
+mod slices;
 mod support;
 mod website;
 mod workers;

@@ -3,12 +3,14 @@
 
 use std::fmt;
 
+use sluice_core::slices::asked::AskedSlice;
 use sluice_core::workers::Millis;
 use sluice_roles::callbacks::StreamContext;
 
 use crate::HeaderMap;
 use crate::cache::Stored;
 use crate::records::{Client, FetchId};
+use crate::slicing::Slicing;
 
 /// Host of all requests.
 pub(crate) const HOST: &str = "edge.test";
@@ -75,6 +77,10 @@ pub(crate) struct Exchange {
     pub call: Option<(u32, u32, Millis)>,
     /// Request that EDGE has sent back to itself as this request.
     pub outer: Option<Client>,
+    /// Response that the slicer puts together for the request.
+    pub slicing: Option<Slicing>,
+    /// Request of the slicer that the request belongs to, and the slice that it asks for.
+    pub slice: Option<(Client, AskedSlice)>,
     /// Response that EDGE holds.
     pub held: Option<Held>,
     /// Whether the headers were sent to the client.

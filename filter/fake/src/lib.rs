@@ -17,6 +17,7 @@ mod process;
 mod records;
 mod shared_data;
 pub mod sites;
+mod slicing;
 mod vm;
 mod worker_host;
 

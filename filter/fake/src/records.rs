@@ -82,6 +82,10 @@ pub enum Kind {
     Size,
     /// A request of the filter that refreshes a stale response.
     Refresh,
+    /// A request of the filter for the headers of an object.
+    Index,
+    /// A request of the slicer.
+    Slice,
     /// A request of the filter for a document that replaces a missing object.
     Substitute,
 }
@@ -93,6 +97,7 @@ impl Kind {
             StoreRequest::Fill => Self::Background,
             StoreRequest::Size | StoreRequest::Inspection => Self::Size,
             StoreRequest::Refresh => Self::Refresh,
+            StoreRequest::Index => Self::Index,
             StoreRequest::Substitute => Self::Substitute,
             _ => Self::Lookup,
         }
@@ -102,7 +107,13 @@ impl Kind {
     pub const fn is_own(self) -> bool {
         matches!(
             self,
-            Self::Lookup | Self::Background | Self::Size | Self::Refresh | Self::Substitute
+            Self::Lookup
+                | Self::Background
+                | Self::Size
+                | Self::Refresh
+                | Self::Index
+                | Self::Slice
+                | Self::Substitute
         )
     }
 }

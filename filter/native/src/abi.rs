@@ -136,6 +136,8 @@ pub enum LogLevel {
 pub type Status = u32;
 
 const SUCCESS: Status = 0;
+/// The timeout of an exchange that may take any time.
+const NO_TIMEOUT: u64 = 0;
 /// `LocalReset` of a stream.
 const LOCAL_RESET: u32 = 0;
 
@@ -171,6 +173,8 @@ unsafe extern "C" {
     fn envoy_dynamic_module_callback_http_filter_scheduler_delete(scheduler: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_get_attribute_string(filter: *mut c_void, attribute: Attribute, value: *mut Buffer) -> bool;
     fn envoy_dynamic_module_callback_http_filter_http_callout(filter: *mut c_void, id: *mut u64, cluster: Buffer, headers: *const Header, headers_size: usize, body: Buffer, timeout_milliseconds: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_start_http_stream(filter: *mut c_void, id: *mut u64, cluster: Buffer, headers: *const Header, headers_size: usize, body: Buffer, ends: bool, timeout_milliseconds: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_clear_route_cache(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_continue_encoding(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_reset_stream(filter: *mut c_void, reason: u32, details: Buffer);
@@ -396,6 +400,12 @@ impl Filter {
         unsafe { send(self.0, Buffer::of(body), true) }
     }
 
+    /// Sends a part of the body of a response.
+    pub fn send_response_data(self, data: &[u8]) {
+        let send = envoy_dynamic_module_callback_http_send_response_data;
+        unsafe { send(self.0, Buffer::of(data), false) }
+    }
+
     /// Size of a part of a body in bytes.
     pub fn body_size(self, body: BodyType) -> usize {
         unsafe { envoy_dynamic_module_callback_http_get_body_size(self.0, body) }
@@ -482,6 +492,33 @@ impl Filter {
         (status == SUCCESS).then_some(id)
     }
 
+    /// Sends a request without a body to a cluster, and receives its answer in parts. Returns the number of the
+    /// exchange, with which the hooks are called, perhaps before this returns. The exchange ends with this stream.
+    pub fn begin_exchange(self, cluster: &str, headers: &[(&str, &[u8])]) -> Option<u64> {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), *value));
+        let (headers, mut id) = (lend(headers), 0);
+        let status = unsafe {
+            envoy_dynamic_module_callback_http_filter_start_http_stream(
+                self.0,
+                &raw mut id,
+                Buffer::of(cluster.as_bytes()),
+                headers.as_ptr(),
+                headers.len(),
+                Buffer::NOTHING,
+                true,
+                NO_TIMEOUT,
+            )
+        };
+        (status == SUCCESS).then_some(id)
+    }
+
+    /// Makes Envoy select the route again, because the request's headers have changed.
+    pub fn clear_route(self) {
+        unsafe { envoy_dynamic_module_callback_http_clear_route_cache(self.0) }
+    }
+
     /// Resumes a paused request.
     pub fn continue_decoding(self) {
         unsafe { envoy_dynamic_module_callback_http_filter_continue_decoding(self.0) }
@@ -492,9 +529,9 @@ impl Filter {
         unsafe { envoy_dynamic_module_callback_http_filter_continue_encoding(self.0) }
     }
 
-    /// Resets the stream.
-    pub fn reset(self) {
-        let details = Buffer::of(b"sluice_reset");
+    /// Resets the stream, for this reason in Envoy's log.
+    pub fn reset(self, details: &str) {
+        let details = Buffer::of(details.as_bytes());
         unsafe {
             envoy_dynamic_module_callback_http_filter_reset_stream(self.0, LOCAL_RESET, details)
         }
@@ -580,6 +617,63 @@ pub trait Hooks {
     fn on_call_answered(stream: &Rc<Self::Stream>, call: u64, answer: Option<CallAnswer>);
     /// Handles a wake of the stream by its scheduler.
     fn on_scheduled(stream: &Rc<Self::Stream>);
+    /// Handles an event of an exchange of the stream.
+    fn on_exchange(stream: &Rc<Self::Stream>, exchange: u64, event: ExchangeEvent<'_>);
+    /// Handles a change of a buffer of the client: it has become full, or is no longer full. It is called only for
+    /// the last filter of a chain.
+    fn on_client_buffer(stream: &Rc<Self::Stream>, is_full: bool);
+}
+
+/// An event of an exchange.
+#[derive(Clone, Copy, Debug)]
+pub enum ExchangeEvent<'a> {
+    /// The headers of the answer have arrived.
+    Headers(&'a [Header]),
+    /// A part of the body of the answer has arrived.
+    Data(&'a [Buffer]),
+    /// The answer has ended.
+    End,
+    /// The exchange has failed.
+    Failure,
+}
+
+impl<'a> ExchangeEvent<'a> {
+    /// The event of headers that have arrived.
+    ///
+    /// # Safety
+    /// Envoy lends the headers for that time.
+    pub unsafe fn of_headers(headers: *const Header, size: usize) -> Self {
+        Self::Headers(match headers.is_null() {
+            true => &[],
+            // SAFETY: see above.
+            false => unsafe { slice::from_raw_parts(headers, size) },
+        })
+    }
+
+    /// The event of data that have arrived.
+    ///
+    /// # Safety
+    /// Envoy lends the data for that time.
+    pub unsafe fn of_data(chunks: *const Buffer, size: usize) -> Self {
+        Self::Data(match chunks.is_null() {
+            true => &[],
+            // SAFETY: see above.
+            false => unsafe { slice::from_raw_parts(chunks, size) },
+        })
+    }
+}
+
+/// The names and values of headers of an [`ExchangeEvent`].
+pub fn lent_headers(headers: &[Header]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+    // SAFETY: Envoy lends them as long as the event.
+    let lent = |header: &Header| unsafe { (header.name.lent(), header.value.lent()) };
+    headers.iter().map(lent)
+}
+
+/// The data of an [`ExchangeEvent`].
+pub fn lent_data(chunks: &[Buffer]) -> impl Iterator<Item = &[u8]> {
+    // SAFETY: Envoy lends them as long as the event.
+    chunks.iter().map(|chunk| unsafe { chunk.lent() })
 }
 
 /// The version of the ABI, for Envoy.
@@ -663,7 +757,7 @@ macro_rules! export_hooks {
             use std::sync::Arc;
 
             use super::*;
-            use $crate::abi::{self, Buffer, DataStatus, Header, HeadersStatus, Hooks, Status, TrailersStatus};
+            use $crate::abi::{self, Buffer, DataStatus, ExchangeEvent, Header, HeadersStatus, Hooks, Status, TrailersStatus};
 
             type Config = *const <$hooks as Hooks>::Config;
             type Stream = *const <$hooks as Hooks>::Stream;
@@ -746,6 +840,39 @@ macro_rules! export_hooks {
             }
 
             #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_headers(_: *mut c_void, stream: Stream, id: u64, headers: *const Header, headers_size: usize, _: bool) {
+                // SAFETY: Envoy lends all until this returns; likewise below.
+                let (stream, event) = unsafe { (abi::stream(stream), ExchangeEvent::of_headers(headers, headers_size)) };
+                <$hooks>::on_exchange(&stream, id, event);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_data(_: *mut c_void, stream: Stream, id: u64, chunks: *const Buffer, chunks_size: usize, _: bool) {
+                let (stream, event) = unsafe { (abi::stream(stream), ExchangeEvent::of_data(chunks, chunks_size)) };
+                <$hooks>::on_exchange(&stream, id, event);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_complete(_: *mut c_void, stream: Stream, id: u64) {
+                <$hooks>::on_exchange(&unsafe { abi::stream(stream) }, id, ExchangeEvent::End);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_reset(_: *mut c_void, stream: Stream, id: u64, _: Status) {
+                <$hooks>::on_exchange(&unsafe { abi::stream(stream) }, id, ExchangeEvent::Failure);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(_: *mut c_void, stream: Stream) {
+                <$hooks>::on_client_buffer(&unsafe { abi::stream(stream) }, true);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(_: *mut c_void, stream: Stream) {
+                <$hooks>::on_client_buffer(&unsafe { abi::stream(stream) }, false);
+            }
+
+            #[unsafe(no_mangle)]
             extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(_: *mut c_void, _: Stream, _: u32, _: Buffer, _: bool) -> u32 {
                 0
             }
@@ -764,13 +891,7 @@ macro_rules! export_hooks {
                 envoy_dynamic_module_on_http_filter_config_http_stream_trailers(*mut c_void, Config, u64, *const Header, usize);
                 envoy_dynamic_module_on_http_filter_config_http_stream_complete(*mut c_void, Config, u64);
                 envoy_dynamic_module_on_http_filter_config_http_stream_reset(*mut c_void, Config, u64, Status);
-                envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, Stream, u64, *const Header, usize, bool);
-                envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, Stream, u64, *const Buffer, usize, bool);
                 envoy_dynamic_module_on_http_filter_http_stream_trailers(*mut c_void, Stream, u64, *const Header, usize);
-                envoy_dynamic_module_on_http_filter_http_stream_complete(*mut c_void, Stream, u64);
-                envoy_dynamic_module_on_http_filter_http_stream_reset(*mut c_void, Stream, u64, Status);
-                envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(*mut c_void, Stream);
-                envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(*mut c_void, Stream);
             }
         }
     };

@@ -9,8 +9,10 @@ use crate::aid::Aid;
 
 /// Name of the filter that is a worker's carrier ([`crate::carrier`]).
 const CARRIER: &[u8] = b"worker";
+/// Name of the filter that makes responses of slices ([`crate::slicer`]).
+const SLICER: &[u8] = b"slicer";
 /// Names of the filters whose configuration has no policy.
-const WITHOUT_POLICY: [&[u8]; 4] = [b"origin", b"readiness", b"control", CARRIER];
+const WITHOUT_POLICY: [&[u8]; 5] = [b"origin", b"readiness", b"control", CARRIER, SLICER];
 
 /// A configuration that Envoy has created.
 #[derive(Debug)]
@@ -46,6 +48,16 @@ impl Configuration {
     /// The small filter that it configures, if it does.
     pub fn aid(&self) -> Option<Aid> {
         Aid::named(&self.role)
+    }
+
+    /// Whether it configures the slicer.
+    pub fn is_slicer(&self) -> bool {
+        self.role == SLICER
+    }
+
+    /// Whether its filter uses no worker of the roles.
+    pub fn is_alone(&self) -> bool {
+        self.is_slicer() || self.aid().is_some()
     }
 
     /// Whether its filter is in a chain behind the cache filter.

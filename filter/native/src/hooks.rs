@@ -10,8 +10,8 @@ use sluice_roles::callbacks::StreamContext;
 use sluice_roles::worker::Worker;
 
 use crate::abi::{
-    self, CallAnswer, DataStatus, Filter, FilterConfig, HeadersStatus, Hooks, LogLevel,
-    TrailersStatus,
+    self, CallAnswer, DataStatus, ExchangeEvent, Filter, FilterConfig, HeadersStatus, Hooks,
+    LogLevel, TrailersStatus,
 };
 use crate::carrier;
 use crate::configuration::Configuration;
@@ -19,6 +19,7 @@ use crate::host::NativeHost;
 use crate::metrics;
 use crate::native_worker::NativeWorker;
 use crate::process::PROCESS;
+use crate::slicer::Slicer;
 use crate::stream::{Part, Stream};
 
 /// The type that implements the hooks.
@@ -112,7 +113,7 @@ impl Hooks for Module {
     ) -> Option<Arc<Configuration>> {
         let made = panic::catch_unwind(AssertUnwindSafe(|| {
             let configuration = Configuration::new(role, text)?;
-            if configuration.aid().is_some() {
+            if configuration.is_alone() {
                 return Ok(Arc::new(configuration));
             }
             let numbers = metrics::define_all(config).ok_or("Envoy refuses the metrics")?;
@@ -138,6 +139,10 @@ impl Hooks for Module {
         if let Some(aid) = configuration.aid() {
             return Some(Rc::new(Stream::new(0, filter, Part::Aid(aid), true)));
         }
+        if configuration.is_slicer() {
+            let slicer = Part::Slicer(Box::new(Slicer::new(filter)));
+            return Some(Rc::new(Stream::new(0, filter, slicer, false)));
+        }
         let native_worker = NativeWorker::take(|native_worker| Rc::new(NativeHost(native_worker)));
         let opened = panic::catch_unwind(AssertUnwindSafe(|| {
             if configuration.is_carrier() {
@@ -155,10 +160,14 @@ impl Hooks for Module {
         if let Part::Aid(aid) = &stream.part {
             return aid.on_request_headers(stream.filter, ends);
         }
+        if let Part::Slicer(slicer) = &stream.part {
+            slicer.begin();
+            return HeadersStatus::StopIteration;
+        }
         guarded(stream, HeadersStatus::StopIteration, |native_worker| {
             if let Part::Carrier = stream.part {
                 if !carrier::begin(native_worker, stream) {
-                    stream.filter.reset();
+                    stream.filter.reset("sluice_second_carrier");
                 }
                 return HeadersStatus::StopIteration;
             }
@@ -177,8 +186,11 @@ impl Hooks for Module {
     }
 
     fn on_request_body(stream: &Rc<Stream>, ends: bool) -> DataStatus {
-        if let Part::Aid(_) = stream.part {
-            return DataStatus::Continue;
+        match stream.part {
+            Part::Aid(_) => return DataStatus::Continue,
+            // The slicer does not use the body, and no client can send more of it than Envoy buffers.
+            Part::Slicer(_) => return DataStatus::StopIterationAndBuffer,
+            Part::Carrier | Part::Role(_) => {}
         }
         guarded(
             stream,
@@ -197,8 +209,10 @@ impl Hooks for Module {
     }
 
     fn on_request_trailers(stream: &Rc<Stream>) -> TrailersStatus {
-        if let Part::Aid(_) = stream.part {
-            return TrailersStatus::Continue;
+        match stream.part {
+            Part::Aid(_) => return TrailersStatus::Continue,
+            Part::Slicer(_) => return TrailersStatus::StopIteration,
+            Part::Carrier | Part::Role(_) => {}
         }
         guarded(stream, TrailersStatus::StopIteration, |native_worker| {
             let action = handle(
@@ -266,7 +280,7 @@ impl Hooks for Module {
     }
 
     fn on_stream_complete(stream: &Rc<Stream>) {
-        if let Part::Aid(_) = stream.part {
+        if let Part::Aid(_) | Part::Slicer(_) = stream.part {
             return;
         }
         guarded(stream, (), |native_worker| {
@@ -279,12 +293,14 @@ impl Hooks for Module {
     }
 
     fn on_destroy(stream: Rc<Stream>) {
-        if let Part::Aid(_) = stream.part {
-            return;
+        match &stream.part {
+            Part::Aid(_) => return,
+            Part::Slicer(slicer) => return slicer.end(),
+            Part::Carrier | Part::Role(_) => {}
         }
         guarded(&stream, (), |native_worker| match stream.part {
             Part::Carrier => carrier::end(native_worker, &stream),
-            Part::Aid(_) => {}
+            Part::Aid(_) | Part::Slicer(_) => {}
             Part::Role(_) => end(native_worker, &stream),
         });
         stream.ended.set(true);
@@ -309,7 +325,7 @@ impl Hooks for Module {
                         });
                     }
                 }
-                Part::Aid(_) => {}
+                Part::Aid(_) | Part::Slicer(_) => {}
                 Part::Role(_) => {
                     native_worker.call(stream, |role, host, worker| {
                         role.on_call_response(host, worker, answered, size);
@@ -331,5 +347,17 @@ impl Hooks for Module {
         guarded(stream, (), |native_worker| {
             carrier::serve(native_worker, stream)
         });
+    }
+
+    fn on_exchange(stream: &Rc<Stream>, exchange: u64, event: ExchangeEvent<'_>) {
+        if let Part::Slicer(slicer) = &stream.part {
+            slicer.on_exchange(exchange, event);
+        }
+    }
+
+    fn on_client_buffer(stream: &Rc<Stream>, is_full: bool) {
+        if let Part::Slicer(slicer) = &stream.part {
+            slicer.on_client_buffer(is_full);
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::host::{HostError, SharedStore, Token};
+use sluice_core::internal_headers::SLICES_HEADER;
 use sluice_core::metrics::MetricKind;
 use sluice_core::workers::KeyHash;
 use sluice_host::header_map::HeaderMap;
@@ -135,7 +136,14 @@ impl Host for NativeHost {
         self.edit(
             map,
             |map| map.set(name, value),
-            |filter, map| filter.set_header(map, name, value),
+            |filter, map| {
+                let done = filter.set_header(map, name, value);
+                // The route depends on this header. A Wasm host clears the route at each change of a header.
+                if name == SLICES_HEADER {
+                    filter.clear_route();
+                }
+                done
+            },
         )
     }
 

@@ -13,7 +13,7 @@
 //! - the tasks after a callback (replies, resumed streams): `native_worker` and `reply`
 //! - queues and timers: `process`
 //! - the filter's own requests, and its turns: `carrier`
-//! - the functions that a Wasm module does not have: `aid`
+//! - the functions that a Wasm module does not have: `aid`, and `slicer` for objects that are stored in slices
 
 pub mod abi;
 mod aid;
@@ -25,6 +25,7 @@ mod metrics;
 mod native_worker;
 mod process;
 mod reply;
+mod slicer;
 mod stream;
 #[cfg(feature = "trap")]
 mod trap;

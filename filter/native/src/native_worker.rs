@@ -362,7 +362,7 @@ impl NativeWorker {
                 self.finish_reply(&stream);
             }
             Task::Resume(_, Half::Response) => stream.filter.continue_encoding(),
-            Task::Reset(_) => stream.filter.reset(),
+            Task::Reset(_) => stream.filter.reset("sluice_reset"),
             Task::Reply(_, reply) => self.reply(&stream, reply),
         }
     }

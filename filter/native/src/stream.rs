@@ -10,6 +10,7 @@ use sluice_roles::callbacks::StreamContext;
 use crate::abi::{BodyType, Filter, HeaderMapType, Scheduler};
 use crate::aid::Aid;
 use crate::reply::Reply;
+use crate::slicer::Slicer;
 
 /// The handler of a stream.
 pub enum Part {
@@ -17,6 +18,8 @@ pub enum Part {
     Carrier,
     /// A small filter.
     Aid(Aid),
+    /// The slicer.
+    Slicer(Box<Slicer>),
     /// A role.
     Role(RefCell<Box<dyn StreamContext>>),
 }
@@ -73,7 +76,7 @@ impl Stream {
 
     /// Whether its response passes without a role: it is the filter's own reply, or the stream has no role.
     pub fn passes(&self) -> bool {
-        self.replied.get() || matches!(self.part, Part::Aid(_))
+        self.replied.get() || matches!(self.part, Part::Aid(_) | Part::Slicer(_))
     }
 
     /// Notes the method when the role first reads the request's headers, because the role may change it later.
@@ -119,7 +122,7 @@ impl Stream {
             return;
         }
         if self.responds.replace(true) {
-            return self.filter.reset();
+            return self.filter.reset("sluice_worker_lost");
         }
         let headers = [(&b"cache-control"[..], &b"no-store"[..])].into_iter();
         self.filter

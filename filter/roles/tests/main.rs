@@ -8,4 +8,5 @@ mod control;
 mod headers;
 mod own;
 mod requests;
+mod slices;
 mod support;

@@ -6,6 +6,7 @@
 //! stamp.
 
 use crate::chance::rng::mix;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// The length of the stamp at a body's start; smaller bodies cannot be made.
@@ -26,20 +27,34 @@ pub struct Stamp {
 /// When `size` leaves no room for the stamp.
 #[must_use]
 pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
+    part(path, sequence, size, 0..size)
+}
+
+/// Makes a part of the body of `size` bytes of response number `sequence` for `path`.
+///
+/// # Panics
+/// When `size` leaves no room for the stamp.
+#[must_use]
+pub fn part(path: &str, sequence: u64, size: usize, bytes: Range<usize>) -> Vec<u8> {
     assert!(
         size >= STAMP,
         "a body has at least {STAMP} bytes, not {size}"
     );
-    let mut body = format!(
+    let stamp = format!(
         "sluice seq={sequence:012} key={:016x} size={size:012}\n",
         hash(path)
-    )
-    .into_bytes();
-    body.reserve_exact(size - body.len());
-    for start in (body.len()..size).step_by(PIECE) {
-        body.extend_from_slice(&piece(sequence, start)[..PIECE.min(size - start)]);
+    );
+    let mut part = Vec::with_capacity(bytes.len());
+    part.extend(&stamp.as_bytes()[bytes.start.min(STAMP)..bytes.end.min(STAMP)]);
+    let mut at = bytes.start.max(STAMP);
+    while at < bytes.end {
+        let offset = (at - STAMP) % PIECE;
+        let begin = at - offset;
+        let end = bytes.end.min(begin + PIECE);
+        part.extend_from_slice(&piece(sequence, begin)[offset..end - begin]);
+        at = end;
     }
-    body
+    part
 }
 
 /// Bodies are made of pieces of one noise, each from a different offset: fast even in a debug build.
@@ -150,6 +165,20 @@ mod tests {
                 size: 1000
             })
         );
+    }
+
+    #[test]
+    fn a_part_is_cut_out_of_the_whole() {
+        let body = make("/a", 7, 20_000);
+        for (from, to) in [
+            (0, 10),
+            (10, 100),
+            (63, 64),
+            (5_000, 13_000),
+            (19_999, 20_000),
+        ] {
+            assert_eq!(part("/a", 7, 20_000, from..to), &body[from..to]);
+        }
     }
 
     #[test]

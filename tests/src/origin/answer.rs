@@ -58,14 +58,9 @@ impl Answering for Shared {
             return Ok(if closes { After::Close } else { After::Keep });
         }
         // Made only now, because a large body takes a while.
-        let whole = reply
-            .content
-            .payload(answer.request.word(1), answer.sequence);
-        let payload = if part.bytes.len() < whole.len() {
-            whole.slice(part.bytes.start, part.bytes.end)
-        } else {
-            whole
-        };
+        let sequence = reply.version.unwrap_or(answer.sequence);
+        let target = answer.request.word(1);
+        let payload = reply.content.payload(target, sequence, part.bytes);
         send_body(write, reply, &payload, &self.bytes).await
     }
 
@@ -90,6 +85,13 @@ impl Answer {
             return Part {
                 status: 304,
                 bytes: 0..whole,
+            };
+        }
+        let is_wanted = |tag: &str| asked("if-match").is_none_or(|tags| tags.contains(tag));
+        if reply.version.is_some() && !reply.field("etag").is_some_and(is_wanted) {
+            return Part {
+                status: 412,
+                bytes: 0..0,
             };
         }
         let range = asked("range").filter(|_| reply.ranges);

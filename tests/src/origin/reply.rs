@@ -6,6 +6,7 @@ use crate::http::message::Framing;
 use crate::server::gate::Gate;
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Content of a response's body.
@@ -26,12 +27,12 @@ impl Content {
         }
     }
 
-    /// The bytes of response number `sequence` for `target`.
-    pub fn payload(&self, target: &str, sequence: u64) -> Payload {
+    /// Makes a part of the body of response number `sequence` for `target`.
+    pub fn payload(&self, target: &str, sequence: u64, bytes: Range<usize>) -> Payload {
         match self {
-            Self::Stamped(size) => Payload::Bytes(body::make(target, sequence, *size)),
-            Self::Bytes(bytes) => Payload::Bytes(bytes.clone()),
-            Self::Zeros(size) => Payload::Zeros(*size),
+            Self::Stamped(size) => Payload::Bytes(body::part(target, sequence, *size, bytes)),
+            Self::Bytes(all) => Payload::Bytes(all[bytes].to_vec()),
+            Self::Zeros(_) => Payload::Zeros(bytes.len()),
         }
     }
 }
@@ -48,13 +49,6 @@ impl Payload {
         match self {
             Self::Bytes(bytes) => bytes.len(),
             Self::Zeros(size) => *size,
-        }
-    }
-
-    pub fn slice(&self, from: usize, to: usize) -> Self {
-        match self {
-            Self::Bytes(bytes) => Self::Bytes(bytes[from..to].to_vec()),
-            Self::Zeros(_) => Self::Zeros(to - from),
         }
     }
 
@@ -94,6 +88,8 @@ pub struct Reply {
     pub(super) pace: Option<(usize, Duration)>,
     pub(super) ranges: bool,
     pub(super) dated: bool,
+    /// The number in the stamp of all responses, in place of the number of each.
+    pub(super) version: Option<u64>,
 }
 
 impl Reply {
@@ -114,6 +110,7 @@ impl Reply {
             pace: None,
             ranges: false,
             dated: true,
+            version: None,
         }
     }
 
@@ -201,6 +198,16 @@ impl Reply {
         Self {
             ranges: true,
             ..self.header("accept-ranges", "bytes")
+        }
+    }
+
+    /// Makes all responses parts of one version of an object, with its number in the stamp and in a strong `ETag`. A
+    /// request with another tag in `If-Match` gets a 412.
+    #[must_use]
+    pub fn version(self, number: u64) -> Self {
+        Self {
+            version: Some(number),
+            ..self.etag(&format!("v{number}")).ranges()
         }
     }
 

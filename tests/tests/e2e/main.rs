@@ -25,6 +25,7 @@ mod policy;
 mod purge;
 mod reports;
 mod sites;
+mod slices;
 mod store;
 mod website;
 mod workers;

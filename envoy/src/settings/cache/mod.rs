@@ -2,10 +2,12 @@
 //! The cache on files, and the hot tier in the workers' memory.
 
 mod reserve;
+mod slices;
 
 use std::path::PathBuf;
 
 pub use reserve::Reserve;
+pub use slices::Slices;
 
 use super::environment::Environment;
 use super::locations::Locations;

@@ -82,6 +82,44 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
 }
 
 #[test]
+fn large_objects_are_stored_in_slices_if_the_slices_have_a_size() {
+    let slices = read(&[]).unwrap().slices;
+    assert_eq!(slices.policy_section(), serde_json::json!({"bytes": 0}));
+    let set = [
+        ("SLUICE_SLICE_BYTES", "1MiB"),
+        ("SLUICE_SLICE_AHEAD", "2"),
+        ("SLUICE_SLICE_KNOWN", "*.iso, /films/*"),
+        ("SLUICE_SLICE_MAX_OBJECT_BYTES", "8GiB"),
+    ];
+    let known = ["*.iso", "/films/*"];
+    let section = serde_json::json!({
+        "bytes": 1 << 20, "ahead": 2, "known": known, "max_object_bytes": 8_u64 << 30,
+    });
+    assert_eq!(read(&set).unwrap().slices.policy_section(), section);
+    let too_large = problems(&[
+        ("SLUICE_SLICE_BYTES", "2MiB"),
+        ("SLUICE_CACHE_MAX_OBJECT_BYTES", "1MiB"),
+    ]);
+    let expected =
+        "SLUICE_SLICE_BYTES=\"2MiB\": expected at most SLUICE_CACHE_MAX_OBJECT_BYTES, 1MiB";
+    assert_eq!(too_large, [expected]);
+}
+
+#[test]
+fn a_cache_that_slices_cannot_fill_is_worth_a_notice() {
+    let set = |entries| {
+        let slices = ("SLUICE_SLICE_BYTES", "1MiB");
+        read(&[slices, ("SLUICE_CACHE_MAX_ENTRIES", entries)]).unwrap()
+    };
+    let notices = set("1000").notices;
+    assert!(
+        notices.iter().any(|it| it.contains("room for 1024 slices")),
+        "{notices:?}"
+    );
+    assert!(set("1024").notices.is_empty());
+}
+
+#[test]
 fn an_empty_variable_counts_as_unset() {
     assert_eq!(
         read(&[("SLUICE_ORIGIN", ""), ("SLUICE_EDGE_PORT", "")])
@@ -292,6 +330,23 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
         "2GiB",
         "at most SLUICE_CACHE_MAX_BYTES, 1GiB",
     ),
+    (
+        "SLUICE_SLICE_BYTES",
+        "1KiB",
+        "0, or a number of bytes from 256KiB to 16MiB",
+    ),
+    (
+        "SLUICE_SLICE_BYTES",
+        "1GiB",
+        "0, or a number of bytes from 256KiB to 16MiB",
+    ),
+    ("SLUICE_SLICE_AHEAD", "9", "a number of slices from 0 to 8"),
+    (
+        "SLUICE_SLICE_KNOWN",
+        "*.iso,a b",
+        "paths that begin with / or *",
+    ),
+    ("SLUICE_SLICE_MAX_OBJECT_BYTES", "0", "KiB, MiB, GiB"),
     (
         "SLUICE_HOT_BYTES",
         "2GiB",

@@ -109,9 +109,9 @@ impl Coalescer {
                 self.hints.set_refresh(key, now);
                 self.hints.set_failing(key, true);
             }
-            FlightOutcome::Varies { .. } | FlightOutcome::Validated { .. } => {
-                self.hints.forget(key)
-            }
+            FlightOutcome::Varies { .. }
+            | FlightOutcome::Validated { .. }
+            | FlightOutcome::Sliced => self.hints.forget(key),
             FlightOutcome::Failed { .. }
             | FlightOutcome::Own { .. }
             | FlightOutcome::NothingShared
@@ -172,6 +172,7 @@ impl Coalescer {
             FlightOutcome::Found { .. } => NextStep::Send(StoreRequest::Fresh),
             FlightOutcome::HitForMiss { reason, .. } => NextStep::HitForMiss(*reason),
             FlightOutcome::NoRoom => NextStep::NoRoom,
+            FlightOutcome::Sliced => NextStep::Sliced,
             FlightOutcome::NothingShared | FlightOutcome::Own { .. } => {
                 NextStep::Send(StoreRequest::Alone)
             }

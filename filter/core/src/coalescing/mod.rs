@@ -14,6 +14,7 @@
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Found
 //!           ├ it cannot be stored, perhaps due to the request's own headers ──► Own
 //!           ├ the same, for the second leader in a row ───────────────────────► HitForMiss
+//!           ├ it is served in slices ─────────────────────────────────────────► Sliced
 //!           ├ the store has no room for it ─┬ it is too large to copy ────────► NoRoom
 //!           │                               └ its copy has been shared ───────► NothingShared
 //!           ├ the origin failed, and the store keeps what it has ─────────────► Kept

@@ -21,6 +21,8 @@ pub enum NextStep {
     Unfilled,
     /// Like a new request: under the key of its variant, or because it was too late to share a validation.
     Varies,
+    /// In slices, if the worker still knows the object as a sliced one; else like a new request.
+    Sliced,
     /// Nowhere: it was to be the leader for other requests, which no longer need one.
     Unneeded,
 }
@@ -35,6 +37,7 @@ impl NextStep {
             | Self::NoRoom
             | Self::UnsharedRange
             | Self::Unfilled => Some(StoreRequest::Bypass),
+            Self::Sliced => Some(StoreRequest::Slice),
             Self::Varies | Self::Unneeded => None,
         }
     }
@@ -72,6 +75,11 @@ pub enum StoreRequest {
     Fill = b'i',
     /// Request around the store for the size of the object.
     Size = b'z',
+    /// Request around the store for an object that the slicer puts together, and the slicer's requests for its slices.
+    /// EDGE handles a slice like a client's request.
+    Slice = b'n',
+    /// Request of the filter for the headers of an object that may be sliced. It is handled like a client's HEAD.
+    Index = b'x',
     /// Request around the store for the headers of an object, for a question of the edge's operator.
     Inspection = b'q',
     /// Request for a document that replaces a missing object. It is handled like a client's.
@@ -82,7 +90,7 @@ pub enum StoreRequest {
 
 impl StoreRequest {
     /// All requests.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
@@ -96,6 +104,8 @@ impl StoreRequest {
         Self::Refresh,
         Self::Fill,
         Self::Size,
+        Self::Slice,
+        Self::Index,
         Self::Inspection,
         Self::Substitute,
         Self::Empty,
@@ -105,7 +115,7 @@ impl StoreRequest {
     pub const fn avoids_the_store(self) -> bool {
         matches!(
             self,
-            Self::Bypass | Self::Ahead | Self::Size | Self::Inspection
+            Self::Bypass | Self::Ahead | Self::Size | Self::Inspection | Self::Slice
         )
     }
 
@@ -127,6 +137,8 @@ impl StoreRequest {
                 | Self::Refresh
                 | Self::Fill
                 | Self::Size
+                | Self::Slice
+                | Self::Index
                 | Self::Inspection
                 | Self::Substitute
                 | Self::Empty
@@ -140,7 +152,10 @@ impl StoreRequest {
 
     /// Whether a request of the filter is sent on with a new link, instead of the link of its sender.
     pub const fn is_relinked(self) -> bool {
-        matches!(self, Self::Refresh | Self::Fill | Self::Substitute)
+        matches!(
+            self,
+            Self::Refresh | Self::Fill | Self::Slice | Self::Index | Self::Substitute
+        )
     }
 
     /// Reads the letter of a request; `None` for any other letter.

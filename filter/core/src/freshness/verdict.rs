@@ -8,6 +8,9 @@ use super::is_server_error;
 /// when the object itself is fetched and stored under its own key, so the two can differ for this time.
 const HEADERS_TTL: u64 = 5;
 
+/// Time in seconds for which a slice is stored. Its key names the version of its object, so it never becomes wrong.
+const SLICE_TTL: u64 = 30 * 86_400;
+
 /// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -125,6 +128,40 @@ impl Storage {
                 ttl: self.lifetime.ttl.min(self.age.saturating_add(HEADERS_TTL)),
                 ..Lifetime::default()
             },
+            ..self
+        }
+    }
+
+    /// Whether headers alone are stored for longer than those of an object that is not served in slices. `age` is the
+    /// age of the response when it arrived, in seconds.
+    pub fn outlasts_headers(lifetime: &Lifetime, age: u64) -> bool {
+        lifetime.ttl > age.saturating_add(HEADERS_TTL)
+    }
+
+    /// The way in which the headers of an object that is served in slices are stored: for the lifetime of the object.
+    /// The worker's index decides whether the object is served stale.
+    #[must_use]
+    pub fn for_index(self) -> Self {
+        Self {
+            lifetime: Lifetime {
+                ttl: self.lifetime.ttl,
+                ..Lifetime::default()
+            },
+            ..self
+        }
+    }
+
+    /// The way in which a slice is stored, whatever the lifetime of its object is.
+    #[must_use]
+    pub fn for_slice(self) -> Self {
+        Self {
+            lifetime: Lifetime {
+                ttl: SLICE_TTL,
+                ..Lifetime::default()
+            },
+            age: 0,
+            forbids_stale: true,
+            may_ask: false,
             ..self
         }
     }

@@ -174,6 +174,11 @@ impl CanonicalTarget {
         qualifiers::is_for_headers(self.path())
     }
 
+    /// The cache key of the whole object, if the target is for its headers alone; else that of the target.
+    pub fn whole_key(&self) -> &str {
+        qualifiers::without_method(&self.key)
+    }
+
     /// Another object of the same authority, without qualifiers; `path` is canonical.
     pub(crate) fn sibling(&self, path: &str) -> Self {
         let key = [self.authority(), path].concat();

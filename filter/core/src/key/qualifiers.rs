@@ -7,6 +7,7 @@
 //! | `g` | the number of the newest hard purge that covers the URL |
 //! | `ae` | the content coding of a path on which there are several |
 //! | `vary-NAME` | the value of a request header that the policy puts into the key, or that the URL varies with |
+//! | `s` | the number of a slice and the version of its object; the last one |
 //! | `method` | `HEAD` for the headers alone; the last one |
 //!
 //! Towards the store, the keyed hash of the key is in front of the qualifiers, without a name.
@@ -19,6 +20,8 @@ pub const GENERATION: &str = "g";
 pub const CODING: &str = "ae";
 /// Beginning of the names of qualifiers with a request header's value.
 pub const VARY: &str = "vary-";
+/// Name of the qualifier for a slice.
+pub const SLICE: &str = "s";
 /// Name of the qualifier for the headers alone.
 pub const METHOD: &str = "method";
 /// Value of the qualifier for the headers alone.
@@ -45,9 +48,27 @@ pub fn parse(pair: &str) -> Option<(String, Vec<u8>)> {
 
 /// Whether a store's `:path`, or a cache key, is for the headers alone.
 pub fn is_for_headers(path: &str) -> bool {
-    let list = path.split_once('#').map(|(_, list)| list);
-    let last = list.and_then(|list| list.rsplit(';').next());
-    last.and_then(|last| last.split_once('=')) == Some((METHOD, HEAD))
+    last(path) == Some((METHOD, HEAD))
+}
+
+/// Whether a store's `:path`, or a cache key, is for a slice.
+pub fn is_for_slice(path: &str) -> bool {
+    last(path).is_some_and(|(name, _)| name == SLICE)
+}
+
+/// A store's `:path`, or a cache key, without the qualifier for the headers alone.
+pub fn without_method(path: &str) -> &str {
+    let is_last = is_for_headers(path);
+    match path.rfind(['#', ';']) {
+        Some(start) if is_last => path.get(..start).unwrap_or(path),
+        _ => path,
+    }
+}
+
+/// The last qualifier of a store's `:path`, or of a cache key.
+fn last(path: &str) -> Option<(&str, &str)> {
+    let (_, list) = path.split_once('#')?;
+    list.rsplit(';').next()?.split_once('=')
 }
 
 /// Appends a name or a value, and escapes bytes that could end it.
@@ -72,6 +93,8 @@ mod tests {
     fn only_the_qualifier_tells_the_headers_alone_from_the_whole() {
         for path in ["/a#method=HEAD", "/a?b#g=1;ae=br;method=HEAD"] {
             assert!(is_for_headers(path), "{path}");
+            let whole = path.strip_suffix("method=HEAD").unwrap();
+            assert_eq!(without_method(path), &whole[..whole.len() - 1]);
             assert_eq!(unqualified(path), path.split('#').next().unwrap());
         }
         for path in [
@@ -84,6 +107,24 @@ mod tests {
             "/a#method=HEAD;ae=br",
         ] {
             assert!(!is_for_headers(path), "{path}");
+            assert_eq!(without_method(path), path);
+        }
+    }
+
+    #[test]
+    fn only_the_last_qualifier_tells_a_slice_from_the_whole() {
+        for path in ["/a#s=0.1f", "/a?b#g=1;s=12.1f"] {
+            assert!(is_for_slice(path), "{path}");
+        }
+        for path in [
+            "/a",
+            "/a?s=1",
+            "/s=1",
+            "/a#s=1;g=2",
+            "/a#vary-s=1",
+            "/a#ss=1",
+        ] {
+            assert!(!is_for_slice(path), "{path}");
         }
     }
 

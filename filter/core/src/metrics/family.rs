@@ -65,6 +65,17 @@ const LABELLED: &[LabelledFamily] = &[
         ],
     },
     LabelledFamily {
+        name: "sluice_slices_total",
+        label: "result",
+        help: "Slices of objects, by result.",
+        members: &[
+            (Metric::SlicesHit, "hit"),
+            (Metric::SlicesMissed, "miss"),
+            (Metric::SlicesCollapsed, "collapsed"),
+            (Metric::SlicesChanged, "changed"),
+        ],
+    },
+    LabelledFamily {
         name: "sluice_first_byte_seconds",
         label: "result",
         help: "Time from a client's request to the first byte of its response, by result.",
@@ -119,6 +130,7 @@ const RENAMED: &[(Metric, &str)] = &[
     (Metric::ParkedNow, "sluice_waiting_requests"),
     (Metric::FlightsNow, "sluice_inflight_keys"),
     (Metric::HintsNow, "sluice_known_keys"),
+    (Metric::SliceIndexesNow, "sluice_slice_indexes"),
     (Metric::HotObjectsNow, "sluice_hot_objects"),
     (Metric::HotBytesNow, "sluice_hot_bytes"),
     (Metric::OriginFirstByte, "sluice_origin_first_byte_seconds"),

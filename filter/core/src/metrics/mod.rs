@@ -124,6 +124,14 @@ with_reasons! { metrics! {
     FollowersFailed, "sluice_followers_failed", Counter, "Waiting requests that were answered with their leader's error.";
     WaitTimeouts, "sluice_wait_timeouts", Counter, "Waiting requests that were sent to the origin alone because the leader made no progress for max_wait.";
     RangesAhead, "sluice_ranges_ahead", Counter, "Ranges that were sent to the origin alone because they begin far ahead of the fill of their object.";
+    SlicedRequests, "sluice_sliced_requests", Counter, "Requests that were answered in slices.";
+    SlicesHit, "sluice_slices_hit", Counter, "Slices that came from the store.";
+    SlicesMissed, "sluice_slices_missed", Counter, "Slices that came from the origin.";
+    SlicesCollapsed, "sluice_slices_collapsed", Counter, "Slices that waited for another request's slice and shared it.";
+    SliceIndexesAsked, "sluice_slice_indexes_asked", Counter, "Questions for the headers of an object that may be served in slices.";
+    SlicesChanged, "sluice_slices_changed", Counter, "Slices that the origin did not have in the version of their object any more.";
+    SlicedCut, "sluice_sliced_cut", Counter, "Responses in slices that had begun when one of their slices failed.";
+    SlicedPassed, "sluice_sliced_passed", Counter, "Objects that passed to the first client in one piece, because their size was not known.";
     Handovers, "sluice_handovers", Counter, "Waiting requests that became the leader after the leader had vanished.";
     Unshared, "sluice_unshared", Counter, "Flights whose response should have been stored but was not, so that another request leads.";
     HitForMissMarked, "sluice_hit_for_miss_marked", Counter, "Keys marked as uncacheable (hit-for-miss).";
@@ -155,6 +163,7 @@ with_reasons! { metrics! {
     ParkedNow, "sluice_parked_now", Gauge, "Requests that wait now.";
     FlightsNow, "sluice_flights_now", Gauge, "Keys that are fetched now, counted once for each worker that takes part.";
     HintsNow, "sluice_hints_now", Gauge, "Keys remembered as fresh or uncacheable, summed over the workers.";
+    SliceIndexesNow, "sluice_slice_indexes_now", Gauge, "Objects that are known to be served in slices, summed over the workers.";
     HotObjectsNow, "sluice_hot_objects_now", Gauge, "Hot copies in the workers' own memory, summed over the workers.";
     HotBytesNow, "sluice_hot_bytes_now", Gauge, "Bytes of memory that hot copies take, summed over the workers.";
     FirstByteHit, "sluice_first_byte_hit_milliseconds", Histogram, "Time from a client's request to the first byte of its response, which the cache has.";

@@ -70,7 +70,7 @@ impl Policy {
     pub(crate) fn of_edge(value: &Value) -> Result<Self, PolicyError> {
         let kind = Kind::of(value);
         let document = Document::read(value, kind)?;
-        let edge = Rc::new(document.edge());
+        let edge = Rc::new(document.edge()?);
         document.compile(kind, edge, SiteScope::default())
     }
 
@@ -116,7 +116,7 @@ impl EdgePolicy {
         let mut document = object(value)?.clone();
         // The edge's sections are the same for all kinds.
         document.insert("origin".to_owned(), serde_json::json!({"kind": "http"}));
-        Ok(Document::read(&document.into(), Kind::Http)?.edge())
+        Document::read(&document.into(), Kind::Http)?.edge()
     }
 }
 
@@ -145,14 +145,16 @@ fn check_is_of_site(value: &Value) -> Result<(), PolicyError> {
 
 impl Document {
     /// The edge's part.
-    fn edge(&self) -> EdgePolicy {
-        EdgePolicy {
-            max_object_bytes: self.store.max_object_bytes,
+    fn edge(&self) -> Result<EdgePolicy, PolicyError> {
+        let max_object_bytes = self.store.max_object_bytes;
+        Ok(EdgePolicy {
+            max_object_bytes,
+            slices: self.store.slices.compile(max_object_bytes)?,
             hot: self.hot,
             purge: self.purge.clone(),
             limits: self.limits,
             lease: self.coalesce.lease,
-        }
+        })
     }
 
     fn compile(

@@ -17,11 +17,10 @@ mod tests;
 use std::rc::Rc;
 use std::time::Duration;
 
-use forms::form::{AtLeast, Bytes, Whole};
+use forms::form::{AtLeast, Bytes, MAX_BYTES, Whole};
 use forms::names::{HeaderName, MediaType};
 use forms::section::section;
 use purge::PurgePolicy;
-use sections::cache::MAX_BYTES;
 
 pub use forms::error::PolicyError;
 pub(crate) use forms::names::is_token;
@@ -34,6 +33,7 @@ pub use sections::origin::{BucketOrigin, HttpOrigin, Origin};
 pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use sections::response::ResponsePolicy;
 pub use sections::rules::{Rule, Rules};
+pub use sections::slices::{MOST_AHEAD, SlicedLengths, SlicesPolicy};
 pub use sections::ttl::{Statuses, Ttl, TtlTable};
 pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
 pub(crate) use site_section::{SiteSection, SitesSection};
@@ -130,8 +130,10 @@ section! {
 /// Settings of the whole edge, which all its sites share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgePolicy {
-    /// Size of the largest object that is stored, in bytes. Larger objects pass through.
+    /// Size of the largest object that is stored as a whole, in bytes. Larger objects are sliced or pass through.
     pub max_object_bytes: u64,
+    /// Slices of larger objects.
+    pub slices: SlicesPolicy,
     /// The hot tier.
     pub hot: HotPolicy,
     /// Settings of purges.

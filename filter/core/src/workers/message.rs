@@ -59,6 +59,8 @@ pub enum FlightOutcome {
     },
     /// The store has no room for the response now. Each follower continues alone.
     NoRoom,
+    /// The object is served in slices. Each follower continues in slices.
+    Sliced,
     /// The response is one of several of its URL. Each follower continues under the key of its variant.
     Varies {
         /// The request headers that select among these responses.
@@ -145,6 +147,21 @@ pub enum Message {
         /// Its length in bytes.
         bytes: u64,
     },
+    /// An object is served in slices.
+    SliceIndex {
+        /// The key of the object, hashed without purges.
+        key: KeyHash,
+        /// The index of the object, as bytes of
+        /// [`SliceIndex::encode`](crate::slices::index::SliceIndex::encode).
+        index: Vec<u8>,
+    },
+    /// The origin does not have a version of a sliced object any more.
+    SlicesChanged {
+        /// The key of the object, hashed without purges.
+        key: KeyHash,
+        /// The entity tag of that version.
+        etag: String,
+    },
     /// Answer a question of an operator.
     Asked {
         /// The worker that waits for the answer.
@@ -167,7 +184,7 @@ pub enum Message {
 
 /// Layout version, raised with each change, because a module that is replaced in a running process leaves messages
 /// behind.
-const FORMAT: u8 = 8;
+const FORMAT: u8 = 9;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -189,6 +206,9 @@ mod tag {
     pub const OWN_RESPONSE: u8 = 16;
     pub const ASKED: u8 = 17;
     pub const ANSWERED: u8 = 18;
+    pub const SLICED: u8 = 19;
+    pub const SLICE_INDEX: u8 = 20;
+    pub const SLICES_CHANGED: u8 = 21;
 }
 
 impl Message {
@@ -239,6 +259,16 @@ impl Message {
                     bytes.extend(number.to_le_bytes());
                 }
             }
+            Self::SliceIndex { key, index } => {
+                bytes.push(tag::SLICE_INDEX);
+                bytes.extend(key.0.to_le_bytes());
+                bytes.extend(index);
+            }
+            Self::SlicesChanged { key, etag } => {
+                bytes.push(tag::SLICES_CHANGED);
+                bytes.extend(key.0.to_le_bytes());
+                bytes.extend(etag.as_bytes());
+            }
             Self::Asked {
                 asker,
                 call,
@@ -284,6 +314,14 @@ impl Message {
                 key: KeyHash(reader.u64()?),
                 body: BodyId(reader.u64()?),
                 bytes: reader.u64()?,
+            },
+            tag::SLICE_INDEX => Self::SliceIndex {
+                key: KeyHash(reader.u64()?),
+                index: reader.rest().to_vec(),
+            },
+            tag::SLICES_CHANGED => Self::SlicesChanged {
+                key: KeyHash(reader.u64()?),
+                etag: std::str::from_utf8(reader.rest()).ok()?.to_owned(),
             },
             tag::ASKED => Self::Asked {
                 asker: WorkerId(reader.u16()?),
@@ -343,6 +381,7 @@ impl FlightMessage {
                 (tag::VARIES, 0, names.as_str().as_bytes())
             }
             Event::Ended(FlightOutcome::NoRoom) => (tag::NO_ROOM, 0, nothing),
+            Event::Ended(FlightOutcome::Sliced) => (tag::SLICED, 0, nothing),
             Event::Awaited => (tag::AWAITED, 0, nothing),
         };
         bytes.push(tag);
@@ -391,6 +430,7 @@ impl FlightMessage {
                 names: VaryNames::parse(std::str::from_utf8(reader.rest()).ok()?),
             },
             tag::NO_ROOM => FlightOutcome::NoRoom,
+            tag::SLICED => FlightOutcome::Sliced,
             tag::AWAITED => {
                 let event = Event::Awaited;
                 return Some(Self { key, flight, event });

@@ -492,7 +492,7 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
         ),
         (
             http_document(json!({ "store": { "version": "v2" } })),
-            "store.version: unknown field, expected max_object_bytes".to_owned(),
+            "store.version: unknown field, expected max_object_bytes or slices".to_owned(),
         ),
         (
             http_document(json!({ "key": { "query": { "remove": ["a", "b\n*c"] } } })),

@@ -10,6 +10,7 @@ mod purges;
 mod requests;
 mod responses;
 mod rules;
+mod slicer;
 mod tasks;
 mod workers;
 

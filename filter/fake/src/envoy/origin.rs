@@ -78,6 +78,22 @@ impl FakeEnvoy {
         self.answer_with_bytes(fetch, status, &headers, body);
     }
 
+    /// Sends these response headers, with their own length, for a request for headers alone.
+    pub fn answer_head(&mut self, fetch: FetchId, status: u16, headers: &[(&str, &str)]) {
+        if self.fetches[fetch.0].phase != FetchPhase::Sent {
+            return;
+        }
+        self.fetches[fetch.0].phase = FetchPhase::Body;
+        let mut response = HeaderMap::of(&[(":status", &status.to_string())]);
+        response.add("date", date::format(self.unix_seconds()));
+        for (name, value) in headers {
+            response.add(name, value);
+        }
+        let client = self.fetches[fetch.0].client;
+        self.upstream_answers(client, response, Vec::new());
+        self.run();
+    }
+
     /// Sends these response headers, whose values may have any bytes.
     pub fn answer_with_bytes(
         &mut self,

@@ -125,7 +125,7 @@ impl FakeEnvoy {
     }
 
     /// Passes the headers of a request to EDGE. If `ends`, the request has no body.
-    fn enter(&mut self, client: Client, headers: HeaderMap, ends: bool) {
+    pub(super) fn enter(&mut self, client: Client, headers: HeaderMap, ends: bool) {
         if !self.open_context(client, "edge", headers) {
             return;
         }
@@ -222,6 +222,8 @@ impl FakeEnvoy {
             head: headers.get(":method") == Some("HEAD"),
             call: call.map(|call| (call.number, call.context, call.deadline)),
             outer: None,
+            slicing: None,
+            slice: None,
             held: None,
             responded: false,
         });
@@ -231,7 +233,7 @@ impl FakeEnvoy {
     /// Creates the request's context in the role of the root context `root`. False if the worker is dead.
     pub(super) fn open_context(&mut self, client: Client, root: &str, headers: HeaderMap) -> bool {
         let exchange = &self.exchanges[client.0];
-        let own = exchange.call.is_some() || exchange.outer.is_some();
+        let own = exchange.call.is_some() || exchange.outer.is_some() || exchange.slice.is_some();
         let seat = self.clients[client.0].seat;
         let route = if own { "sluice_background" } else { "" };
         let room = if self.full { "+no_room" } else { "" };
@@ -299,6 +301,10 @@ impl FakeEnvoy {
         }
         if request == Some(StoreRequest::Empty) {
             self.come_back(client);
+        } else if Self::is_for_slicer(request) {
+            let request =
+                self.with_messages(client, Side::Edge, |messages| messages.request.take());
+            self.enter_slicer(client, request.flatten().expect("a request"));
         } else {
             self.enter_cache(client);
         }

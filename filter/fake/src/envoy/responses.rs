@@ -58,6 +58,7 @@ impl FakeEnvoy {
             headers,
             body: Vec::new(),
         });
+        self.slice_answers(client);
         if ends {
             self.end_response(client);
         } else if let Some(fetch) = self.fetch_of(client) {
@@ -100,8 +101,10 @@ impl FakeEnvoy {
         let part = self.with_messages(client, Side::Edge, |messages| {
             std::mem::take(&mut messages.body)
         });
+        let part = part.unwrap_or_default();
+        self.slice_sends(client, &part);
         if let Some(response) = &mut self.clients[client.0].response {
-            response.body.extend(part.unwrap_or_default());
+            response.body.extend(part);
         }
         if ends {
             self.end_response(client);
@@ -198,6 +201,7 @@ impl FakeEnvoy {
         self.end_context(client, Side::Edge);
         self.detach(client);
         self.answer_own(client, ending);
+        self.end_slices(client, ending);
         self.close_pair(client);
     }
 

@@ -25,8 +25,10 @@ use first_byte::FirstByteTimer;
 use invalidation::Invalidation;
 use record::RequestRecord;
 use response::own_response::{respond_filled, respond_refreshed};
+use response::sliced::{note_slice, respond as respond_sliced};
 use response::{respond_cached, respond_passed};
 use sluice_core::admission::PassReason;
+use sluice_core::coalescing::StoreRequest;
 use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection};
 use sluice_core::metrics::Metric;
@@ -38,7 +40,7 @@ use crate::callbacks::StreamContext;
 use crate::reply::answer_rejection;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
-use crate::request::account::{result_of, tell_result};
+use crate::request::account::{result_of, tell_result, tell_slices};
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::own_requests::substitutes;
 use crate::worker::{Worker, identity::Identity};
@@ -220,6 +222,11 @@ impl Edge {
                     .fault("a response could not be finished", error);
                 Action::Continue
             });
+        if let State::Cached(stream) | State::Own(stream) = &self.state
+            && let Some(slice) = &stream.slice
+        {
+            worker.metrics.check(note_slice(&*worker.host, slice));
+        }
         self.tell(&*worker.host, &worker.metrics);
         if action == Action::Continue {
             self.pass_first_byte(worker);
@@ -263,6 +270,9 @@ impl Edge {
             }
             State::Own(stream) if stream.for_others => respond_filled(worker, stream),
             State::Own(stream) => respond_refreshed(worker, stream),
+            State::Cached(stream) if stream.progress.request() == StoreRequest::Slice => {
+                respond_sliced(worker, stream)
+            }
             State::Cached(stream) => {
                 let action = respond_cached(worker, stream)?;
                 let bound = |status| website::bound_document(&*worker.host, stream, status);
@@ -411,8 +421,15 @@ impl StreamContext for Edge {
     /// Also reports a client that has left before its response.
     fn on_log(&mut self, _: &dyn Host, worker: Option<&mut Worker>) {
         let Some(worker) = worker else { return };
-        if let State::Cached(_) = &self.state {
+        if let State::Cached(stream) = &self.state {
             self.tell(&*worker.host, &worker.metrics);
+            let sliced = stream.progress.sliced.borrow().clone();
+            if let Some(sliced) = sliced.filter(|_| self.policy.policy.response.account) {
+                let told = tell_slices(&*worker.host, sliced.begun.get(), sliced.led.get());
+                if let Err(error) = told {
+                    worker.metrics.fault("the access log lacks slices", error);
+                }
+            }
         }
         self.end_record(worker);
     }

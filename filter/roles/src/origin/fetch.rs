@@ -23,9 +23,10 @@ use sluice_store::Revalidation;
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, stored_key, written};
-use super::selection::{Selection, is_wanted};
+use super::variants::selection::{Selection, is_wanted};
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
+use crate::request::sliced::RequestedSlice;
 use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::{Worker, fills, fills::Fallback};
 use sluice_host::headers::Headers;
@@ -52,6 +53,8 @@ pub struct Fetch {
     pub revalidation: Option<Rc<Revalidation>>,
     /// Whether the request to the origin has a condition, to which the origin may answer 304.
     pub is_conditional: bool,
+    /// The slice that is requested from the origin, if the request is for one.
+    pub slice: Option<Rc<RequestedSlice>>,
     /// Whether an unsafe request has invalidated that response.
     pub invalidated: bool,
     /// Whether only the headers are requested from the origin.
@@ -121,6 +124,7 @@ impl Fetch {
         let revalidation = asks.then(|| Revalidation::of_request(&*worker.host, headers));
         let stream = link.request.names_a_request();
         let stream = stream.then(|| worker.requests.get(link.stream)).flatten();
+        let slice = stream.as_ref().and_then(|stream| stream.slice.clone());
         let may_share = stream.is_none_or(|stream| stream.may_share);
         // The stored response may be another variant, which this request cannot validate.
         let mut revalidation = revalidation
@@ -155,6 +159,7 @@ impl Fetch {
             cache_key,
             selection,
             revalidation: revalidation.map(Rc::new),
+            slice,
             is_conditional,
             head: for_headers || headers.is(":method", "HEAD"),
             for_headers,

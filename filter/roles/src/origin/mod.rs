@@ -14,9 +14,9 @@ mod orphaned;
 mod outcome;
 mod request;
 mod response;
-mod selection;
+mod slice;
 mod surrogate_keys;
-mod variance;
+mod variants;
 
 use crate::worker::metrics::Metrics;
 
@@ -26,6 +26,7 @@ use request::{keeps_unasked, not_served, prepare_request, written};
 use response::respond;
 use sluice_core::coalescing::StoreRequest;
 use sluice_core::internal_headers::{FALLBACK_HEADER, PROOF_HEADER, SERVER_HEADER};
+use sluice_core::key::qualifiers::is_for_slice;
 use sluice_core::metrics::Metric;
 use sluice_store::{LINK_HEADER, Link, Received, Vouched};
 
@@ -87,6 +88,11 @@ impl OriginStream {
                 ..
             })
             | Vouched::Elsewhere(StoreRequest::Empty) => Ok(Action::Continue),
+            // Such a request is for the slicer.
+            Vouched::Here(Link {
+                request: StoreRequest::Slice,
+                ..
+            }) => Ok(self.stop(worker)),
             Vouched::Here(link) => self.receive_linked(worker, link, policy, &headers),
             Vouched::Elsewhere(request) => self.adopt(worker, request, policy, &headers),
         }
@@ -115,10 +121,10 @@ impl OriginStream {
                 not_served(&*worker.host, &worker.room, request, headers),
             ));
         }
-        if request.is_background() {
+        let path = written(headers, ":path");
+        if request.is_background() || is_for_slice(path) {
             return Ok(self.stop(worker));
         }
-        let path = written(headers, ":path");
         let (host, identity) = (&*worker.host, &*worker.identity);
         prepare_request(host, identity, &policy.policy, request, headers, path)?;
         let cacheable = !request.avoids_the_store();
@@ -146,6 +152,10 @@ impl OriginStream {
             ));
         }
         let mut fetch = Fetch::of(worker, self.context, link, policy, headers);
+        // Only the slicer may request what the store has under the key of a slice.
+        if is_for_slice(&fetch.cache_key) != fetch.slice.is_some() {
+            return Ok(self.stop(worker));
+        }
         if let Some(kept) = fetch.revalidation.as_ref().filter(|stored| {
             stored.left() > 0
                 && keeps_unasked(
@@ -168,6 +178,9 @@ impl OriginStream {
             return Ok(self.refuse(worker, CompleteReply::ask_again()));
         }
         fetch.prepare(worker, headers)?;
+        if let Some(slice) = &fetch.slice {
+            slice::ask(&*worker.host, slice)?;
+        }
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
             worker.host.set_header(Map::Request, FALLBACK_HEADER, "1")?;
         }

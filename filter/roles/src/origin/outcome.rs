@@ -112,6 +112,8 @@ fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_o
             | Verdict::Passing(UncacheableReason::Vary),
             Some(names),
         ) => end_varying(worker, fetch, names),
+        // EDGE learns the index of the object, and releases the followers.
+        (Verdict::Uncacheable(UncacheableReason::TooLarge), _) if judged.sliceable.is_some() => {}
         (Verdict::Passing(reason), _) => fetch.share_nothing(worker, *reason),
         (Verdict::Uncacheable(reason), _) => refuse_to_store(worker, fetch, *reason),
     }

@@ -18,7 +18,7 @@ use sluice_store::Revalidation;
 use sluice_store::without_hash;
 use sluice_store::{BYPASS_SENTINEL, Link};
 
-use super::variance;
+use super::variants::variance;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::headers::select;
 use crate::worker::identity::Identity;

@@ -26,9 +26,11 @@ use super::fetch::Fetch;
 use super::judged::{Judged, inspection};
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
+use super::slice;
 use super::surrogate_keys::SurrogateKeys;
-use super::variance::blur_head;
+use super::variants::variance::blur_head;
 use crate::request::body::Body;
+use crate::request::sliced::Sliceable;
 use crate::worker::Worker;
 use crate::worker::own_requests::ahead;
 use sluice_host::headers::Headers;
@@ -44,7 +46,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         return Ok(());
     }
     let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
-    let mut headers = bound_statuses(&*worker.host, headers, fetch.is_conditional)?;
+    let headers = bound_statuses(&*worker.host, headers, fetch.is_conditional)?;
+    let mut headers = slice::receive(worker, fetch, headers)?;
     if fetch.head
         && blur_head(
             &*worker.host,
@@ -69,18 +72,9 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
-    let stream = worker.requests.get(fetch.link.stream);
-    let account = stream.as_deref().map(|stream| &*stream.progress.account);
-    note_bucket_request_id(&fetch.policy, account, &headers);
-    (status, fetch.response.refused) = note_bucket_error(
-        &*worker.host,
-        &worker.metrics,
-        &fetch.policy,
-        account,
-        &headers,
-        status,
-    )?;
-    note_error(worker, fetch, &headers, status);
+    if !fetch.response.refused {
+        status = note_trouble(worker, fetch, &headers, status)?;
+    }
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(worker, &headers, status, arrived);
@@ -116,6 +110,24 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         return sluice_store::mark_around(&*worker.host);
     }
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
+}
+
+/// Records the error that the response reports, and returns its status for the client.
+fn note_trouble(
+    worker: &mut Worker,
+    fetch: &mut Fetch,
+    headers: &Headers,
+    status: u16,
+) -> host::Result<u16> {
+    let stream = worker.requests.get(fetch.link.stream);
+    let account = stream.as_deref().map(|stream| &*stream.progress.account);
+    note_bucket_request_id(&fetch.policy, account, headers);
+    let (host, metrics) = (&*worker.host, &worker.metrics);
+    let (status, refused) =
+        note_bucket_error(host, metrics, &fetch.policy, account, headers, status)?;
+    fetch.response.refused = refused;
+    note_error(worker, fetch, headers, status);
+    Ok(status)
 }
 
 /// Records that the edge refuses the response.
@@ -189,6 +201,12 @@ fn respond_to_store(
         })?,
         false => None,
     };
+    if let Some(stream) = fetch.stream(&worker.requests) {
+        let purge = fetch.began;
+        let sliceable = judged.sliceable;
+        let sliceable = sliceable.map(|storage| Sliceable { storage, purge });
+        stream.progress.sliceable.set(sliceable);
+    }
     let headers = shown.as_ref().unwrap_or(headers);
     let response = origin_response(
         &*worker.host,

@@ -4,6 +4,8 @@
 
 use sluice_core::http::caching::cache_name::CacheName;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
+use sluice_core::internal_headers::SLICE_STATE_HEADER;
+use sluice_core::slices::asked::SliceState;
 use sluice_store::{LOOKUP_EXPIRED, LOOKUP_NO_ROOM, Revalidation};
 
 use super::CACHE_STATUS;
@@ -100,6 +102,14 @@ impl CompleteReply {
     /// EDGE's reply to a request of the filter, with the status 204, or 502 for a failure.
     pub const fn outcome(status: u16) -> Self {
         Self::new(status, "sluice_outcome", Vec::new())
+    }
+
+    /// EDGE's reply to the slicer's request for a slice of an object that is no longer the object of the index.
+    pub fn outdated_slice(state: SliceState) -> Self {
+        let mut reply = Self::refusal(502, "sluice_slice_outdated");
+        let state = state.as_str().as_bytes().to_vec();
+        reply.fields.push((SLICE_STATE_HEADER.to_owned(), state));
+        reply
     }
 
     fn refusal(status: u16, details: &'static str) -> Self {

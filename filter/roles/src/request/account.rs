@@ -189,6 +189,12 @@ fn tell_key(host: &dyn Host, key: KeyHash) -> host::Result<()> {
     host.set_property("sluice.key", &format!("{:016x}", key.0))
 }
 
+/// Writes the number of slices of a response that have begun, and the number of slices that came from the origin for
+/// it, into the filter state.
+pub fn tell_slices(host: &dyn Host, begun: u64, led: u64) -> host::Result<()> {
+    host.set_property("sluice.slices", &format!("{begun}/{led}"))
+}
+
 /// Writes the result of the effective context's request into the filter state.
 pub fn tell_result(host: &dyn Host, result: &'static str) -> host::Result<()> {
     host.set_property("sluice.result", result)

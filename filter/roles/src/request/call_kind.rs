@@ -29,6 +29,9 @@ pub enum CallKind {
     Fill(KeyHash),
     /// Asks the origin for the size of an object, for requests that wait.
     Size(KeyHash),
+    /// Asks the store or the origin for the headers of an object that may be served in slices, for requests that wait
+    /// or because its index is stale.
+    Index(KeyHash),
     /// Asks the origin for the headers of an object, for the operator's question with that number.
     Inspection(u32),
     /// Fetches a document that replaces a missing object.
@@ -49,6 +52,7 @@ impl CallKind {
             Self::Refresh(_) => (StoreRequest::Refresh, "GET", FILL_TIMEOUT),
             Self::Fill(_) => (StoreRequest::Fill, "GET", FILL_TIMEOUT),
             Self::Size(_) => (StoreRequest::Size, "HEAD", SIZE_TIMEOUT),
+            Self::Index(_) => (StoreRequest::Index, "HEAD", SIZE_TIMEOUT),
             Self::Inspection(_) => (StoreRequest::Inspection, "HEAD", INSPECTION_TIMEOUT),
             Self::Substitute(_) | Self::Around(_) | Self::Variant(_) => {
                 (StoreRequest::Substitute, "GET", SUBSTITUTE_TIMEOUT)

@@ -7,6 +7,7 @@ pub mod call_kind;
 pub mod counters;
 pub mod headers;
 pub mod policy;
+pub mod sliced;
 pub mod stand_in;
 
 use std::cell::{Cell, RefCell};
@@ -16,6 +17,7 @@ use account::Account;
 use body::PassingBody;
 use call_kind::CallKind;
 use policy::NumberedPolicy;
+use sliced::{RequestedSlice, Sliceable, SlicedResponse};
 use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::coalescing::{Coalescer, NextStep, Request, StoreRequest, Turn};
@@ -86,6 +88,8 @@ pub struct EdgeRequest {
     pub visit: Option<MissingObjectVisit>,
     /// The missing object that its response replaces.
     pub stand_in: Option<StandIn>,
+    /// The slice that it requests, if it is for a slice.
+    pub slice: Option<Rc<RequestedSlice>>,
     /// Its progress.
     pub progress: Progress,
     /// The body of its response, as it passes.
@@ -108,6 +112,10 @@ pub struct Progress {
     pub variant: RefCell<Option<Rc<CanonicalTarget>>>,
     /// The representation of the object, if the request is for a range that is sent to the origin ahead of the fill.
     pub ahead_of: RefCell<Option<Rc<Representation>>>,
+    /// Its response in slices, if the slicer puts its response together.
+    pub sliced: RefCell<Option<Rc<SlicedResponse>>>,
+    /// How the origin allows the object to be stored, if its response shows that the object may be served in slices.
+    pub sliceable: Cell<Option<Sliceable>>,
     /// Whether equal ranges wait for its response, and get it too.
     pub shares: Cell<bool>,
     /// Whether the store must ask the origin first, because of a soft purge.
@@ -132,6 +140,8 @@ impl Progress {
             headers: RefCell::default(),
             variant: RefCell::default(),
             ahead_of: RefCell::default(),
+            sliced: RefCell::default(),
+            sliceable: Cell::new(None),
             shares: Cell::new(false),
             forced: Cell::new(false),
             report: Cell::new(OriginReport::None),
@@ -185,6 +195,7 @@ impl EdgeRequest {
             control: RequestControl::default(),
             visit: None,
             stand_in: None,
+            slice: None,
             progress: Progress::new(Rc::default()),
             body: PassingBody::new(head),
         }
@@ -204,6 +215,7 @@ impl EdgeRequest {
             control: self.control,
             visit: self.visit.clone(),
             stand_in: self.stand_in,
+            slice: self.slice.clone(),
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)
         }
     }

@@ -13,6 +13,7 @@ pub mod questions;
 pub mod requests;
 mod root;
 pub mod roots;
+pub mod slices;
 mod succession;
 pub mod waking;
 
@@ -32,6 +33,7 @@ use purges::purge_calls::{PurgeCalls, Unavailable};
 use questions::Questions;
 use requests::OpenRequests;
 use roots::Roots;
+use slices::KnownObjects;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
@@ -82,6 +84,8 @@ pub struct Worker {
     pub unread: UnreadFills,
     /// Ranges that are sent to the origin ahead of a fill.
     pub ahead: Ahead,
+    /// The objects that are known to be served in slices, or not to be.
+    pub slices: KnownObjects,
     /// Background calls: requests that the worker makes itself.
     pub calls: Calls,
     /// The purges that the worker carries out.
@@ -152,6 +156,7 @@ impl Worker {
             fills: Fills::default(),
             unread: UnreadFills::default(),
             ahead: Ahead::default(),
+            slices: KnownObjects::new(policy.limits.hints),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             questions: Questions::default(),
@@ -178,6 +183,7 @@ impl Worker {
         self.register()?;
         let hints = sites.edge.limits.hints;
         self.coalescer.hints().set_capacity(hints);
+        self.slices.set_capacity(hints);
         self.recorder.keep_decisions(sites.edge.limits.decisions);
         let generation = self.policies.renew(configuration, sites);
         self.keys.keep_to(Rc::clone(&generation.sites));
@@ -231,6 +237,7 @@ impl Worker {
             }
             background::rescue(self, &closed);
             ahead::close(self, &closed);
+            slices::close(self, &closed);
         }
     }
 
@@ -298,6 +305,7 @@ impl Worker {
             (Metric::ParkedNow, parked),
             (Metric::FlightsNow, flights),
             (Metric::HintsNow, hints),
+            (Metric::SliceIndexesNow, self.slices.count()),
         ]);
         self.keys.publish_hot();
     }

@@ -2,11 +2,15 @@
 //! Work that the root context does for the worker: it has the timer and the queue, and runs everything that waits for
 //! its turn.
 
+use std::rc::Rc;
+
 use sluice_core::coalescing::Store as _;
+use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
 use crate::worker::own_requests::{background, call_ends};
+use crate::worker::slices::Knowledge;
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, bodies, fills};
 
@@ -107,6 +111,15 @@ impl Worker {
             Message::BodyLength {
                 key, body, bytes, ..
             } => self.keys.learn_body_length(key, body, bytes),
+            Message::SliceIndex { key, index } => {
+                if let Some(index) = SliceIndex::decode(&index) {
+                    let knowledge = Knowledge::Sliced(Rc::new(index));
+                    self.slices.learn(key, knowledge);
+                }
+            }
+            Message::SlicesChanged { key, etag } => {
+                self.slices.forget(key, &etag);
+            }
             Message::Varies {
                 plain,
                 flight,

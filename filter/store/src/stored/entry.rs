@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use crate::stored::words::Words;
-use sluice_core::freshness::Lifetime;
+use sluice_core::freshness::{Lifetime, Storage};
 use sluice_core::workers::BodyId;
 
 /// Name of the response header with the entry.
@@ -67,6 +67,12 @@ const SHARED_ONCE: u8 = 8;
 const ALLOWS_AUTHENTICATED: u8 = 16;
 
 impl<'a> Entry<'a> {
+    /// Whether these are the headers alone of an object that is served in slices. Other headers alone are stored for a
+    /// moment.
+    pub fn is_of_index(&self) -> bool {
+        self.stored && Storage::outlasts_headers(&self.lifetime, self.age)
+    }
+
     /// Returns the value of the header: the fields with spaces between them, the key last.
     pub fn encode(&self) -> String {
         let mut value = String::with_capacity(64 + self.key.len());

@@ -77,6 +77,15 @@ impl Demand {
         ByteRange::parse(range.text().ok()?)
     }
 
+    /// Returns the ranges, if the request asks for more than one, and `If-Range` lets them count for `candidate`.
+    pub fn several_ranges(&self, candidate: &WholeResponse<'_>) -> Option<Vec<ByteRange>> {
+        let range = FieldValue::new(self.range.as_deref()?).text().ok()?;
+        let ranges = ByteRange::parse_all(range).filter(|ranges| ranges.len() > 1)?;
+        self.conditions
+            .allow_range(&candidate.validators)
+            .then_some(ranges)
+    }
+
     /// Whether the request asks for exactly one range of bytes.
     pub fn is_for_part(&self) -> bool {
         self.range().is_some()

@@ -42,18 +42,21 @@ impl ByteRange {
     /// Reads a field value; `None` if the client gets the whole body: for another unit, several ranges, or a
     /// malformed value (RFC 9110, 14.2).
     pub fn parse(value: &str) -> Option<Self> {
-        let (unit, set) = value.trim().split_once('=')?;
-        if !unit.eq_ignore_ascii_case("bytes") {
-            return None;
-        }
-        let mut ranges = set
-            .split(',')
-            .map(|range| range.trim_matches([' ', '\t']))
-            .filter(|range| !range.is_empty());
+        let mut ranges = ranges_of(value)?;
         let range = ranges.next()?;
-        if ranges.next().is_some() {
-            return None;
+        match ranges.next() {
+            None => Self::parse_one(range),
+            Some(_) => None,
         }
+    }
+
+    /// Reads a field value with any number of ranges; `None` for another unit or a malformed value.
+    pub fn parse_all(value: &str) -> Option<Vec<Self>> {
+        ranges_of(value)?.map(Self::parse_one).collect()
+    }
+
+    /// Reads one range, without its unit.
+    fn parse_one(range: &str) -> Option<Self> {
         match range.split_once('-')? {
             ("", length) => Some(Self::Suffix {
                 length: position(length)?,
@@ -91,6 +94,16 @@ impl ByteRange {
     }
 }
 
+/// Iterates over the ranges of a field value; `None` for another unit than bytes.
+fn ranges_of(value: &str) -> Option<impl Iterator<Item = &str>> {
+    let (unit, set) = value.trim().split_once('=')?;
+    let ranges = set
+        .split(',')
+        .map(|range| range.trim_matches([' ', '\t']))
+        .filter(|range| !range.is_empty());
+    unit.eq_ignore_ascii_case("bytes").then_some(ranges)
+}
+
 /// Parses digits. A number that is too large becomes a position behind the end of every body.
 fn position(digits: &str) -> Option<u64> {
     let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -98,6 +111,15 @@ fn position(digits: &str) -> Option<u64> {
 }
 
 impl Slice {
+    /// The bytes from position `first` to position `last`; `None` if there are none.
+    pub const fn new(first: u64, last: u64) -> Option<Self> {
+        if first <= last && last < u64::MAX {
+            Some(Self { first, last })
+        } else {
+            None
+        }
+    }
+
     /// Returns these bytes of a whole `body`.
     pub fn cut_from(self, body: &[u8]) -> &[u8] {
         let position = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -108,6 +130,11 @@ impl Slice {
     /// Position of the first byte.
     pub const fn first(self) -> u64 {
         self.first
+    }
+
+    /// Position of the last byte.
+    pub const fn last(self) -> u64 {
+        self.last
     }
 
     /// Number of bytes.
@@ -237,6 +264,21 @@ mod tests {
             "bytes=\u{661}-\u{662}",
         ] {
             assert_eq!(ByteRange::parse(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_ranges_is_read_whole_or_not_at_all() {
+        for (value, number) in [
+            ("bytes=0-9", Some(1)),
+            ("bytes=0-9, ,20-29,-5", Some(3)),
+            ("Bytes=", Some(0)),
+            ("bytes=0-9,9-0", None),
+            ("bytes=0-9;20-29", None),
+            ("items=0-9,20-29", None),
+        ] {
+            let ranges = ByteRange::parse_all(value);
+            assert_eq!(ranges.map(|ranges| ranges.len()), number, "{value}");
         }
     }
 

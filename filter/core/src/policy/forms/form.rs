@@ -111,6 +111,9 @@ impl<N: TryFrom<u64>, const MIN: u64, const MAX: u64> Form<N> for Whole<MIN, MAX
     }
 }
 
+/// Largest size that is exact as a number in Envoy's JSON, a double.
+pub(in crate::policy) const MAX_BYTES: u64 = 1 << 53;
+
 /// A number of bytes within bounds, plain or as [`size::parse`] reads it.
 pub(in crate::policy) struct Bytes<const MIN: u64, const MAX: u64>;
 

@@ -4,14 +4,12 @@
 use std::time::Duration;
 
 use crate::http::caching::targeted::SURROGATE_CONTROL;
-use crate::policy::forms::form::{AtLeast, Bytes, Seconds, Whole, words};
+use crate::policy::forms::form::{AtLeast, Bytes, MAX_BYTES, Seconds, Whole, words};
 use crate::policy::forms::names::HeaderName;
 use crate::policy::forms::section::section;
 use crate::policy::sections::rules::Rule;
+use crate::policy::sections::slices::Slices;
 use crate::policy::sections::ttl::{TtlTable, default_ttl, origin_decides};
-
-/// Largest size that is exact as a number in Envoy's JSON, a double.
-pub(in crate::policy) const MAX_BYTES: u64 = 1 << 53;
 
 /// Which responses are stored, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +53,11 @@ words!(SetCookie { Pass = "pass", Strip = "strip", Store = "store" });
 section! {
     /// The store of responses.
     pub(in crate::policy) struct Store {
-        /// The largest object that is stored, in bytes. Each slow client may hold as many bytes in memory, because
+        /// The largest object that is stored as a whole, in bytes. Each slow client may hold as many bytes in memory, because
         /// Envoy's cache reads an object without regard to the speed of its client.
         max_object_bytes: u64 as Bytes<1, MAX_BYTES> = 16 << 20,
+        /// Larger objects, which are stored as slices.
+        slices: Slices,
     }
 }
 

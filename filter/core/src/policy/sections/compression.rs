@@ -6,11 +6,10 @@ use serde_json::Value;
 use crate::http::accept_encoding::{Coding, accepted, negotiate};
 use crate::http::syntax::field_value::FieldValue;
 use crate::policy::forms::error::PolicyError;
-use crate::policy::forms::form::{Bytes, Form, Kind, words};
+use crate::policy::forms::form::{Bytes, Form, Kind, MAX_BYTES, words};
 use crate::policy::forms::glob::Glob;
 use crate::policy::forms::names::{MediaType, PathGlob};
 use crate::policy::forms::section::section;
-use crate::policy::sections::cache::MAX_BYTES;
 
 section! {
     /// Which responses are compressed on their way into the cache, once for each coding.

@@ -10,5 +10,6 @@ pub(in crate::policy) mod origin;
 pub(in crate::policy) mod request;
 pub(in crate::policy) mod response;
 pub(in crate::policy) mod rules;
+pub(in crate::policy) mod slices;
 pub(in crate::policy) mod ttl;
 pub(in crate::policy) mod website;

@@ -17,6 +17,7 @@ use crate::policy::sections::compression::Codings;
 use crate::policy::sections::key::{Query, QueryRule};
 use crate::policy::sections::origin::{BucketSection, HttpSection, OriginSection};
 use crate::policy::sections::rules::{CanonicalGlob, FieldValue, HeaderValues};
+use crate::policy::sections::slices::{GREATEST_SLICE, LEAST_SLICE, SliceBytes};
 use crate::policy::sections::ttl::{ORIGIN, RuleTtl, TtlTable};
 use crate::policy::sections::website::{ContentTypes, CorsPolicy, CorsSection};
 use crate::size;
@@ -219,6 +220,20 @@ impl Described<Self> for Record {
 impl Described<Glob> for CanonicalGlob {
     fn schema() -> Value {
         PathGlob::schema()
+    }
+
+    fn shown(value: &Glob) -> Value {
+        value.as_str().into()
+    }
+}
+
+impl Described<u64> for SliceBytes {
+    fn schema() -> Value {
+        json!({ "oneOf": [{ "const": 0 }, <Bytes<LEAST_SLICE, GREATEST_SLICE> as Described<u64>>::schema()] })
+    }
+
+    fn shown(value: &u64) -> Value {
+        (*value).into()
     }
 }
 

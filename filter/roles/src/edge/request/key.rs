@@ -73,7 +73,12 @@ impl Edge {
         worker.keys.qualify(policy, target, headers)?;
         if head {
             let (host, keys) = (&*worker.host, &worker.keys);
-            looks::turn_to_headers(host, keys, &mut worker.coalescer, target);
+            let object = keys.object_hash(target.cache_key());
+            if worker.slices.is_sliced(object) {
+                *target = target.for_headers();
+            } else {
+                looks::turn_to_headers(host, keys, &mut worker.coalescer, target);
+            }
         }
         Ok(worker.keys.flight_key(target))
     }

@@ -6,6 +6,7 @@ pub mod explanation;
 mod headers;
 mod key;
 mod own_request;
+mod slices;
 
 use std::rc::Rc;
 
@@ -32,6 +33,7 @@ use super::{Edge, Refusal, State, hot};
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
+use crate::worker::own_requests::indexes::{self, Approach};
 use crate::worker::own_requests::{background, unread};
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, keys::AuthorizedSharing};
@@ -385,6 +387,18 @@ impl Edge {
             background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
         }
         self.state = State::Cached(Rc::clone(&stream));
+        if *way == ClientDemand::Shared {
+            let approach = indexes::approach(worker, &stream);
+            worker.roots.restore(self.id.0);
+            match approach {
+                Approach::Whole => {}
+                Approach::Waits => return Ok(Action::Pause),
+                Approach::Slices => {
+                    resumption::send(worker, &stream, NextStep::Sliced)?;
+                    return Ok(Action::Continue);
+                }
+            }
+        }
         if let Some(request) = ask_the_store(&*worker.host, way, stream.head)? {
             resumption::send(worker, &stream, NextStep::Send(request))?;
             return Ok(Action::Continue);

@@ -40,6 +40,8 @@ impl Edge {
             StoreRequest::Refresh => self.receive_refresh(worker, link),
             StoreRequest::Fill => self.receive_fill(worker, link, headers),
             StoreRequest::Substitute => self.receive_for_substitute(worker, link, headers),
+            StoreRequest::Index => self.receive_index(worker, link, headers),
+            StoreRequest::Slice => self.receive_slice(worker, link, headers),
             request => {
                 self.state = State::Unchanged;
                 if request.avoids_the_store() {
@@ -68,6 +70,7 @@ impl Edge {
         let own_headers = self.identity.own_headers(policy, cache_key, headers);
         let stream = Rc::new(EdgeRequest {
             for_others: true,
+            slice: call.slice,
             selecting: Some(Rc::new(headers.clone())),
             own_headers,
             may_share,

@@ -5,6 +5,7 @@ pub(in crate::edge) mod ahead;
 mod client_headers;
 pub(in crate::edge) mod own_response;
 mod refused;
+pub(in crate::edge) mod sliced;
 mod variants;
 
 use crate::worker::identity::Identity;
@@ -77,6 +78,9 @@ pub fn respond_passed(
 
 /// Handles the response to a cacheable request.
 pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    if let Some(state) = stream.slice.as_ref().and_then(|slice| slice.outdated()) {
+        return sliced::refuse_outdated(&*worker.host, stream, state);
+    }
     if stream.progress.take_loss() {
         return ask_again(worker, stream);
     }
@@ -132,6 +136,11 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
         &fields,
         &served,
     )?;
+    sliced::learn(worker, stream, fields.content_length(), &served)?;
+    if let Some(slice) = &stream.slice {
+        let result = served.metric(stream.progress.request());
+        sliced::tell_arrival(worker, stream, slice, result)?;
+    }
     if served.entry.lacks_room() || served.entry.shared_once {
         share_unstored(worker, stream, fields.content_length(), &served)?;
     }
@@ -314,6 +323,7 @@ fn reason_of(stream: &EdgeRequest, served: &Served<'_>) -> Option<UncacheableRea
 /// Whether the store has served a whole object unchanged, to a request without further demands.
 fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
+    let changed = changed || stream.slice.is_some();
     let keyed = served.entry.key == stream.target.cache_key();
     !changed && keyed && !stream.progress.forced.get() && served.is_hit(stream.progress.request())
 }
@@ -339,7 +349,9 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
             .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     }
     let result = served.metric(stream.progress.request());
-    worker.metrics.count_of(&stream.policy, result);
+    if stream.slice.is_none() {
+        worker.metrics.count_of(&stream.policy, result);
+    }
     worker
         .metrics
         .count_uncacheable(&stream.policy, reason_of(stream, served));
@@ -400,7 +412,10 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let status = status.unwrap_or(502);
     let bypass = stream.progress.request() == StoreRequest::Bypass;
     let is_ahead = stream.progress.request() == StoreRequest::Ahead;
-    if !bypass && !is_ahead {
+    if let Some(slice) = stream.slice.as_ref().filter(|_| status == 200) {
+        sliced::tell_arrival(worker, stream, slice, Metric::RequestsMiss)?;
+    }
+    if !bypass && !is_ahead && stream.slice.is_none() {
         worker
             .metrics
             .count_of(&stream.policy, Metric::RequestsMiss);

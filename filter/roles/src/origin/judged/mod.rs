@@ -6,16 +6,21 @@ pub mod inspection;
 use std::borrow::Cow;
 
 use sluice_core::coalescing::SMALL_BYTES;
-use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, is_stream, judge};
+use sluice_core::freshness::{
+    ResponseFacts, Storage, UncacheableReason, Verdict, is_stream, judge,
+};
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_host::header_edit::HeaderEdit;
 use sluice_store::OriginResponse;
 use sluice_store::Revalidation;
 
+use sluice_core::slices::index::Described;
+
 use crate::origin::fetch::Fetch;
 use crate::origin::surrogate_keys::SurrogateKeys;
-use crate::origin::variance::Variance;
+use crate::origin::variants::variance::Variance;
+use crate::worker::own_requests::indexes::is_key_sliceable;
 use sluice_host::Host;
 use sluice_host::headers::Headers;
 
@@ -32,6 +37,8 @@ pub struct Judged<'a> {
     pub variance: Variance<'a>,
     /// Its surrogate keys, if they can be read.
     pub surrogate_keys: SurrogateKeys<'a>,
+    /// How its object could be stored apart from its size, if the object is to be served in slices.
+    pub sliceable: Option<Storage>,
 }
 
 /// The properties of a response on which the verdict depends.
@@ -41,6 +48,8 @@ struct Response<'a> {
     /// The names in `Vary` that the key lacks.
     unkeyed: Option<FieldValue<'a>>,
     has_unreadable_key: bool,
+    /// Whether its object is large enough for slices.
+    is_sliceable: bool,
 }
 
 impl<'a> Judged<'a> {
@@ -60,6 +69,7 @@ impl<'a> Judged<'a> {
             None => plain_key_of(fetch, headers, &variance),
         };
         let surrogate_keys = SurrogateKeys::of(&fetch.policy.policy, headers);
+        let is_sliceable = is_sliceable(fetch, headers, status, &variance);
         let judge = |unkeyed| {
             if !fetch.may_share || !variance.names_all(&fetch.selectors) {
                 return Verdict::Passing(UncacheableReason::RequestHeaders);
@@ -72,6 +82,7 @@ impl<'a> Judged<'a> {
                 status,
                 unkeyed,
                 has_unreadable_key: surrogate_keys.is_err(),
+                is_sliceable,
             };
             verdict_of(host, fetch, response, freshens)
         };
@@ -83,8 +94,23 @@ impl<'a> Judged<'a> {
         // A request that waits under the plain key may want another variant, so it does not share a response that is
         // not stored.
         let (verdict, key) = plain_variant.unwrap_or_else(|| (judge(variance.unkeyed()), key));
+        let (verdict, sliceable) = match verdict {
+            Verdict::Store(storage) if is_sliceable && !storage.lifetime.must_be_validated() => {
+                (verdict_on_sliceable(fetch, storage), Some(storage))
+            }
+            Verdict::Store(_) if is_sliceable => {
+                (Verdict::Uncacheable(UncacheableReason::TooLarge), None)
+            }
+            Verdict::Store(storage) => (verdict_on_whole(fetch, storage), None),
+            verdict => (verdict, None),
+        };
+        let verdict = match fetch.room {
+            true => verdict,
+            false => verdict.without_room(status),
+        };
         Self {
             verdict,
+            sliceable,
             key,
             has_plain_key,
             surrogate_keys: surrogate_keys.unwrap_or_default(),
@@ -168,22 +194,57 @@ fn verdict_of(
         // The store keeps the validator of a response that a 304 freshens.
         has_validator: freshens.is_some() || has_validator(headers),
         // The headers of a large object need no more room than those of a small one.
-        content_length: headers.content_length().filter(|_| !fetch.for_headers),
+        content_length: headers
+            .content_length()
+            .filter(|_| !fetch.for_headers && fetch.slice.is_none() && !response.is_sliceable),
         authenticated: fetch.authenticated,
     };
-    let verdict = match judge(policy, rule, &facts, host.unix_seconds()) {
-        // Headers alone are fetched again, and never validated.
-        Verdict::Store(storage) if fetch.for_headers && storage.lifetime.must_be_validated() => {
-            Verdict::Uncacheable(UncacheableReason::NoCache)
-        }
-        Verdict::Store(storage) if fetch.for_headers => Verdict::Store(storage.for_headers()),
-        verdict => verdict,
-    };
-    if fetch.room {
-        verdict
+    judge(policy, rule, &facts, host.unix_seconds())
+}
+
+/// The verdict on a response that could be stored and whose object is not to be served in slices.
+fn verdict_on_whole(fetch: &Fetch, storage: Storage) -> Verdict {
+    // Headers alone are fetched again, and never validated.
+    if fetch.for_headers && storage.lifetime.must_be_validated() {
+        Verdict::Uncacheable(UncacheableReason::NoCache)
+    } else if fetch.for_headers {
+        Verdict::Store(storage.for_headers())
+    } else if fetch.slice.is_some() {
+        Verdict::Store(storage.for_slice())
     } else {
-        verdict.without_room(status)
+        Verdict::Store(storage)
     }
+}
+
+/// The verdict on a response that could be stored apart from the size of its object, which is to be served in slices.
+fn verdict_on_sliceable(fetch: &Fetch, storage: Storage) -> Verdict {
+    match fetch.for_headers {
+        true => Verdict::Store(storage.for_index()),
+        false => Verdict::Uncacheable(UncacheableReason::TooLarge),
+    }
+}
+
+/// Whether the object of a response, or of the response to a HEAD, is to be served in slices if it may be stored: it
+/// is large, its version is known, and the origin sends ranges of it to all clients alike.
+fn is_sliceable(fetch: &Fetch, headers: &Headers, status: u16, variance: &Variance<'_>) -> bool {
+    let policy = &fetch.policy.policy;
+    let slices = &policy.edge.slices;
+    let asks = slices.is_on() && fetch.slice.is_none() && !fetch.authenticated;
+    let is_plain = || {
+        let selection = fetch.selection.as_ref();
+        let is_variant = selection.is_some_and(|selection| selection.plain_path().is_some());
+        !is_variant && is_key_sliceable(&fetch.cache_key) && variance.unkeyed().is_none()
+    };
+    let in_bytes = |unit: FieldValue<'_>| unit.bytes().trim_ascii().eq_ignore_ascii_case(b"bytes");
+    let described = Described {
+        status,
+        etag: headers.get("etag"),
+        last_modified: None,
+        length: headers.content_length(),
+        accepts_ranges: policy.origin.is_bucket()
+            || headers.get("accept-ranges").is_some_and(in_bytes),
+    };
+    asks && described.is_sliced(slices.lengths) && is_plain()
 }
 
 /// The key of the response that a fetch requests: that of the stored response, if the fetch freshens it.

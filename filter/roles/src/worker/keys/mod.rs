@@ -152,6 +152,11 @@ impl Keys {
         FlightKey { entry, key }
     }
 
+    /// The hash by which workers know an object that is served in slices. Soft purges do not change it.
+    pub fn object_hash(&self, cache_key: &str) -> KeyHash {
+        self.entry_hash(cache_key)
+    }
+
     /// The hash of the store's entry. Soft purges do not change it. Fills, hot copies, body lengths and lessons about
     /// `Vary` use it.
     fn entry_hash(&self, cache_key: &str) -> KeyHash {

@@ -2,7 +2,7 @@
 //! Effects of purges on keys and stored responses.
 
 use sluice_core::key::CanonicalTarget;
-use sluice_core::key::qualifiers::GENERATION;
+use sluice_core::key::qualifiers::{GENERATION, is_for_slice};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Record, Scope, UrlHash};
@@ -101,9 +101,9 @@ impl Keys {
     }
 
     /// The number of the newest soft purge or change that covers the URL of a key. It is 0 if there is none, or if a
-    /// newer hard purge covers the URL.
+    /// newer hard purge covers the URL. It does not cover slices: the index of their object is validated instead.
     pub fn soft_generation(&self, cache_key: &str) -> u64 {
-        if self.purges.is_empty() {
+        if self.purges.is_empty() || is_for_slice(cache_key) {
             return 0;
         }
         self.generations(self.url_of(cache_key)).revalidates()

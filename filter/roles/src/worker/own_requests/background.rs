@@ -87,6 +87,9 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let call = match stream.progress.prior_call.get() {
         None if stream.looks_first() => CallKind::Look(key),
         Some(CallKind::Fill(_)) => return prepare_again(worker, stream),
+        _ if stream.sizes_next() && stream.policy.policy.edge.slices.is_on() => {
+            CallKind::Index(key)
+        }
         _ if stream.sizes_next() => CallKind::Size(key),
         _ => CallKind::Fill(key),
     };
@@ -123,6 +126,16 @@ pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Opti
     refused.map(|_| looks::unshared(stream))
 }
 
+/// Makes a request wait for the headers of its object. Returns another step if it cannot wait.
+pub fn wait_for_index(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
+    let call = CallKind::Index(stream.key.key);
+    stream.progress.prior_call.set(Some(call));
+    if !keep_headers(&worker.metrics, &worker.roots, stream) {
+        return Some(without_call(stream));
+    }
+    wait_for(worker, stream, call)
+}
+
 /// The next step of a request that needs no further call, or cannot have one.
 fn without_call(stream: &EdgeRequest) -> NextStep {
     if stream.head {
@@ -157,6 +170,9 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Option
     worker.calls.await_first(call, stream.id);
     if matches!(call, CallKind::Look(_)) {
         worker.metrics.count(Metric::StoreLookups, 1);
+    }
+    if matches!(call, CallKind::Index(_)) {
+        worker.metrics.count(Metric::SliceIndexesAsked, 1);
     }
     call_for(
         &*worker.host,
@@ -234,6 +250,7 @@ fn call_for(
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     let headers = stream.progress.headers.borrow().clone();
     calls.push(BackgroundCall {
+        slice: stream.slice.clone(),
         headers,
         ..BackgroundCall::new(host, call, target, policy)
     });
@@ -246,7 +263,9 @@ fn call_for(
 pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     let less = stream.body.passing.get().part != Part::Whole;
     let known = !stream.progress.headers.borrow().is_empty();
-    let filled = stream.progress.fragile.get() && stream.may_finish_early() && less && known;
+    // The slicer leaves a slice with its client. The slice is small, and needs no headers of the client.
+    let replaceable = stream.slice.is_some() || (stream.may_finish_early() && less && known);
+    let filled = stream.progress.fragile.get() && replaceable;
     let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {
         return;
     };

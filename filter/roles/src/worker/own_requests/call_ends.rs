@@ -16,6 +16,7 @@ use sluice_store::StoredFields;
 use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
+use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
 use crate::worker::own_requests::{ahead, unread};
@@ -89,12 +90,17 @@ pub fn send_calls(worker: &mut Worker) {
 ///
 /// A range that begins far into the object does not lead, because its client would wait for all bytes in front of it.
 pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) {
-    let asked = matches!(call, CallKind::Size(_));
+    let asked = matches!(call, CallKind::Size(_) | CallKind::Index(_));
     let mut may_lead = asked;
     for id in worker.calls.take_waiting(call) {
         let Some(stream) = worker.requests.get(id) else {
             continue;
         };
+        let is_whole = matches!(call, CallKind::Index(_)) && !stream.is_for_part();
+        if is_whole || is_sliced(worker, &stream) {
+            worker.wakeups.resume(id, NextStep::Sliced);
+            continue;
+        }
         let mut request = stream.request();
         let far = told.representation.as_ref();
         let far = far.is_some_and(|described| ahead::begins_far(&stream, described));
@@ -117,6 +123,12 @@ pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) 
     }
     worker.roots.restore(context);
     worker.roots.wake();
+}
+
+/// Whether the object of a request has proved to be served in slices.
+fn is_sliced(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    let object = worker.keys.object_hash(stream.target.cache_key());
+    worker.slices.is_sliced(object)
 }
 
 /// Handles the answer to a question for the size of an object. An object that is too large is not coalesced.
@@ -197,6 +209,21 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             if let Some(representation) = &told.representation {
                 ahead::release(worker, key, Some(representation));
             }
+        }
+        CallKind::Index(_) => {
+            let headers = worker.host.headers(Map::CallResponse).ok();
+            let headers = headers.filter(|_| answered && has_succeeded(&*worker.host));
+            if headers.is_none() {
+                let pause = pause(&*worker.host, &call.policy);
+                let until = worker.host.monotonic_millis().saturating_add(pause);
+                let object = worker.keys.object_hash(call.target.cache_key());
+                worker.slices.question_fails(object, until);
+            }
+            let told = Told {
+                length: headers.and_then(|headers| headers.content_length()),
+                representation: None,
+            };
+            prepared(worker, call.kind, &told, worker.roots.serving());
         }
         CallKind::Inspection(call) => worker.questions.lack_origin(call),
         CallKind::Refresh(key) => {

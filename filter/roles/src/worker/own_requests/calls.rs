@@ -17,6 +17,7 @@ use crate::reply::substitute::HeldResponse;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
+use crate::request::sliced::RequestedSlice;
 use crate::worker::identity::Identity;
 use sluice_host::{self as host, Host};
 
@@ -39,6 +40,8 @@ pub struct BackgroundCall {
     pub target: Rc<CanonicalTarget>,
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
+    /// The slice that it fetches, if it replaces a request for one.
+    pub slice: Option<Rc<RequestedSlice>>,
     /// Further headers of the client's request, on which the response may depend.
     pub headers: Vec<Header>,
     /// When the claim on a refresh was last renewed.
@@ -59,6 +62,7 @@ impl BackgroundCall {
             kind,
             target,
             policy,
+            slice: None,
             headers: Vec::new(),
             renewed: host.monotonic_millis(),
             number: StreamId(0),
@@ -178,6 +182,7 @@ impl Calls {
                 CallKind::Fill(_)
                     | CallKind::Look(_)
                     | CallKind::Size(_)
+                    | CallKind::Index(_)
                     | CallKind::Around(_)
                     | CallKind::Again(_)
                     | CallKind::Variant(_)

@@ -39,6 +39,7 @@ pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let fits = !stream.for_others
         && !stream.authenticated
         && stream.stand_in.is_none()
+        && stream.slice.is_none()
         && !stream.target.is_for_headers();
     let call = CallKind::Around(stream.key.key);
     if !fits {

@@ -6,6 +6,7 @@ pub mod ahead;
 pub mod background;
 pub mod call_ends;
 pub mod calls;
+pub mod indexes;
 pub mod looks;
 pub mod mismatches;
 pub mod substitutes;

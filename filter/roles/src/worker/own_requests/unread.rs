@@ -22,9 +22,9 @@ pub fn may_call(
     let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
     match call {
         CallKind::Fill(key) => unread.begin(UnreadFill::Background(key), policy, None, now),
-        CallKind::Size(_) => {
+        CallKind::Size(_) | CallKind::Index(_) => {
             let demand = stream.demand.as_ref();
-            let reads = demand.is_some_and(Demand::reads_to_the_end);
+            let reads = demand.is_none_or(Demand::reads_to_the_end);
             reads || unread.has_room(policy, Some(1), now)
         }
         _ => true,

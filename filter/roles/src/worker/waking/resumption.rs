@@ -20,6 +20,8 @@ use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
 use crate::worker::Worker;
 use crate::worker::own_requests::background;
+use crate::worker::own_requests::indexes::{self, Approach};
+use crate::worker::slices;
 use crate::worker::waking::wakeups::BATCH;
 use sluice_host::{self as host, Half, Map};
 
@@ -44,6 +46,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
     };
     match next_step {
         NextStep::Varies => admit_as_variant(worker, &stream),
+        NextStep::Sliced => approach(worker, &stream),
         NextStep::Unneeded => {
             end_unneeded(worker, &stream);
             Ok(())
@@ -55,6 +58,16 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
         }
         next_step => go_on(worker, &stream, Some(next_step)),
     }
+}
+
+/// Sends a paused request on: to the slicer if its object has proved to be served in slices, else like a new request.
+fn approach(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<()> {
+    let next_step = match indexes::approach(worker, stream) {
+        Approach::Slices => Some(NextStep::Sliced),
+        Approach::Waits => None,
+        Approach::Whole => admit(worker, stream),
+    };
+    go_on(worker, stream, next_step)
 }
 
 /// Has a paused request take part in coalescing. Returns its next step, or `None` if it waits.
@@ -159,7 +172,15 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> h
     let site = &stream.policy.policy.site.name;
     let link = worker.identity.vouching.encode(stream.link(), site);
     worker.host.add_header(Map::Request, LINK_HEADER, &link)?;
-    if matches!(
+    if request == StoreRequest::Slice {
+        return indexes::send(worker, stream);
+    }
+    if slices::must_validate(worker, stream) {
+        stream.progress.forced.set(true);
+        worker
+            .host
+            .set_header(Map::Request, "cache-control", "no-cache")?;
+    } else if matches!(
         request,
         StoreRequest::Lead | StoreRequest::Alone | StoreRequest::Unshared
     ) && worker

@@ -3,6 +3,7 @@
 
 use sluice_core::coalescing::{Coalescer, Effect, Store as _, Turn};
 use sluice_core::metrics::Metric;
+use sluice_core::slices::asked::SliceState;
 use sluice_core::workers::message::{FlightOutcome, Message};
 use sluice_core::workers::{Millis, StreamId};
 
@@ -79,7 +80,10 @@ impl Worker {
                 waited,
             } => {
                 self.metrics.count(Metric::FollowersFailed, 1);
-                let failure = CompleteReply::failure(&self.identity.name, status, true);
+                let failure = match self.is_of_former_version(stream) {
+                    true => CompleteReply::outdated_slice(SliceState::Changed),
+                    false => CompleteReply::failure(&self.identity.name, status, true),
+                };
                 let failure = DueReply::Complete(failure);
                 self.answer_follower(stream, waited, account::FAILED, failure);
             }
@@ -104,6 +108,16 @@ impl Worker {
             }
             Effect::AwaitNoMore { key } => self.confirmations.await_no_more(key),
         }
+    }
+
+    /// Whether a request is for a slice of a version that the origin does not have any more.
+    fn is_of_former_version(&self, stream: StreamId) -> bool {
+        let stream = self.requests.get(stream);
+        let slice = stream.and_then(|stream| stream.slice.clone());
+        slice.is_some_and(|slice| {
+            let etag = slice.of.index.etag();
+            !self.slices.has_version(slice.of.object, etag)
+        })
     }
 
     /// Passes the store's news about awaited responses to the coalescer, and asks the store again for the other

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Slices: the pieces in which an object is stored that is larger than the largest stored object.
+//!
+//! EDGE knows a sliced object by its [`index`]. It decides by the index which bytes a client gets ([`selection`]), and
+//! gives the slicer a [`plan`]. The slicer asks for the slices of the plan one after the other ([`asked`]), and makes
+//! the response of them ([`assembly`]). ORIGIN requests each slice from the origin, and judges the origin's answer
+//! ([`origin_answer`]).
+//!
+//! The number of a slice gives its bytes ([`grid`]). Its key has the version of the object, so slices of two versions
+//! never meet.
+
+pub mod asked;
+pub mod assembly;
+mod cutter;
+pub mod grid;
+pub mod index;
+mod multipart;
+pub mod origin_answer;
+pub mod plan;
+pub mod selection;

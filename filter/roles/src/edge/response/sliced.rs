@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses in slices: the one that a client gets, those to the slicer's requests for slices, and those from which
+//! the worker learns that an object is served in slices.
+
+use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
+use sluice_core::internal_headers::SLICE_STATE_HEADER;
+use sluice_core::metrics::Metric;
+use sluice_core::slices::asked::SliceState;
+use sluice_core::slices::index::{Described, IndexTimes, SliceIndex};
+use sluice_core::website::cors::CORS_PREFIX;
+use sluice_core::workers::message::FlightOutcome;
+use sluice_store::Served;
+
+use crate::reply::complete_reply::CompleteReply;
+use crate::request::EdgeRequest;
+use crate::request::account::{self, result_of};
+use crate::request::sliced::{RequestedSlice, Sliceable, SlicedResponse};
+use crate::worker::Worker;
+use crate::worker::own_requests::indexes::{fresh_for, headers_of};
+use crate::worker::slices::{self, Knowledge};
+use sluice_host::{self as host, Action, Host, Map};
+
+/// Gives the response that the slicer has put together the headers of the object.
+pub fn respond(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {
+    let sliced = stream.progress.sliced.borrow();
+    let Some(sliced) = &*sliced else {
+        return Ok(Action::Continue);
+    };
+    if sliced.passes.get() {
+        return Ok(Action::Continue);
+    }
+    let headers = worker.host.headers(Map::Response)?;
+    if headers.status() != Some(sliced.plan.status()) {
+        stream.progress.account.results_in(account::FAILED);
+        worker
+            .host
+            .remove_header(Map::Response, SLICE_STATE_HEADER)?;
+        return Ok(Action::Continue);
+    }
+    sliced.responded.set(true);
+    let first = sliced.first.get().unwrap_or(SliceState::Hit);
+    let result = match first {
+        SliceState::Led => Metric::RequestsMiss,
+        SliceState::Followed => Metric::RequestsCollapsed,
+        _ => Metric::RequestsHit,
+    };
+    worker.metrics.count_of(&stream.policy, result);
+    stream.progress.account.results_in(result_of(result));
+    let count = format!("slices:{}", sliced.count());
+    let status = cache_status(worker, stream, sliced, first).detail(&count);
+    let status = status.member_of(&worker.identity.name);
+    for (name, _) in headers.iter().filter(|(name, _)| !name.starts_with(':')) {
+        worker.host.remove_header(Map::Response, name)?;
+    }
+    let planned = sliced.plan.headers();
+    let replaced = |name: &str| planned.iter().any(|(planned, _)| *planned == name);
+    let own = headers_of(worker, stream, &sliced.index, &status);
+    for (name, value) in own.iter().filter(|(name, _)| !replaced(name)) {
+        worker.host.add_header(Map::Response, name, value)?;
+    }
+    for (name, value) in &planned {
+        worker.host.set_header(Map::Response, name, value)?;
+    }
+    Ok(Action::Continue)
+}
+
+/// The `Cache-Status` of a response whose first slice came in that way.
+fn cache_status<'a>(
+    worker: &Worker,
+    stream: &'a EdgeRequest,
+    sliced: &SlicedResponse,
+    first: SliceState,
+) -> CacheStatus<'a> {
+    let status = match first {
+        SliceState::Led => CacheStatus::forwarded(Forward::UriMiss)
+            .forward_status(206)
+            .stored(),
+        SliceState::Followed => CacheStatus::forwarded(Forward::UriMiss).collapsed(),
+        _ => CacheStatus::hit(),
+    };
+    let status = status.ttl(fresh_for(worker, &sliced.index));
+    match stream.policy.policy.response.cache_status_key {
+        true => status.key(stream.target.cache_key()),
+        false => status,
+    }
+}
+
+/// Records the way in which a slice arrives, and tells it to the slicer.
+pub fn tell_arrival(
+    worker: &Worker,
+    stream: &EdgeRequest,
+    slice: &RequestedSlice,
+    result: Metric,
+) -> host::Result<()> {
+    let state = slice.arrives(result);
+    let metric = match state {
+        SliceState::Led => Metric::SlicesMissed,
+        SliceState::Followed => Metric::SlicesCollapsed,
+        _ => Metric::SlicesHit,
+    };
+    worker.metrics.count_of(&stream.policy, metric);
+    let host = &*worker.host;
+    host.set_header(Map::Response, SLICE_STATE_HEADER, state.as_str())
+}
+
+/// Notes that a slice has failed, if the response to its request is another one than the slice.
+pub fn note_slice(host: &dyn Host, slice: &RequestedSlice) -> host::Result<()> {
+    let status = host.header_number(Map::Response, ":status")?;
+    slice
+        .of
+        .failed
+        .set(slice.of.failed.get() || status != Some(200));
+    Ok(())
+}
+
+/// Answers the slicer's request for a slice of an object that has changed. The rest of the origin's response is not
+/// needed.
+pub fn refuse_outdated(
+    host: &dyn Host,
+    stream: &EdgeRequest,
+    state: SliceState,
+) -> host::Result<Action> {
+    stream.progress.answered.set(true);
+    CompleteReply::outdated_slice(state).send(host)?;
+    Ok(Action::Pause)
+}
+
+/// Learns from the headers of an object whether it is served in slices. The response has its headers for clients, but
+/// no conditions of a client have been applied to it. `length` is that of the object.
+pub fn learn(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    length: Option<u64>,
+    served: &Served<'_>,
+) -> host::Result<()> {
+    let policy = &stream.policy.policy;
+    let sliceable = stream.progress.sliceable.take();
+    let describes = stream.target.is_for_headers();
+    if !policy.edge.slices.is_on() || !(describes || sliceable.is_some()) {
+        return Ok(());
+    }
+    let times = match sliceable {
+        Some(Sliceable { storage, purge }) => Some((storage.lifetime, storage.age, purge)),
+        // ORIGIN has found that the object is not to be served in slices.
+        None if served.own => None,
+        None if served.entry.is_of_index() => {
+            Some((served.entry.lifetime, served.age, served.entry.purge))
+        }
+        None => return Ok(()),
+    };
+    let object = worker.keys.object_hash(stream.target.whole_key());
+    let index = match times {
+        Some((lifetime, age, purge)) => {
+            let validated = worker.host.unix_millis();
+            let times = IndexTimes {
+                validated,
+                age,
+                lifetime,
+            };
+            index_of(worker, stream, length, times, purge)?
+        }
+        None => None,
+    };
+    let is_former = |index: &SliceIndex| {
+        let etag = index.etag();
+        !served.own && worker.slices.is_outdated_version(object, etag)
+    };
+    if index.as_ref().is_some_and(is_former) {
+        return Ok(());
+    }
+    match index {
+        Some(index) => slices::learn(worker, object, index, served.own),
+        None if served.entry.status < 500 => worker.slices.learn(object, Knowledge::Whole),
+        None => {}
+    }
+    if sliceable.is_some() && !describes {
+        worker
+            .metrics
+            .count_of(&stream.policy, Metric::SlicedPassed);
+        worker.end_flight(stream.id.0, stream.id, FlightOutcome::Sliced);
+    }
+    Ok(())
+}
+
+/// The index of an object from the headers for its client.
+fn index_of(
+    worker: &Worker,
+    stream: &EdgeRequest,
+    length: Option<u64>,
+    times: IndexTimes,
+    purge: u64,
+) -> host::Result<Option<SliceIndex>> {
+    let headers = worker.host.headers(Map::Response)?;
+    let policy = &stream.policy.policy;
+    let described = Described {
+        status: headers.status().unwrap_or_default(),
+        etag: headers.get("etag"),
+        last_modified: headers.get("last-modified"),
+        length: length.or(headers.content_length()),
+        // ORIGIN has checked that.
+        accepts_ranges: true,
+    };
+    let shares = policy.website.cors.is_some();
+    let kept = headers
+        .iter()
+        .filter(|(name, _)| !(shares && name.starts_with(CORS_PREFIX)));
+    let lengths = policy.edge.slices.lengths;
+    Ok(SliceIndex::of(&described, kept, lengths, times, purge))
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The way of a request to an object that may be served in slices, and the questions for the indexes of such objects.
+
+use std::rc::Rc;
+
+use sluice_core::freshness::Lifetime;
+use sluice_core::http::caching::cache_status::CacheStatus;
+use sluice_core::internal_headers::SLICES_HEADER;
+use sluice_core::key::qualifiers::{self, qualifiers};
+use sluice_core::metrics::Metric;
+use sluice_core::slices::index::SliceIndex;
+use sluice_core::slices::selection::{Selection, SlicedDelivery};
+use sluice_core::workers::KeyHash;
+
+use super::background::{pause, wait_for_index};
+use super::calls::BackgroundCall;
+use crate::reply::demand_reply::DemandReply;
+use crate::reply::{CACHE_STATUS, DueReply};
+use crate::request::EdgeRequest;
+use crate::request::account::result_of;
+use crate::request::call_kind::CallKind;
+use crate::request::headers::avoid_the_store;
+use crate::request::sliced::SlicedResponse;
+use crate::worker::Worker;
+use crate::worker::slices::Knowledge;
+use sluice_host::headers::{Headers, extend, serialize};
+use sluice_host::{self as host, Map};
+
+/// The way of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approach {
+    /// Like that of any request.
+    Whole,
+    /// Through the slicer.
+    Slices,
+    /// To a pause: the request waits for the index of its object, or for its answer.
+    Waits,
+}
+
+/// Decides on the way of a request that has not been sent on. Prepares its response in slices, or its answer.
+pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
+    if !may_be_sliced(stream) {
+        return Approach::Whole;
+    }
+    let object = worker.keys.object_hash(stream.target.cache_key());
+    match worker.slices.get(object) {
+        Some(Knowledge::Sliced(index)) => match is_usable(worker, stream, object, &index) {
+            Some(true) => begin(worker, stream, object, index),
+            Some(false) => ask(worker, stream),
+            None => Approach::Whole,
+        },
+        Some(Knowledge::Whole) => Approach::Whole,
+        None if is_believed_large(worker, stream) => ask(worker, stream),
+        None => Approach::Whole,
+    }
+}
+
+/// Whether the object of a request may be served in slices: the request wants the object itself, for any client, and
+/// its key is for the bytes that the origin sends.
+fn may_be_sliced(stream: &EdgeRequest) -> bool {
+    let target = &stream.target;
+    stream.policy.policy.edge.slices.is_on()
+        && !(stream.head || stream.for_others || stream.authenticated)
+        && stream.slice.is_none()
+        && stream.stand_in.is_none()
+        && target.variant().is_empty()
+        && is_key_sliceable(target.cache_key())
+}
+
+/// Whether a key is for the bytes that the origin sends: for the whole object, not compressed by the edge.
+pub fn is_key_sliceable(cache_key: &str) -> bool {
+    const OTHERS: [&str; 2] = [qualifiers::CODING, qualifiers::SLICE];
+    let mut names = qualifiers(cache_key).map(|(name, _)| name);
+    !names.any(|name| OTHERS.contains(&name.as_str()))
+}
+
+/// Whether an unknown object is large by its path. A request for such an object waits for the index, once.
+fn is_believed_large(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    let policy = &stream.policy.policy;
+    let path = policy.client_path(stream.target.origin_path());
+    let now = worker.host.monotonic_millis();
+    !has_asked(stream)
+        && policy.edge.slices.is_known(path)
+        && !worker.coalescer.knows(stream.key.key, now)
+}
+
+/// Whether the request has waited for the index.
+fn has_asked(stream: &EdgeRequest) -> bool {
+    matches!(stream.progress.prior_call.get(), Some(CallKind::Index(_)))
+}
+
+/// Whether a request may use the index as it is. `None` if the origin has failed to confirm an index that is too old.
+fn is_usable(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    object: KeyHash,
+    index: &SliceIndex,
+) -> Option<bool> {
+    let now = worker.host.unix_millis();
+    let cache_key = stream.target.cache_key();
+    let purged = worker.keys.was_purged_since(cache_key, index.purge_number);
+    if !purged && index.is_fresh(now) {
+        return Some(true);
+    }
+    if !purged && index.is_servable_meanwhile(now) {
+        refresh(worker, stream, object);
+        return Some(true);
+    }
+    let moment = worker.host.monotonic_millis();
+    let servable = !purged && index.is_servable_after_error(now);
+    let fails = servable && worker.slices.is_asked(object, moment);
+    if !fails && !has_asked(stream) {
+        return Some(false);
+    }
+    // The question has failed, because its answer would have replaced the index.
+    servable.then_some(true)
+}
+
+/// Makes a request wait for the index of its object, unless there are too many calls.
+fn ask(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
+    match wait_for_index(worker, stream) {
+        None => Approach::Waits,
+        Some(_) => Approach::Whole,
+    }
+}
+
+/// Asks for the index of an object that is served in slices meanwhile, unless that question has just been asked.
+fn refresh(worker: &mut Worker, stream: &EdgeRequest, object: KeyHash) {
+    let now = worker.host.monotonic_millis();
+    let until = now.saturating_add(pause(&*worker.host, &stream.policy));
+    if !worker.calls.has_room_to_prepare() || !worker.slices.take_question(object, now, until) {
+        return;
+    }
+    worker.metrics.count(Metric::SliceIndexesAsked, 1);
+    let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+    let call = CallKind::Index(stream.key.key);
+    let call = BackgroundCall::new(&*worker.host, call, target, policy);
+    worker.calls.push(call);
+    worker.roots.wake();
+}
+
+/// Plans the response of a request, or answers it if it needs no bytes of the object.
+fn begin(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    object: KeyHash,
+    index: Rc<SliceIndex>,
+) -> Approach {
+    let delivery = match &stream.demand {
+        Some(demand) => index.delivery(demand),
+        None => SlicedDelivery::Bytes(Selection::Whole),
+    };
+    let reply = match delivery {
+        SlicedDelivery::Bytes(selection) => {
+            let slices = &stream.policy.policy.edge.slices;
+            let secret = &worker.identity.store_secret;
+            let plan = index.plan(selection, secret, slices.bytes, slices.ahead);
+            let Some(plan) = plan else {
+                return Approach::Whole;
+            };
+            let response = SlicedResponse::new(stream.id, object, index, plan);
+            stream.progress.sliced.replace(Some(Rc::new(response)));
+            return Approach::Slices;
+        }
+        SlicedDelivery::NotModified => DemandReply::not_modified(),
+        SlicedDelivery::PreconditionFailed => DemandReply::precondition_failed(),
+        SlicedDelivery::Unsatisfiable => DemandReply::unsatisfiable(index.length()),
+    };
+    let status = CacheStatus::hit()
+        .ttl(fresh_for(worker, &index))
+        .detail(DETAIL);
+    let status = status.member_of(&worker.identity.name);
+    let headers = headers_of(worker, stream, &index, &status);
+    let reply = DueReply::Complete(reply.bodiless(&headers));
+    stream.progress.answered.set(true);
+    stream
+        .progress
+        .account
+        .results_in(result_of(Metric::RequestsHit));
+    worker.metrics.count_of(&stream.policy, Metric::RequestsHit);
+    worker.answer_later(stream.id.0, reply);
+    Approach::Waits
+}
+
+/// The detail of `Cache-Status` for an answer from the index.
+const DETAIL: &str = "slices";
+
+/// Seconds for which the index is fresh.
+pub fn fresh_for(worker: &Worker, index: &SliceIndex) -> i64 {
+    let lifetime: Lifetime = index.times.lifetime;
+    lifetime.fresh_for(index.age(worker.host.unix_millis()))
+}
+
+/// The headers of a response from the index, with this `Cache-Status`, except the headers that its plan gives.
+pub fn headers_of(
+    worker: &Worker,
+    stream: &EdgeRequest,
+    index: &SliceIndex,
+    status: &str,
+) -> Headers {
+    let rule = stream.policy.policy.rule(stream.target.path());
+    let age = index.age(worker.host.unix_millis()).to_string();
+    // A lifetime of the edge's own begins when the client gets the response.
+    let ages = rule.client_cache_control(200).is_none();
+    let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
+    let own = own.into_iter().skip(usize::from(!ages));
+    Headers::new(extend(&serialize(index.headers()), own))
+}
+
+/// Sends the effective context's request, whose response is planned, to the slicer.
+pub fn send(worker: &Worker, stream: &EdgeRequest) -> host::Result<()> {
+    let host = &*worker.host;
+    let sliced = stream.progress.sliced.borrow();
+    let plan = sliced.as_ref().map(|sliced| sliced.plan.to_string());
+    worker
+        .metrics
+        .count_of(&stream.policy, Metric::SlicedRequests);
+    // The slicer's listener accepts no qualifiers.
+    host.set_header(Map::Request, ":path", stream.target.origin_path())?;
+    avoid_the_store(host, false)?;
+    host.set_header(Map::Request, SLICES_HEADER, plan.unwrap_or_default())
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The objects that a worker knows to be served in slices, or not to be.
+
+use std::rc::Rc;
+
+use sluice_core::metrics::Metric;
+use sluice_core::slices::index::SliceIndex;
+use sluice_core::workers::message::Message;
+use sluice_core::workers::recent_keys::RecentKeys;
+use sluice_core::workers::{KeyHash, Millis};
+
+use crate::request::EdgeRequest;
+use crate::request::sliced::SlicedResponse;
+use crate::worker::Worker;
+
+/// Facts about one object.
+#[derive(Clone, Debug)]
+pub enum Knowledge {
+    /// The object is served in slices.
+    Sliced(Rc<SliceIndex>),
+    /// The object is small, or cannot be sliced.
+    Whole,
+}
+
+/// The objects that one worker knows. Soft purges do not change their keys.
+#[derive(Debug)]
+pub struct KnownObjects {
+    objects: RecentKeys<Knowledge>,
+    /// The times until which the index of an object is not asked for again, because the last question has failed or is
+    /// under way.
+    pauses: RecentKeys<Millis>,
+    /// Versions that the origin does not have any more. The store may still have the headers of such a version.
+    outdated: RecentKeys<String>,
+}
+
+impl KnownObjects {
+    /// An empty table for this number of objects.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            objects: RecentKeys::new(capacity),
+            pauses: RecentKeys::new(capacity),
+            outdated: RecentKeys::new(capacity),
+        }
+    }
+
+    /// Changes the number of objects.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.objects.set_capacity(capacity);
+        self.pauses.set_capacity(capacity);
+        self.outdated.set_capacity(capacity);
+    }
+
+    /// The facts about an object.
+    pub fn get(&mut self, key: KeyHash) -> Option<Knowledge> {
+        self.objects.get(key).cloned()
+    }
+
+    /// Whether the object is known to be served in slices.
+    pub fn is_sliced(&mut self, key: KeyHash) -> bool {
+        matches!(self.objects.get(key), Some(Knowledge::Sliced(_)))
+    }
+
+    /// The number of known objects.
+    pub fn count(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Records the facts about an object.
+    pub fn learn(&mut self, key: KeyHash, knowledge: Knowledge) {
+        self.pauses.remove(key);
+        self.outdated.remove(key);
+        self.objects.insert(key, knowledge);
+    }
+
+    /// Whether this version of an object is the one that is known.
+    pub fn has_version(&self, key: KeyHash, etag: &str) -> bool {
+        match self.objects.peek(key) {
+            Some(Knowledge::Sliced(index)) => index.etag() == etag,
+            Some(Knowledge::Whole) | None => false,
+        }
+    }
+
+    /// Forgets this version of an object. Returns false if another version is known, or none.
+    pub fn forget(&mut self, key: KeyHash, etag: &str) -> bool {
+        let known = self.has_version(key, etag);
+        if known {
+            self.objects.remove(key);
+        }
+        if known || self.objects.peek(key).is_none() {
+            self.outdated.insert(key, etag.to_owned());
+        }
+        known
+    }
+
+    /// Whether the origin must describe the object again, because it does not have the version that was known.
+    pub fn is_outdated(&self, key: KeyHash) -> bool {
+        self.outdated.peek(key).is_some()
+    }
+
+    /// Whether the origin does not have this version of an object any more.
+    pub fn is_outdated_version(&self, key: KeyHash, etag: &str) -> bool {
+        self.outdated.peek(key).is_some_and(|known| known == etag)
+    }
+
+    /// Records that the origin has not described the object. Until `until`, it is not asked for again.
+    pub fn question_fails(&mut self, key: KeyHash, until: Millis) {
+        self.pauses.insert(key, until);
+    }
+
+    /// Whether the last question for the index of the object has failed a moment ago, or is under way.
+    pub fn is_asked(&self, key: KeyHash, now: Millis) -> bool {
+        self.pauses.peek(key).is_some_and(|pause| now < *pause)
+    }
+
+    /// Whether the index of the object may be asked for. Until `until`, it is not asked for again.
+    pub fn take_question(&mut self, key: KeyHash, now: Millis, until: Millis) -> bool {
+        if self.is_asked(key, now) {
+            return false;
+        }
+        self.pauses.insert(key, until);
+        true
+    }
+}
+
+/// Learns the index of an object, and tells the other workers about it if `tells`.
+pub fn learn(worker: &mut Worker, key: KeyHash, index: SliceIndex, tells: bool) {
+    let index = Rc::new(index);
+    worker
+        .slices
+        .learn(key, Knowledge::Sliced(Rc::clone(&index)));
+    if tells {
+        let message = Message::SliceIndex {
+            key,
+            index: index.encode(),
+        };
+        let others = worker.keys.others().unwrap_or_default();
+        let fault = "a worker did not receive the index of an object";
+        worker.roots.spread(&others, &message, fault);
+    }
+}
+
+/// Makes all workers forget this version of an object, because the origin does not have that version any more.
+pub fn forget(worker: &mut Worker, key: KeyHash, etag: &str) {
+    worker.metrics.count(Metric::SlicesChanged, 1);
+    if worker.slices.forget(key, etag) {
+        let message = Message::SlicesChanged {
+            key,
+            etag: etag.to_owned(),
+        };
+        let others = worker.keys.others().unwrap_or_default();
+        let fault = "a worker did not hear that an object has changed";
+        worker.roots.spread(&others, &message, fault);
+    }
+}
+
+/// Whether a request is for the headers of an object, and the version that the store may have is outdated.
+pub fn must_validate(worker: &Worker, stream: &EdgeRequest) -> bool {
+    let target = &stream.target;
+    target.is_for_headers() && {
+        let object = worker.keys.object_hash(target.whole_key());
+        worker.slices.is_outdated(object)
+    }
+}
+
+/// Notes the end of a request for a slice, or of a response in slices. The response was cut if it had begun, one of its
+/// slices has failed, and its client has not left before.
+pub fn close(worker: &Worker, closed: &EdgeRequest) {
+    let bytes = closed.body.bytes.get();
+    if let Some(slice) = &closed.slice {
+        let range = slice.request().map(|request| request.range);
+        let whole = range.is_some_and(|range| range.length() == bytes);
+        let awaited = worker.requests.get(slice.of.client).is_some();
+        slice
+            .of
+            .failed
+            .set(slice.of.failed.get() || (awaited && !whole));
+    }
+    let sliced = closed.progress.sliced.take();
+    let cut = |sliced: &Rc<SlicedResponse>| {
+        let whole = bytes == sliced.plan.content_length();
+        sliced.responded.get() && sliced.failed.get() && !sliced.passes.get() && !whole
+    };
+    if sliced.is_some_and(|sliced| cut(&sliced)) {
+        worker.metrics.count_of(&closed.policy, Metric::SlicedCut);
+    }
+}

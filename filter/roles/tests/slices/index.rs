@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a worker learns that an object is served in slices, and how the index stays valid.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+use sluice_core::metrics::Metric;
+use sluice_fake::FakeEnvoy;
+
+use super::world::*;
+use crate::support::assert_all_over;
+
+/// An object that is served stale while its index is validated.
+const PATIENT: Object = Object {
+    control: "max-age=60, stale-while-revalidate=60",
+    ..OBJECT
+};
+
+/// Reads the whole object, so that all slices are stored.
+fn read(envoy: &mut FakeEnvoy, object: &Object) {
+    introduce(envoy, object);
+    introduce(envoy, object);
+}
+
+#[test]
+fn an_object_on_a_known_path_is_sliced_for_its_first_client() {
+    let mut envoy = workers_that_know(2, "/7*", 0);
+    let clients = [0, 0, 1].map(|seat| get(&mut envoy, seat));
+    serve(&mut envoy, &OBJECT);
+    for client in clients {
+        assert!(is_sliced(&envoy, client));
+        assert_whole(&envoy, client, &OBJECT);
+    }
+    assert_eq!((heads(&envoy), ranges(&envoy).len()), (1, 3));
+    assert_eq!(envoy.counter(Metric::SlicedPassed), 0);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_small_object_on_a_known_path_costs_one_head_and_is_stored_whole() {
+    let small = Object {
+        length: 1_000,
+        ..OBJECT
+    };
+    let mut envoy = workers_that_know(1, "/7*", 0);
+    for _ in 0..2 {
+        let client = get(&mut envoy, 0);
+        serve(&mut envoy, &small);
+        assert!(!is_sliced(&envoy, client));
+        assert_whole(&envoy, client, &small);
+    }
+    assert_eq!((heads(&envoy), envoy.fetches.len()), (1, 2 + 1));
+}
+
+#[test]
+fn one_head_validates_all_slices() {
+    let mut envoy = workers(2);
+    read(&mut envoy, &OBJECT);
+    envoy.advance(61_000);
+    let before = envoy.fetches.len();
+    let clients = [0, 0, 1].map(|seat| get(&mut envoy, seat));
+    serve(&mut envoy, &OBJECT);
+    for client in clients {
+        assert_whole(&envoy, client, &OBJECT);
+        assert_eq!(envoy.clients[client.0].header("age"), Some("0"));
+    }
+    assert_eq!((heads(&envoy), envoy.fetches.len() - before), (1, 1));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_stale_index_serves_while_one_head_asks() {
+    let mut envoy = workers(1);
+    read(&mut envoy, &PATIENT);
+    envoy.advance(61_000);
+    let clients = [0, 0].map(|seat| get(&mut envoy, seat));
+    envoy.close_all();
+    for client in clients {
+        assert_whole(&envoy, client, &PATIENT);
+    }
+    serve(&mut envoy, &PATIENT);
+    assert_eq!(heads(&envoy), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_stale_index_serves_while_the_origin_fails_and_one_head_asks() {
+    let failing = Object {
+        control: "max-age=60, stale-if-error=600",
+        ..OBJECT
+    };
+    let mut envoy = workers(1);
+    read(&mut envoy, &failing);
+    envoy.advance(61_000);
+    let first = get(&mut envoy, 0);
+    let head = envoy.open_fetches()[0];
+    envoy.answer_with(head, 503, &[], b"");
+    envoy.close_all();
+    let second = get(&mut envoy, 0);
+    envoy.close_all();
+    for client in [first, second] {
+        assert_whole(&envoy, client, &failing);
+    }
+    assert_eq!(heads(&envoy), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn the_first_range_of_a_small_object_leads_after_one_head() {
+    let small = Object {
+        length: 1_000,
+        ..OBJECT
+    };
+    let mut envoy = workers(1);
+    let client = get_range(&mut envoy, 0, "bytes=10-19");
+    serve(&mut envoy, &small);
+    assert_eq!(envoy.clients[client.0].body(), small.part(10, 19));
+    assert_eq!((heads(&envoy), envoy.fetches.len()), (1, 2 + 1));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_head_of_a_sliced_object_lasts_as_long_as_the_object() {
+    let mut envoy = workers(1);
+    introduce(&mut envoy, &OBJECT);
+    for millis in [0, 30_000] {
+        envoy.advance(millis);
+        let client = envoy.request(0, "HEAD", KEY, &[]);
+        serve(&mut envoy, &OBJECT);
+        assert_eq!(envoy.clients[client.0].status(), 200);
+    }
+    assert_eq!(heads(&envoy), 1);
+}
+
+#[test]
+fn a_purge_covers_all_slices() {
+    let mut envoy = workers(1);
+    read(&mut envoy, &OBJECT);
+    purge(&mut envoy, false);
+    let before = ranges(&envoy).len();
+    read(&mut envoy, &OBJECT);
+    assert_eq!(ranges(&envoy).len() - before, 3);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_soft_purge_keeps_the_slices() {
+    let mut envoy = workers(2);
+    read(&mut envoy, &OBJECT);
+    purge(&mut envoy, true);
+    let before = envoy.fetches.len();
+    let clients = [0, 1, 0].map(|seat| get(&mut envoy, seat));
+    serve(&mut envoy, &OBJECT);
+    for client in clients {
+        assert_whole(&envoy, client, &OBJECT);
+    }
+    assert_eq!((heads(&envoy), envoy.fetches.len() - before), (1, 1));
+    assert_all_over(&mut envoy);
+}
+
+fn purge(envoy: &mut FakeEnvoy, soft: bool) {
+    let url = format!("http://edge.test/{KEY}");
+    let call = envoy.purge(0, &format!(r#"{{"url": "{url}", "soft": {soft}}}"#));
+    envoy.deliver_all();
+    assert_eq!(envoy.clients[call.0].status(), 200);
+}

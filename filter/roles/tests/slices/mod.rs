@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Objects that are larger than the largest stored object, in slices.
+
+mod clients;
+mod faults;
+mod index;
+mod versions;
+mod world;

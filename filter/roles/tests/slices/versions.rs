@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An object that changes while clients read it.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+use sluice_core::metrics::Metric;
+use sluice_fake::{Ending, Stage};
+
+use super::world::*;
+use crate::support::assert_all_over;
+
+const NEWER: Object = Object {
+    etag: "\"v2\"",
+    ..OBJECT
+};
+
+#[test]
+fn an_object_that_changes_is_cut_and_never_mixed() {
+    let mut envoy = workers(1);
+    introduce(&mut envoy, &OBJECT);
+    let client = get(&mut envoy, 0);
+    answer_first(&mut envoy, &OBJECT);
+    serve(&mut envoy, &NEWER);
+    assert_eq!(envoy.stage(client), Stage::Over(Ending::Truncated));
+    let body = envoy.clients[client.0].body();
+    assert!(body == OBJECT.part(0, SLICE - 1), "{}", body.len());
+    assert_eq!(envoy.counter(Metric::SlicedCut), 1);
+    assert_eq!(envoy.counter(Metric::SlicesChanged), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn clients_whose_response_has_not_begun_get_the_new_version() {
+    let mut envoy = workers(2);
+    introduce(&mut envoy, &OBJECT);
+    let clients = [0, 0, 1].map(|seat| get(&mut envoy, seat));
+    serve(&mut envoy, &NEWER);
+    for client in clients {
+        assert_whole(&envoy, client, &NEWER);
+    }
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn the_next_client_gets_the_new_version_in_slices() {
+    let mut envoy = workers(2);
+    introduce(&mut envoy, &OBJECT);
+    get(&mut envoy, 0);
+    answer_first(&mut envoy, &OBJECT);
+    serve(&mut envoy, &NEWER);
+    for seat in [0, 1] {
+        introduce(&mut envoy, &NEWER);
+        let client = get(&mut envoy, seat);
+        serve(&mut envoy, &NEWER);
+        assert!(is_sliced(&envoy, client));
+        assert_whole(&envoy, client, &NEWER);
+    }
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn an_object_that_is_gone_is_forgotten_by_all_workers() {
+    let mut envoy = workers(2);
+    introduce(&mut envoy, &OBJECT);
+    let client = get(&mut envoy, 0);
+    envoy.answer_with(envoy.open_fetches()[0], 404, &[], b"gone");
+    envoy.answer_with(envoy.open_fetches()[0], 404, &[], b"gone");
+    envoy.end(envoy.open_fetches()[0]);
+    envoy.deliver_all();
+    envoy.close_all();
+    assert_eq!(envoy.clients[client.0].status(), 404);
+    let other = get(&mut envoy, 1);
+    assert!(!is_sliced(&envoy, other));
+    envoy.abort(other);
+}
+
+#[test]
+fn a_validation_that_finds_another_version_brings_its_slices() {
+    let mut envoy = workers(1);
+    introduce(&mut envoy, &OBJECT);
+    introduce(&mut envoy, &OBJECT);
+    envoy.advance(61_000);
+    let client = get(&mut envoy, 0);
+    serve(&mut envoy, &NEWER);
+    assert!(is_sliced(&envoy, client));
+    assert_whole(&envoy, client, &NEWER);
+    assert_eq!(heads(&envoy), 1);
+    assert_eq!(envoy.counter(Metric::SlicesChanged), 0);
+}
+
+#[test]
+fn stored_headers_of_a_former_version_are_validated_for_the_next_client() {
+    let mut envoy = workers_that_know(2, "/7*", 0);
+    get(&mut envoy, 0);
+    answer_first(&mut envoy, &OBJECT);
+    envoy.commit(KEY);
+    envoy.close_all();
+    answer_first(&mut envoy, &OBJECT);
+    serve(&mut envoy, &NEWER);
+    for seat in [0, 1] {
+        let client = get(&mut envoy, seat);
+        serve(&mut envoy, &NEWER);
+        assert!(is_sliced(&envoy, client));
+        assert_whole(&envoy, client, &NEWER);
+    }
+    assert_eq!(heads(&envoy), 2);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn the_answer_to_a_request_for_a_slice_of_a_former_version_is_not_stored() {
+    let mut envoy = workers(1);
+    introduce(&mut envoy, &OBJECT);
+    let client = get(&mut envoy, 0);
+    let fetch = envoy.open_fetches()[0];
+    envoy.answer_with(fetch, 412, &[("cache-control", "max-age=600")], b"");
+    envoy.end(fetch);
+    serve(&mut envoy, &NEWER);
+    assert_whole(&envoy, client, &NEWER);
+    for _ in 0..2 {
+        let client = get(&mut envoy, 0);
+        serve(&mut envoy, &OBJECT);
+        assert_whole(&envoy, client, &OBJECT);
+    }
+}

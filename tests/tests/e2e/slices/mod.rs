@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Objects above `SLUICE_CACHE_MAX_OBJECT_BYTES` are fetched, stored and served in slices.
+
+mod bucket;
+mod changes;
+mod cold;
+mod departures;
+mod failures;
+mod forged;
+mod parts;
+mod purges;
+mod slow_readers;
+mod store;
+mod world;
