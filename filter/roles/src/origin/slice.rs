@@ -10,6 +10,7 @@ use sluice_core::slices::origin_answer::{OriginAnswer, SliceOutcome};
 
 use super::fetch::Fetch;
 use crate::request::sliced::RequestedSlice;
+use crate::worker::own_requests::indexes;
 use crate::worker::{Worker, slices};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
@@ -44,6 +45,7 @@ pub fn receive(worker: &mut Worker, fetch: &mut Fetch, headers: Headers) -> host
     slice.becomes(state);
     fetch.response.refused = true;
     slices::forget(worker, slice.of.object, slice.of.index.etag());
+    indexes::renew(worker, &slice.of, &fetch.policy);
     worker
         .host
         .remove_header(Map::Response, BUCKET_ERROR_HEADER)?;

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use sluice_core::freshness::Storage;
+use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::SliceState;
 use sluice_core::slices::index::SliceIndex;
@@ -19,6 +20,8 @@ pub struct SlicedResponse {
     pub client: StreamId,
     /// The hash of the object's key, by which workers know the object.
     pub object: KeyHash,
+    /// The object.
+    pub target: Rc<CanonicalTarget>,
     /// The index of the object.
     pub index: Rc<SliceIndex>,
     /// The bytes that the client gets, and the slices that make them up.
@@ -42,12 +45,14 @@ impl SlicedResponse {
     pub const fn new(
         client: StreamId,
         object: KeyHash,
+        target: Rc<CanonicalTarget>,
         index: Rc<SliceIndex>,
         plan: SlicePlan,
     ) -> Self {
         Self {
             client,
             object,
+            target,
             index,
             plan,
             first: Cell::new(None),

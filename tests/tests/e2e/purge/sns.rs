@@ -104,7 +104,8 @@ async fn a_new_version_is_served_once_sns_has_told_of_it() {
         "GET /SimpleNotificationService-0123456789abcdef0123456789abcdef.pem".to_owned(),
     ];
     assert_eq!(asked, expected, "the certificate is fetched once");
-    edge.wait_for_log(&format!("purge by sns {TOPIC} at ")).await;
+    edge.wait_for_log(&format!("purge by sns {TOPIC} at "))
+        .await;
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use super::world::{KNOWN, OBJECT, assert_whole, edge, object, origin};
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::edge::Edge;
+use sluice_tests::eventually;
 use sluice_tests::http::body;
 use sluice_tests::http::message::Head;
 use sluice_tests::origin::Reply;
@@ -52,6 +53,14 @@ async fn a_response_is_cut_when_its_object_changes_and_the_next_client_gets_the_
     let read = reader.finish().await;
     assert!(read < OBJECT, "the rest is not cut");
     edge.wait_for_counter("sluice_sliced_cut", 1).await;
+    // The store has the headers of version 2, which the edge has asked for by itself.
+    edge.wait_for_counter("sluice_slice_indexes_asked", 2).await;
+    eventually("a whole object", async || {
+        let mut client = Client::connect(edge.address()).await;
+        let response = client.try_exchange(request("GET", KNOWN, &[])).await;
+        response.is_ok_and(|response| response.stamp(KNOWN).sequence == 2)
+    })
+    .await;
     for _ in 0..3 {
         assert_whole(&edge.get(KNOWN).await, KNOWN, 2);
     }

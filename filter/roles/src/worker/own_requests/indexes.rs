@@ -6,6 +6,7 @@ use std::rc::Rc;
 use sluice_core::freshness::Lifetime;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::internal_headers::SLICES_HEADER;
+use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::index::SliceIndex;
@@ -20,6 +21,7 @@ use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::avoid_the_store;
+use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::SlicedResponse;
 use crate::worker::Worker;
 use crate::worker::slices::Knowledge;
@@ -103,7 +105,7 @@ fn is_usable(
         return Some(true);
     }
     if !purged && index.is_servable_meanwhile(now) {
-        refresh(worker, stream, object);
+        refresh(worker, object, &stream.target, &stream.policy);
         return Some(true);
     }
     let moment = worker.host.monotonic_millis();
@@ -124,19 +126,32 @@ fn ask(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
     }
 }
 
-/// Asks for the index of an object that is served in slices meanwhile, unless that question has just been asked.
-fn refresh(worker: &mut Worker, stream: &EdgeRequest, object: KeyHash) {
+/// Asks for the index of an object in the background, unless that question has just been asked.
+fn refresh(
+    worker: &mut Worker,
+    object: KeyHash,
+    target: &Rc<CanonicalTarget>,
+    policy: &NumberedPolicy,
+) {
     let now = worker.host.monotonic_millis();
-    let until = now.saturating_add(pause(&*worker.host, &stream.policy));
+    let until = now.saturating_add(pause(&*worker.host, policy));
     if !worker.calls.has_room_to_prepare() || !worker.slices.take_question(object, now, until) {
         return;
     }
     worker.metrics.count(Metric::SliceIndexesAsked, 1);
-    let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-    let call = CallKind::Index(stream.key.key);
+    let call = CallKind::Index(worker.keys.flight_key(target).key);
+    let (target, policy) = (Rc::clone(target), policy.clone());
     let call = BackgroundCall::new(&*worker.host, call, target, policy);
     worker.calls.push(call);
     worker.roots.wake();
+}
+
+/// Has the store's headers of an object validated, because the origin does not have that version any more. A worker
+/// that has not heard of this reads them.
+pub fn renew(worker: &mut Worker, response: &SlicedResponse, policy: &NumberedPolicy) {
+    if worker.slices.is_outdated(response.object) {
+        refresh(worker, response.object, &response.target, policy);
+    }
 }
 
 /// Plans the response of a request, or answers it if it needs no bytes of the object.
@@ -158,7 +173,8 @@ fn begin(
             let Some(plan) = plan else {
                 return Approach::Whole;
             };
-            let response = SlicedResponse::new(stream.id, object, index, plan);
+            let target = Rc::clone(&stream.target);
+            let response = SlicedResponse::new(stream.id, object, target, index, plan);
             stream.progress.sliced.replace(Some(Rc::new(response)));
             return Approach::Slices;
         }
