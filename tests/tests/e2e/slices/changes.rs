@@ -53,7 +53,7 @@ async fn a_response_is_cut_when_its_object_changes_and_the_next_client_gets_the_
     let read = reader.finish().await;
     assert!(read < OBJECT, "the rest is not cut");
     edge.wait_for_counter("sluice_sliced_cut", 1).await;
-    // The store has the headers of version 2, which the edge has asked for by itself.
+    // The edge has asked for the headers of version 2 without a client.
     edge.wait_for_counter("sluice_slice_indexes_asked", 2).await;
     eventually("a whole object", async || {
         let mut client = Client::connect(edge.address()).await;
