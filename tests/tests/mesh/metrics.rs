@@ -6,13 +6,15 @@ use sluice_tests::prometheus::{Prometheus, metrics_named_in, observability};
 
 /// Istio's Envoy has neither an overload manager nor statistics of clusters, and its certificates last a day. The
 /// mesh has no entry point, and a rule cannot divide the bounds of buckets.
-const NOT_IN_ISTIO: [&str; 6] = [
+const NOT_IN_ISTIO: [&str; 8] = [
     "envoy_overload_",
     "envoy_cluster_",
     "envoy_server_days_",
     "sluice_config_",
     "sluice_cache_evictions_total",
     "sluice_coalescing_wait_seconds",
+    "sluice_first_byte_seconds",
+    "sluice_origin_first_byte_seconds",
 ];
 
 #[tokio::test]
