@@ -42,6 +42,14 @@ async fn prometheus_finds_in_a_gateway_what_rules_alerts_and_dashboard_use() {
     ] {
         prometheus.wait_for(ratio, |ratio| ratio == 0.0).await;
     }
+    for time in [
+        "sluice:first_byte_seconds:p99_5m{result=\"hit\"}",
+        "sluice:origin_first_byte_seconds:p99_5m",
+    ] {
+        prometheus
+            .wait_for(time, |seconds| (0.0..5.0).contains(&seconds))
+            .await;
+    }
     let there = prometheus.metric_names().await;
     for file in ["rules.yaml", "alerts.yaml", "dashboard.json"] {
         let text = std::fs::read_to_string(observability().join(file)).unwrap();
