@@ -121,7 +121,7 @@ async fn memory_beyond_bare_envoys_is_bounded_whatever_the_workers() {
 }
 
 /// Bound on the heap. A peak almost reaches the bound.
-const HEAP_BYTES: u64 = 250 << 20;
+const HEAP_BYTES: u64 = 256 << 20;
 /// Size in KiB that the heap may have after a peak.
 const MOST_KIB: u64 = HEAP_BYTES / 10 * 9 / 1024;
 /// Number of keys of a peak. Each has its own client and connections.
