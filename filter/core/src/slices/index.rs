@@ -6,7 +6,6 @@ mod bytes;
 use std::fmt;
 
 use crate::freshness::Lifetime;
-use crate::http::conditional::conditions::Validators;
 use crate::http::conditional::demand::{Demand, WholeResponse};
 use crate::http::conditional::entity_tag::EntityTag;
 use crate::http::syntax::field_value::FieldValue;
@@ -181,15 +180,8 @@ impl SliceIndex {
 
     /// Decides how a GET of the object is answered.
     pub fn delivery(&self, demand: &Demand) -> SlicedDelivery {
-        let object = WholeResponse {
-            status: 200,
-            validators: Validators {
-                etag: Some(&self.etag),
-                last_modified: self.last_modified.as_deref(),
-                date: None,
-            },
-            length: Some(self.length),
-        };
+        let object =
+            WholeResponse::of_object(&self.etag, self.last_modified.as_deref(), self.length);
         SlicedDelivery::of(demand, &object)
     }
 

@@ -4,10 +4,9 @@
 //! Such a range can be fetched from the origin beside the fill if both are parts of the same bytes. That is known if
 //! the representation has a strong entity tag (RFC 9110, 8.8.1) and the origin accepts ranges of it (14.3).
 
-use crate::http::conditional::conditions::Validators;
 use crate::http::conditional::demand::{Delivery, Demand, WholeResponse};
 use crate::http::conditional::entity_tag::EntityTag;
-use crate::http::conditional::range::{ByteRange, Slice};
+use crate::http::conditional::range::{ByteRange, Slice, accepts_bytes};
 use crate::http::syntax::field_value::FieldValue;
 use crate::workers::Millis;
 
@@ -43,9 +42,7 @@ impl Representation {
     pub fn of(described: Described<'_>) -> Option<Self> {
         let etag = described.etag?.text().ok()?;
         let strong = EntityTag::parse(etag).is_some_and(|tag| !tag.weak);
-        let is_bytes =
-            |unit: FieldValue<'_>| unit.bytes().trim_ascii().eq_ignore_ascii_case(b"bytes");
-        let takes_ranges = described.accept_ranges.is_some_and(is_bytes);
+        let takes_ranges = described.accept_ranges.is_some_and(accepts_bytes);
         let last_modified = described.last_modified.and_then(|date| date.text().ok());
         (strong && takes_ranges).then_some(Self {
             etag: etag.to_owned(),
@@ -61,15 +58,8 @@ impl Representation {
 
     /// Returns the part that `demand` selects, or `None` if `demand` does not select exactly one part.
     pub fn part(&self, demand: &Demand) -> Option<Slice> {
-        let candidate = WholeResponse {
-            status: 200,
-            validators: Validators {
-                etag: Some(&self.etag),
-                last_modified: self.last_modified.as_deref(),
-                date: None,
-            },
-            length: Some(self.length),
-        };
+        let candidate =
+            WholeResponse::of_object(&self.etag, self.last_modified.as_deref(), self.length);
         match demand.delivery(&candidate, false) {
             Delivery::Part { slice, .. } => Some(slice),
             _ => None,

@@ -26,6 +26,21 @@ pub struct WholeResponse<'a> {
     pub length: Option<u64>,
 }
 
+impl<'a> WholeResponse<'a> {
+    /// The 200 of an object with these validators and this length.
+    pub const fn of_object(etag: &'a str, last_modified: Option<&'a str>, length: u64) -> Self {
+        Self {
+            status: 200,
+            validators: Validators {
+                etag: Some(etag),
+                last_modified,
+                date: None,
+            },
+            length: Some(length),
+        }
+    }
+}
+
 /// Response that the client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {

@@ -3,6 +3,14 @@
 
 use std::ops::Range;
 
+use crate::http::syntax::field_value::FieldValue;
+
+/// Whether a value of `Accept-Ranges` says that the server sends ranges of bytes (RFC 9110, 14.3).
+pub fn accepts_bytes(accept_ranges: FieldValue<'_>) -> bool {
+    let unit = accept_ranges.bytes().trim_ascii();
+    unit.eq_ignore_ascii_case(b"bytes")
+}
+
 /// Single range of a `Range` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteRange {

@@ -9,6 +9,7 @@ use sluice_core::coalescing::SMALL_BYTES;
 use sluice_core::freshness::{
     ResponseFacts, Storage, UncacheableReason, Verdict, is_stream, judge,
 };
+use sluice_core::http::conditional::range::accepts_bytes;
 use sluice_core::http::syntax::date;
 use sluice_core::http::syntax::field_value::{FieldValue, JoinedValue};
 use sluice_host::header_edit::HeaderEdit;
@@ -235,14 +236,13 @@ fn is_sliceable(fetch: &Fetch, headers: &Headers, status: u16, variance: &Varian
         let is_variant = selection.is_some_and(|selection| selection.plain_path().is_some());
         !is_variant && is_key_sliceable(&fetch.cache_key) && variance.unkeyed().is_none()
     };
-    let in_bytes = |unit: FieldValue<'_>| unit.bytes().trim_ascii().eq_ignore_ascii_case(b"bytes");
     let described = Described {
         status,
         etag: headers.get("etag"),
         last_modified: None,
         length: headers.content_length(),
         accepts_ranges: policy.origin.is_bucket()
-            || headers.get("accept-ranges").is_some_and(in_bytes),
+            || headers.get("accept-ranges").is_some_and(accepts_bytes),
     };
     asks && described.is_sliced(slices.lengths) && is_plain()
 }
