@@ -183,7 +183,7 @@ impl LoggedPurge {
         })
     }
 
-    /// The same purge without the queries of its URLs.
+    /// Removes the queries of the URLs.
     #[must_use]
     pub fn without_queries(self) -> Self {
         let order = self.order.as_deref().map(without_queries);

@@ -210,7 +210,7 @@ impl Response {
         }
     }
 
-    /// The same response as JSON, unless it is an error.
+    /// Turns a response into JSON, unless the response is an error.
     fn into_json(self) -> Self {
         match self.status {
             StatusCode::OK => Self {

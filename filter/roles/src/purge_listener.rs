@@ -18,7 +18,7 @@ use crate::sns::{self, Verification};
 use crate::worker::Worker;
 use crate::worker::purges::{ignored_events, purge_calls::Unavailable};
 use sluice_host::headers::Headers;
-use sluice_host::{self as host, Action, Half, Host, Map};
+use sluice_host::{Action, Host, Map};
 
 /// Maximum size of a message of SNS in bytes: 256 KiB that were published (Amazon SNS quotas), and the fields that
 /// SNS adds. Any sender may send a message, and it is held until it is complete. The listener bounds the body of a
@@ -73,9 +73,9 @@ impl PurgeRefusal {
         Self { metric, ..self }
     }
 
-    fn send(&self, host: &dyn Host) -> host::Result<()> {
+    fn send(&self, host: &dyn Host) {
         let details = "sluice_purge_refused";
-        answer_refusal(host, self.status, details, "POST, PURGE", &self.error)
+        answer_refusal(host, self.status, details, "POST, PURGE", &self.error);
     }
 }
 
@@ -356,9 +356,7 @@ impl PurgeCall {
         };
         if let Err(answer) = taken {
             self.admitted = None;
-            if answer.send(host).is_err() {
-                let _ = host.reset(Half::Request);
-            }
+            answer.send(host);
         }
         Action::Pause
     }

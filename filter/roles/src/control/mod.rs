@@ -20,7 +20,7 @@ use crate::reply::refusal::answer_refusal;
 use crate::worker::Worker;
 use crate::worker::purges::purge_calls::Unavailable;
 use sluice_host::headers::Headers;
-use sluice_host::{self as host, Action, Half, Host, Map};
+use sluice_host::{Action, Host, Map};
 
 use answers::explain;
 use inquiry::ask_origin;
@@ -46,9 +46,9 @@ impl ControlRefusal {
         }
     }
 
-    fn send(&self, host: &dyn Host) -> host::Result<()> {
+    fn send(&self, host: &dyn Host) {
         let details = "sluice_control_refused";
-        answer_refusal(host, self.status, details, self.allow, &self.error)
+        answer_refusal(host, self.status, details, self.allow, &self.error);
     }
 }
 
@@ -166,9 +166,7 @@ impl ControlCall {
         };
         if let Err(refusal) = taken {
             self.purges = false;
-            if refusal.send(host).is_err() {
-                let _ = host.reset(Half::Request);
-            }
+            refusal.send(host);
         }
         Action::Pause
     }
