@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
+use sluice_core::policy::LargeUrl;
 use sluice_core::policy::purge::Record;
 use sluice_core::purge::Purges;
 use ureq::http::StatusCode;
@@ -134,6 +135,8 @@ pub struct EarlierRuns {
     pub purges: Option<String>,
     /// Whether earlier runs have left entries.
     pub warm: bool,
+    /// The URLs of objects that earlier runs have stored in slices, the newest last.
+    pub large_urls: Vec<LargeUrl>,
     /// The socket to which the filter posts purges for the journal.
     pub socket: Option<PathBuf>,
 }

@@ -5,6 +5,7 @@
 //! - `journal`: the journal of purges
 //! - `entries`: the files of Envoy's store: their names, their sites, their usage, and changes
 //! - `inventory`: the contents of the cache, read from the heads of its files when the operator asks
+//! - `large_urls`: the list of the URLs whose objects are stored in slices
 //! - `purge_log`: the log of purges for the operator
 //! - `report`: the reports of the keeper for the metrics
 //! - `shares`: the weights by which sites share the cache
@@ -26,6 +27,7 @@ mod free_space;
 mod inventory;
 mod journal;
 mod keeper;
+mod large_urls;
 mod purge_log;
 mod recovery;
 mod report;

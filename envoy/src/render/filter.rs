@@ -144,8 +144,14 @@ fn of_run(run: Run<'_>) -> Value {
     if run.sns.is_some() {
         purge.insert("sns".to_owned(), json!(true));
     }
-    if purge.is_empty() {
-        return json!({});
+    let mut sections = Map::new();
+    if !purge.is_empty() {
+        sections.insert("purge".to_owned(), json!(purge));
     }
-    json!({"purge": purge})
+    let stored = run.earlier_runs.large_urls.iter();
+    let stored: Vec<_> = stored.map(ToString::to_string).collect();
+    if !stored.is_empty() {
+        sections.insert("store".to_owned(), json!({"slices": {"stored": stored}}));
+    }
+    json!(sections)
 }

@@ -23,7 +23,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 pub use head::{Head, HeadBuffer};
-pub use key::{SiteId, UrlId};
+pub use key::{SiteId, StoredKey, UrlId};
 pub use usage::Usage;
 pub use watch::{Change, FolderWatch};
 
@@ -164,12 +164,13 @@ impl Entries {
         head.and_then(SiteId::read).unwrap_or(SiteId::of(b""))
     }
 
-    /// The URL of an entry that is a variant, read from its key. The read does not count as a use.
-    pub fn url_of_variant(&self, number: u64) -> Option<UrlId> {
+    /// The first bytes of an entry, within which its key ends. The read does not count as a use.
+    pub fn key_head(&self, number: u64) -> Option<Vec<u8>> {
         let mut head = vec![0; key::KEY_HEAD];
         let file = self.open_without_use(number).ok().flatten()?;
         let length = file.read_at(&mut head, 0).ok()?;
-        head.get(..length).and_then(UrlId::read_variant)
+        head.truncate(length);
+        Some(head)
     }
 
     /// The present state of an entry; `None`: the file does not exist, or the name belongs to something else than a

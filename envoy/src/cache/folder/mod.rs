@@ -9,6 +9,7 @@
 //! DIR/entries       the entries, as files of Envoy's store
 //! DIR/unchecked-…   entries of earlier runs, which are not served before they have been checked
 //! DIR/manifest      the fingerprints of whole entries, see [`crate::cache::recovery`]
+//! DIR/large-urls    the URLs of objects in slices, see [`crate::cache::large_urls`]
 //! DIR/early-deaths  how often in a row Envoy has died early, see [`crate::cache::early_deaths`]
 //! ```
 
@@ -25,6 +26,7 @@ use anyhow::{Context as _, anyhow, ensure};
 
 use super::early_deaths::EarlyDeaths;
 use super::journal::{EarlierRuns, Journal};
+use super::large_urls::LargeUrls;
 use super::purge_log::PurgeLog;
 use super::recovery::Manifest;
 use crate::settings::{Cache, Medium};
@@ -57,6 +59,8 @@ pub struct CacheFolder {
     pub secret: EntrySecret,
     /// The journal of a cache that outlives the edge.
     pub journal: Option<Journal>,
+    /// The list of the URLs of objects in slices, of a cache that outlives the edge.
+    pub large_urls: Option<LargeUrls>,
     /// Whether the cache ends with the edge, so that a later run will not find its entries.
     pub ends_with_edge: bool,
     /// The log of purges.
@@ -111,6 +115,7 @@ impl CacheFolder {
             // The keeper removes entries that are not in a manifest, so that the start does not wait for the
             // removal.
             Manifest::remove(root)?;
+            LargeUrls::remove(root)?;
         }
         set_aside(root)?;
         let unchecked = unchecked_in(root)?;
@@ -123,6 +128,8 @@ impl CacheFolder {
         let entries = root.join(ENTRIES);
         private::make_folder(&entries)?;
         let purge_log = PurgeLog::open(root)?;
+        let lasting = secret.store_secret().filter(|_| !ends_with_edge);
+        let large_urls = lasting.map(|secret| LargeUrls::read(root, secret));
         Ok(Self {
             root: root.to_owned(),
             purge_log,
@@ -131,6 +138,7 @@ impl CacheFolder {
             notice,
             secret,
             journal: (!ends_with_edge).then_some(journal),
+            large_urls: large_urls.transpose()?,
             ends_with_edge,
             _lock: lock,
         })
@@ -150,6 +158,7 @@ impl CacheFolder {
         EarlierRuns {
             purges: Some(purges.unwrap_or_default()),
             warm: self.notice.is_none() && !self.unchecked.is_empty(),
+            large_urls: self.large_urls.iter().flat_map(LargeUrls::urls).collect(),
             socket: None,
         }
     }

@@ -30,6 +30,11 @@ impl EntrySecret {
         &self.0
     }
 
+    /// The secret for the hashes that the entry point makes itself.
+    pub fn store_secret(&self) -> Option<StoreSecret> {
+        StoreSecret::parse(&self.0)
+    }
+
     /// Reads the secret of the cache at `root`. `None`: the secret cannot be trusted, because the file is missing,
     /// is damaged, is a link, belongs to another user, or is open to other users.
     pub fn read(root: &Path) -> Option<Self> {

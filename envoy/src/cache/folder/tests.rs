@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::settings::Reserve;
+use sluice_core::policy::LargeUrl;
 use tempfile::TempDir;
 
 fn disk(dir: &Path) -> Cache {
@@ -80,6 +81,28 @@ fn entries_of_another_format_are_in_no_manifest_and_that_is_said() {
     assert_eq!((aside(&folder), folder.earlier_runs().warm), (1, false));
     drop(folder);
     assert_eq!(CacheFolder::open(&cache).unwrap().notice, None);
+}
+
+#[test]
+fn the_urls_of_objects_in_slices_outlive_the_edge_and_not_its_entries() {
+    let dir = TempDir::new().unwrap();
+    let cache = disk(dir.path());
+    let mut first = CacheFolder::open(&cache).unwrap();
+    assert_eq!(first.earlier_runs().large_urls, []);
+    let list = first.large_urls.as_mut().unwrap();
+    list.add_slice(b"a.example", b"/large#00;s=0.1f").unwrap();
+    let secret = first.secret.store_secret().unwrap();
+    drop(first);
+    let url = LargeUrl::of("a.example/large", &secret);
+    let second = CacheFolder::open(&cache).unwrap();
+    assert_eq!(second.earlier_runs().large_urls, [url]);
+    drop(second);
+    fs::write(dir.path().join("format"), "sluice cache 0\n").unwrap();
+    let third = CacheFolder::open(&cache).unwrap();
+    assert_eq!(third.earlier_runs().large_urls, []);
+    assert!(!dir.path().join("large-urls").exists());
+    let memory = CacheFolder::open(&memory(1 << 20)).unwrap();
+    assert!(memory.large_urls.is_none());
 }
 
 #[test]

@@ -18,10 +18,11 @@ use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
 use super::early_deaths::{EARLY, EarlyDeaths};
-use super::entries::{Change, Entries, FolderWatch, SiteId, Usage};
+use super::entries::{Change, Entries, FolderWatch, SiteId, StoredKey, UrlId, Usage};
 use super::eviction;
 use super::folder::CacheFolder;
 use super::free_space::Shortage;
+use super::large_urls::LargeUrls;
 use super::recovery::{Check, Fingerprint, Fingerprints, Manifest, UncheckedFiles};
 use super::report::{CacheReport, EvictionReason, ReportDesk, SiteFiles};
 use super::shares::{MostVariants, Shares};
@@ -63,6 +64,8 @@ pub struct Keeper {
     unchecked: UncheckedFiles,
     /// `None`: the cache ends with the edge.
     manifest: Option<Manifest>,
+    /// `None`: the cache ends with the edge.
+    large_urls: Option<LargeUrls>,
     bound: Usage,
     shortage: Shortage,
     /// Whether an error has been logged. Later ones are not.
@@ -89,7 +92,8 @@ impl Keeper {
             files: settings.max_entries,
         };
         let manifest = (!folder.ends_with_edge).then(|| folder.root.clone());
-        let keeper = Self::new(&folder.entries, manifest, bound, shortage, shared)?;
+        let mut keeper = Self::new(&folder.entries, manifest, bound, shortage, shared)?;
+        keeper.large_urls.clone_from(&folder.large_urls);
         let (unchecked, deaths) = (folder.unchecked.clone(), folder.early_deaths());
         let (checks, checked) = mpsc::channel();
         let thread = JoiningThread::start("keeper", move |stop| {
@@ -122,6 +126,7 @@ impl Keeper {
             evictions: HashMap::new(),
             unchecked: UncheckedFiles::default(),
             manifest: manifest.map(Manifest::new),
+            large_urls: None,
             bound,
             shortage,
             complained: false,
@@ -261,7 +266,7 @@ impl Keeper {
         self.files.insert(number, file);
         self.usage = self.usage.with(file.bytes);
         self.sites.learn(&self.live, number);
-        self.keep_variant(number);
+        self.learn_key(number);
     }
 
     fn forget(&mut self, number: u64) {
@@ -272,11 +277,23 @@ impl Keeper {
         }
     }
 
-    /// Counts a file among the variants of its URL, and removes the oldest variant if there are too many.
-    fn keep_variant(&mut self, number: u64) {
-        let Some(url) = self.live.url_of_variant(number) else {
+    /// Counts a file among the variants of its URL if it is one, and lists its URL if it is a slice.
+    fn learn_key(&mut self, number: u64) {
+        let Some(head) = self.live.key_head(number) else {
             return;
         };
+        if let Some(url) = UrlId::read_variant(&head) {
+            self.keep_variant(number, url);
+        }
+        if let (Some(list), Some(key)) = (&mut self.large_urls, StoredKey::read(&head)) {
+            let added = list.add_slice(key.host, key.path);
+            let consequence = "a large object may pass in one piece after the next start";
+            self.complain(added, consequence);
+        }
+    }
+
+    /// Counts a file among the variants of its URL, and removes the oldest variant if there are too many.
+    fn keep_variant(&mut self, number: u64, url: UrlId) {
         let most = self.shared.most_variants.get();
         if let Some(oldest) = self.variants.add(number, url, most) {
             // The watch reports the removal. If Envoy has meanwhile stored the variant again, the new one is lost

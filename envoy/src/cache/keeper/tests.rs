@@ -6,6 +6,8 @@ use std::sync::mpsc;
 
 use super::*;
 use crate::system::joining_thread::JoiningThread;
+use sluice_core::key::secret::StoreSecret;
+use sluice_core::policy::LargeUrl;
 use tempfile::TempDir;
 
 const ROOM: Usage = Usage {
@@ -158,17 +160,36 @@ fn room_is_made_for_a_batch_when_the_bound_is_near() {
     });
 }
 
+/// The text of an entry with this path, for the authority `a`.
+fn entry_of(path: &str) -> String {
+    let zeros = "\0".repeat(16);
+    let (path_length, key_length) = (path.len() as u8, path.len() as u8 + 8);
+    let (path_length, key_length) = (char::from(path_length), char::from(key_length));
+    format!("CACH0000{zeros}\n{key_length}\n\x01c\x12\x01a\x1a{path_length}{path}")
+}
+
+#[test]
+fn the_url_of_a_stored_slice_is_listed() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, _| {
+        let secret = StoreSecret::new([1, 2]);
+        let list = || LargeUrls::read(cache.dir.path(), secret).unwrap();
+        thread.large_urls = Some(list());
+        cache.store(1, &entry_of("/small#00"));
+        cache.store(2, &entry_of("/large#00;s=0.1f"));
+        cache.store(3, &entry_of("/large#00;s=1.1f"));
+        thread.follow();
+        let found: Vec<_> = list().urls().collect();
+        assert_eq!(found, [LargeUrl::of("a/large", &secret)]);
+    });
+}
+
 #[test]
 fn a_url_keeps_as_many_variants_as_it_may_and_those_that_were_stored_last() {
     KeptCache::new().play(Shortage::default(), |cache, thread, _| {
         thread.shared.most_variants = MostVariants::new(10);
-        let zeros = "\0".repeat(16);
         for number in 0..30 {
             let path = format!("/p#00;vary-x={number:02}");
-            let (path_length, key_length) = (path.len() as u8, path.len() as u8 + 8);
-            let (path_length, key_length) = (char::from(path_length), char::from(key_length));
-            let key = format!("\n{key_length}\n\x01c\x12\x01a\x1a{path_length}{path}");
-            cache.store(number, &format!("CACH0000{zeros}{key}"));
+            cache.store(number, &entry_of(&path));
             cache.store(100 + number, "another");
             thread.follow();
         }

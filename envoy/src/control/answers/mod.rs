@@ -19,4 +19,4 @@ pub use explanation::{Explanation, OnlineAnswer, SharedExplanation};
 pub use flights::{Flight, Flights, WorkerFlights};
 pub use origins::{Origin, OriginError, Origins, WorkerOrigins};
 pub use urls::{RequestedUrl, RequestedUrls, WorkerUrls};
-pub use worker_explanation::{CoveringPurges, HotCopy, Lesson, WorkerExplanation};
+pub use worker_explanation::{CoveringPurges, HotCopy, Lesson, SlicedObject, WorkerExplanation};

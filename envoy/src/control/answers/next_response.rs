@@ -23,6 +23,8 @@ pub enum NextResponse {
     Waits,
     /// The origin, because its responses for the key are not stored.
     HitForMiss,
+    /// The slices of the object, from the cache or from the origin.
+    Slices,
     /// The cache.
     Hit,
     /// The cache, after or during a validation at the origin.
@@ -56,6 +58,10 @@ impl NextResponse {
         if lessons.any(|lesson| lesson.kind == "hit_for_miss") {
             return Self::HitForMiss;
         }
+        let mut sliced = workers.clone().filter_map(|known| known.slices.as_ref());
+        if sliced.any(|object| object.known_by != "path") {
+            return Self::Slices;
+        }
         let purges = CoveringPurges::of_all(workers);
         let usable = stored.iter().filter(|response| !response.for_head);
         let usable = usable.filter(|response| !purges.covers(response));
@@ -81,6 +87,7 @@ impl NextResponse {
             Self::HitForMiss => {
                 "to the origin, around the cache and without waiting (hit-for-miss)"
             }
+            Self::Slices => "slices: from the cache, and missing ones from the origin",
             Self::Hit => "a hit, if a stored variant fits its headers",
             Self::Revalidated => "the stored response, validated at the origin",
             Self::Miss => "a miss: from the origin, and stored if the response allows it",
@@ -154,6 +161,12 @@ mod tests {
                 NextResponse::HitForMiss,
             ),
             (json!({"learnt": {"kind": "fresh"}}), NextResponse::Hit),
+            (
+                json!({"slices": {"known_by": "index"}}),
+                NextResponse::Slices,
+            ),
+            (json!({"slices": {"known_by": "url"}}), NextResponse::Slices),
+            (json!({"slices": {"known_by": "path"}}), NextResponse::Hit),
         ] {
             assert_eq!(next("cached", &fresh, known), expected);
         }

@@ -29,6 +29,19 @@ pub struct Lesson {
     pub left_ms: Option<u64>,
 }
 
+/// The knowledge that an object is served in slices.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct SlicedObject {
+    /// `index`: the headers of the object are known; `url`: the object was served in slices; `path`: an object of such a
+    /// path is large as a rule.
+    pub known_by: String,
+    /// The size of the object, in bytes.
+    pub bytes: Option<u64>,
+    /// Milliseconds for which the index is fresh.
+    pub fresh_ms_left: Option<u64>,
+}
+
 /// The flight of a key.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
@@ -72,6 +85,8 @@ pub struct WorkerExplanation {
     pub learnt: Option<Lesson>,
     /// The flight in which the worker takes part.
     pub flight: Option<KeyFlight>,
+    /// The knowledge that the object is served in slices.
+    pub slices: Option<SlicedObject>,
     /// The purges that cover the key.
     pub purges: CoveringPurges,
 }

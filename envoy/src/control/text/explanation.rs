@@ -8,7 +8,7 @@ use super::table::printable;
 use super::units::{bytes, duration, site_name};
 use crate::cache::StoredResponse;
 use crate::control::answers::{
-    AdmissionDecision, CoveringPurges, Explanation, HotCopy, Lesson, OnlineAnswer,
+    AdmissionDecision, CoveringPurges, Explanation, HotCopy, Lesson, OnlineAnswer, SlicedObject,
     WorkerExplanation,
 };
 use crate::metrics::epoch_millis;
@@ -81,6 +81,10 @@ impl Facts {
                 "learnt",
                 format!("worker {worker}: {}", lesson_text(lesson)),
             );
+        }
+        if let Some(object) = &known.slices {
+            let fact = format!("worker {worker}: {}", sliced_text(object));
+            self.add("slices", fact);
         }
         if let Some(flight) = &known.flight {
             let since = duration(flight.since_ms);
@@ -194,6 +198,22 @@ fn lesson_text(lesson: &Lesson) -> String {
     )
 }
 
+#[expect(clippy::cast_precision_loss, reason = "rounded to one decimal")]
+fn sliced_text(object: &SlicedObject) -> String {
+    let how = match object.known_by.as_str() {
+        "index" => "by its index",
+        "url" => "by its URL, after one HEAD",
+        _ => "if it is large as its path says, after one HEAD",
+    };
+    let size = object.bytes.map(|size| bytes(size as f64));
+    let fresh = match object.fresh_ms_left {
+        Some(0) => Some("validated at the next use".to_owned()),
+        left => left.map(|left| format!("fresh for {}", duration(left))),
+    };
+    let facts = [Some(how.to_owned()), size, fresh].into_iter().flatten();
+    facts.collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +283,30 @@ mod tests {
             "to change Send no cookie.",
             "          cache-control: private",
             "next      to the origin, around the cache and without waiting (hit-for-miss)",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_object_in_slices_has_the_way_in_which_it_is_known() {
+        let found = lines(json!({
+            "decision": {"site": "", "admission": "cached"},
+            "workers": {
+                "0": {"slices": {"known_by": "index", "bytes": 26_214_400, "fresh_ms_left": 20_000}},
+                "1": {"slices": {"known_by": "index", "bytes": 26_214_400, "fresh_ms_left": 0}},
+                "2": {"slices": {"known_by": "url"}},
+                "3": {"slices": {"known_by": "path"}},
+            },
+            "next": "slices", "silent": [],
+        }));
+        let expected = [
+            "site      -",
+            "request   cached",
+            "slices    worker 0: by its index, 25.0 MiB, fresh for 20.00 s",
+            "slices    worker 1: by its index, 25.0 MiB, validated at the next use",
+            "slices    worker 2: by its URL, after one HEAD",
+            "slices    worker 3: if it is large as its path says, after one HEAD",
+            "next      slices: from the cache, and missing ones from the origin",
         ];
         assert_eq!(found, expected);
     }

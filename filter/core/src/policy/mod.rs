@@ -23,6 +23,7 @@ use forms::section::section;
 use purge::PurgePolicy;
 
 pub use forms::error::PolicyError;
+pub use forms::large_url::LargeUrl;
 pub(crate) use forms::names::is_token;
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::website_names::OriginPattern;

@@ -7,13 +7,14 @@
 //! ([`origin_answer`]).
 //!
 //! The number of a slice gives its bytes ([`grid`]). Its key has the version of the object, so slices of two versions
-//! never meet.
+//! never meet. A restart or a hard purge takes the index away, and leaves the URL of the object (`large_url`).
 
 pub mod asked;
 pub mod assembly;
 mod cutter;
 pub mod grid;
 pub mod index;
+mod large_url;
 mod multipart;
 pub mod origin_answer;
 pub mod plan;

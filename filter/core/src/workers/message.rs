@@ -5,6 +5,7 @@ use super::byte_reader::ByteReader;
 use super::{BodyId, FlightId, KeyHash, Millis, OwnHeaders, WorkerId};
 use crate::freshness::UncacheableReason;
 use crate::key::vary::VaryNames;
+use crate::policy::LargeUrl;
 use crate::policy::purge::Record;
 
 /// The end of a flight, in the form that its followers receive.
@@ -151,6 +152,8 @@ pub enum Message {
     SliceIndex {
         /// The key of the object, hashed without purges.
         key: KeyHash,
+        /// The URL of the object.
+        url: LargeUrl,
         /// The index of the object, as bytes of
         /// [`SliceIndex::encode`](crate::slices::index::SliceIndex::encode).
         index: Vec<u8>,
@@ -184,7 +187,7 @@ pub enum Message {
 
 /// Layout version, raised with each change, because a module that is replaced in a running process leaves messages
 /// behind.
-const FORMAT: u8 = 9;
+const FORMAT: u8 = 10;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -259,9 +262,10 @@ impl Message {
                     bytes.extend(number.to_le_bytes());
                 }
             }
-            Self::SliceIndex { key, index } => {
+            Self::SliceIndex { key, url, index } => {
                 bytes.push(tag::SLICE_INDEX);
                 bytes.extend(key.0.to_le_bytes());
+                bytes.extend(url.0.to_le_bytes());
                 bytes.extend(index);
             }
             Self::SlicesChanged { key, etag } => {
@@ -317,6 +321,7 @@ impl Message {
             },
             tag::SLICE_INDEX => Self::SliceIndex {
                 key: KeyHash(reader.u64()?),
+                url: LargeUrl(reader.u64()?),
                 index: reader.rest().to_vec(),
             },
             tag::SLICES_CHANGED => Self::SlicesChanged {

@@ -8,7 +8,7 @@ use sluice_core::admission::write_own_headers;
 use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_VARIABLE};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
-use sluice_core::policy::Policy;
+use sluice_core::policy::{LargeUrl, Policy};
 use sluice_core::switch;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, OwnHeaders, WorkerId};
@@ -55,6 +55,11 @@ impl Identity {
     /// The `:path` of `target` in requests to the store.
     pub fn store_path(&self, target: &CanonicalTarget) -> String {
         store_path(&self.store_secret, target)
+    }
+
+    /// The URL of `target`, as the edge remembers it of an object that is stored in slices.
+    pub fn large_url(&self, target: &CanonicalTarget) -> LargeUrl {
+        LargeUrl::of(target.url(), &self.store_secret)
     }
 
     /// The headers that a request takes to the origin beside those of `key`, as a hash.

@@ -156,7 +156,7 @@ impl Worker {
             fills: Fills::default(),
             unread: UnreadFills::default(),
             ahead: Ahead::default(),
-            slices: KnownObjects::new(policy.limits.hints),
+            slices: KnownObjects::new(policy.limits.hints, &policy.slices.stored),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             questions: Questions::default(),

@@ -111,10 +111,10 @@ impl Worker {
             Message::BodyLength {
                 key, body, bytes, ..
             } => self.keys.learn_body_length(key, body, bytes),
-            Message::SliceIndex { key, index } => {
+            Message::SliceIndex { key, url, index } => {
                 if let Some(index) = SliceIndex::decode(&index) {
                     let knowledge = Knowledge::Sliced(Rc::new(index));
-                    self.slices.learn(key, knowledge);
+                    self.slices.learn(key, url, knowledge);
                 }
             }
             Message::SlicesChanged { key, etag } => {

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
+use sluice_core::policy::LargeUrl;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
@@ -31,15 +32,22 @@ pub struct KnownObjects {
     pauses: RecentKeys<Millis>,
     /// Versions that the origin does not have any more. The store may still have the headers of such a version.
     outdated: RecentKeys<String>,
+    /// The URLs of objects in slices. A hard purge changes the key of an object, and a restart takes away its facts.
+    large: RecentKeys<()>,
 }
 
 impl KnownObjects {
-    /// An empty table for this number of objects.
-    pub fn new(capacity: usize) -> Self {
+    /// A table for this number of objects. The URLs `stored` are those of objects in slices.
+    pub fn new(capacity: usize, stored: &[LargeUrl]) -> Self {
+        let mut large = RecentKeys::new(capacity);
+        for url in stored {
+            large.insert(KeyHash(url.0), ());
+        }
         Self {
             objects: RecentKeys::new(capacity),
             pauses: RecentKeys::new(capacity),
             outdated: RecentKeys::new(capacity),
+            large,
         }
     }
 
@@ -48,11 +56,17 @@ impl KnownObjects {
         self.objects.set_capacity(capacity);
         self.pauses.set_capacity(capacity);
         self.outdated.set_capacity(capacity);
+        self.large.set_capacity(capacity);
     }
 
     /// The facts about an object.
     pub fn get(&mut self, key: KeyHash) -> Option<Knowledge> {
         self.objects.get(key).cloned()
+    }
+
+    /// The facts about an object, without effect on the bounds of the table.
+    pub fn peek(&self, key: KeyHash) -> Option<&Knowledge> {
+        self.objects.peek(key)
     }
 
     /// Whether the object is known to be served in slices.
@@ -65,10 +79,19 @@ impl KnownObjects {
         self.objects.len()
     }
 
+    /// Whether the object of a URL has been served in slices, as far as this is known.
+    pub fn is_large(&self, url: LargeUrl) -> bool {
+        self.large.peek(KeyHash(url.0)).is_some()
+    }
+
     /// Records the facts about an object.
-    pub fn learn(&mut self, key: KeyHash, knowledge: Knowledge) {
+    pub fn learn(&mut self, key: KeyHash, url: LargeUrl, knowledge: Knowledge) {
         self.pauses.remove(key);
         self.outdated.remove(key);
+        match knowledge {
+            Knowledge::Sliced(_) => self.large.insert(KeyHash(url.0), ()),
+            Knowledge::Whole => self.large.remove(KeyHash(url.0)),
+        }
         self.objects.insert(key, knowledge);
     }
 
@@ -123,14 +146,15 @@ impl KnownObjects {
 }
 
 /// Learns the index of an object, and tells the other workers about it if `tells`.
-pub fn learn(worker: &mut Worker, key: KeyHash, index: SliceIndex, tells: bool) {
+pub fn learn(worker: &mut Worker, key: KeyHash, url: LargeUrl, index: SliceIndex, tells: bool) {
     let index = Rc::new(index);
     worker
         .slices
-        .learn(key, Knowledge::Sliced(Rc::clone(&index)));
+        .learn(key, url, Knowledge::Sliced(Rc::clone(&index)));
     if tells {
         let message = Message::SliceIndex {
             key,
+            url,
             index: index.encode(),
         };
         let others = worker.keys.others().unwrap_or_default();

@@ -4,5 +4,6 @@
 mod clients;
 mod faults;
 mod index;
+mod large_urls;
 mod versions;
 mod world;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A purge of a URL covers all slices of its object. After a soft purge one HEAD validates them all.
 
-use super::world::{Asked, KNOWN, SLICES, assert_whole, edge, object, origin};
+use super::world::{Asked, KNOWN, SLICES, UNKNOWN, assert_whole, edge, object, origin};
 use serde_json::json;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::Purger;
@@ -28,6 +28,22 @@ async fn a_purge_replaces_all_slices(order: serde_json::Value) {
     assert_eq!((asked.heads, asked.wholes), (2, 0));
     assert_eq!(asked.slices.values().sum::<usize>(), 2 * SLICES);
     assert!(edge.get(KNOWN).await.is_hit());
+}
+
+#[tokio::test]
+async fn after_a_purge_one_head_makes_slices_for_the_first_client_of_any_path() {
+    let (origin, edge, purger) = start(1).await;
+    for _ in 0..2 {
+        assert_whole(&edge.get(UNKNOWN).await, UNKNOWN, 1);
+    }
+    purger.purge(json!({"url": "http://edge.test/large"})).await;
+    for _ in 0..2 {
+        assert_whole(&edge.get(UNKNOWN).await, UNKNOWN, 1);
+    }
+    let asked = Asked::of(origin.requests(), UNKNOWN);
+    assert_eq!((asked.heads, asked.wholes), (1 + 1, 1), "{asked:?}");
+    assert!(asked.slices.values().all(|times| *times == 2), "{asked:?}");
+    assert!(edge.get(UNKNOWN).await.is_hit());
 }
 
 #[tokio::test]

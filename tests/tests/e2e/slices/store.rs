@@ -1,36 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Slices survive a restart. A full disk stores none and serves all.
+//! A full disk stores no slices and serves all.
 
 use super::world::{Asked, KNOWN, UNKNOWN, assert_part, assert_whole, edge, object, origin};
 use sluice_tests::edge::store::Medium;
 use sluice_tests::eventually;
 use test_case::test_case;
-
-#[tokio::test]
-async fn slices_and_their_index_survive_a_restart() {
-    let origin = origin(&object(1)).await;
-    let mut edge = edge(&origin).start().await;
-    assert_whole(&edge.get(KNOWN).await, KNOWN, 1);
-    let before = Asked::of(origin.requests(), KNOWN);
-    edge.restart().await;
-    let response = edge.get(KNOWN).await;
-    assert_whole(&response, KNOWN, 1);
-    assert!(response.is_hit(), "{response}");
-    assert_eq!(Asked::of(origin.requests(), KNOWN), before);
-}
-
-#[tokio::test]
-async fn slices_survive_a_crash() {
-    let origin = origin(&object(1)).await;
-    let mut edge = edge(&origin).start().await;
-    assert_whole(&edge.get(KNOWN).await, KNOWN, 1);
-    edge.wait_for_manifest(26).await;
-    edge.crash(|_| {}).await;
-    assert_whole(&edge.get(KNOWN).await, KNOWN, 1);
-    let asked = Asked::of(origin.requests(), KNOWN);
-    assert_eq!(asked.wholes, 0);
-    asked.assert_each_slice_once();
-}
 
 #[test_case(Medium::Disk; "on disk")]
 #[test_case(Medium::Memory; "in memory")]

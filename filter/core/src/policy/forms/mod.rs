@@ -5,6 +5,7 @@ pub mod duration;
 pub(in crate::policy) mod error;
 pub(in crate::policy) mod form;
 pub mod glob;
+pub(in crate::policy) mod large_url;
 pub(in crate::policy) mod names;
 pub(in crate::policy) mod section;
 pub(in crate::policy) mod website_names;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Bytes, Form, Kind, MAX_BYTES, Whole};
 use crate::policy::forms::glob::Glob;
+use crate::policy::forms::large_url::LargeUrl;
 use crate::policy::forms::section::section;
 use crate::policy::sections::glob_set::GlobSet;
 use crate::policy::sections::rules::CanonicalGlob;
@@ -66,6 +67,8 @@ section! {
         known: Vec<Glob> as Vec<CanonicalGlob> = KNOWN.map(|ending| Glob::new(&format!("*.{ending}"))).into(),
         /// The largest object that is stored as slices, in bytes. Larger objects pass through.
         max_object_bytes: u64 as Bytes<1, MAX_BYTES> = 64 << 30,
+        /// Hashes of the URLs of objects that former processes have stored as slices. The entry point fills this in.
+        stored: Vec<LargeUrl> = Vec::new(),
     }
 }
 
@@ -104,6 +107,8 @@ pub struct SlicesPolicy {
     pub ahead: usize,
     /// The lengths of objects that are sliced.
     pub lengths: SlicedLengths,
+    /// URLs of objects that former processes have stored in slices, the newest last.
+    pub stored: Vec<LargeUrl>,
     known: GlobSet,
 }
 
@@ -139,6 +144,7 @@ impl Slices {
                 above: max_object_bytes,
                 most: self.max_object_bytes,
             },
+            stored: self.stored.clone(),
             known: GlobSet::new(self.known.clone()),
         })
     }
@@ -202,6 +208,10 @@ mod tests {
             (
                 json!({ "slices": { "known": ["a"] } }),
                 "store.slices.known[0]: \"a\": expected a path",
+            ),
+            (
+                json!({ "slices": { "stored": ["0123"] } }),
+                "store.slices.stored[0]: \"0123\": expected 16 hexadecimal digits",
             ),
             (
                 json!({ "max_object_bytes": "1Mi", "slices": { "bytes": "2Mi" } }),

@@ -10,6 +10,7 @@ use crate::http::accept_encoding::Coding;
 use crate::policy::forms::duration;
 use crate::policy::forms::form::{AtLeast, Bytes, Form, Kind, Seconds, Whole};
 use crate::policy::forms::glob::Glob;
+use crate::policy::forms::large_url::LargeUrl;
 use crate::policy::forms::names::{HeaderName, PathGlob};
 use crate::policy::forms::website_names::{ContentType, FileExtension};
 use crate::policy::purge::{Record, TokenHash};
@@ -207,6 +208,12 @@ impl Described<Vec<Coding>> for Codings {
 impl Described<Self> for TokenHash {
     fn schema() -> Value {
         json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
+    }
+}
+
+impl Described<Self> for LargeUrl {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
     }
 }
 

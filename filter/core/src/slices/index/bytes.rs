@@ -18,6 +18,7 @@ impl SliceIndex {
             lifetime.stale_while_revalidate,
             lifetime.stale_if_error,
             self.purge_number,
+            u64::from(self.is_stored),
         ] {
             bytes.extend(number.to_le_bytes());
         }
@@ -47,6 +48,7 @@ impl SliceIndex {
             },
         };
         let purge_number = reader.u64()?;
+        let is_stored = reader.u64()? != 0;
         let etag = text(reader)?;
         let last_modified = Some(text(reader)?).filter(|date| !date.is_empty());
         let mut headers = Vec::new();
@@ -60,6 +62,7 @@ impl SliceIndex {
             headers,
             times,
             purge_number,
+            is_stored,
         })
     }
 }
@@ -87,7 +90,8 @@ mod tests {
 
     #[test]
     fn an_index_is_read_as_it_was_written() {
-        for last_modified in [None, Some("Tue, 15 Nov 1994 12:45:26 GMT".into())] {
+        let date = Some("Tue, 15 Nov 1994 12:45:26 GMT".into());
+        for (last_modified, is_stored) in [(None, false), (date, true)] {
             let described = Described {
                 status: 200,
                 etag: Some("\"v1\"".into()),
@@ -111,7 +115,8 @@ mod tests {
                 lifetime,
             };
             let index = SliceIndex::of(&described, headers.into_iter(), lengths, times, 12);
-            let index = index.unwrap();
+            let mut index = index.unwrap();
+            index.is_stored = is_stored;
             let bytes = index.encode();
             assert_eq!(SliceIndex::decode(&bytes), Some(index));
             assert_eq!(SliceIndex::decode(&bytes[..bytes.len() - 1]), None);

@@ -82,6 +82,7 @@ fn others() -> [Message; 8] {
         },
         Message::SliceIndex {
             key: KeyHash(5),
+            url: LargeUrl(6),
             index: b"index".to_vec(),
         },
         Message::SlicesChanged {

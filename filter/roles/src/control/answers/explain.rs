@@ -12,6 +12,8 @@ use super::flights;
 use crate::edge::request::explanation::{Decision, Explanation};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
+use crate::worker::own_requests::indexes::{fresh_for, is_key_sliceable};
+use crate::worker::slices::Knowledge;
 use sluice_host::headers::{Headers, serialize};
 
 /// The headers with which EDGE would receive the request.
@@ -96,6 +98,7 @@ fn facts(
         "flight",
         flight.map_or(Value::Null, |flight| flights::fact(worker, flight)),
     );
+    add("slices", slices(worker, policy, target));
     add("purges", purges(worker, policy, target, key));
     facts
 }
@@ -138,6 +141,31 @@ fn learnt(worker: &Worker, key: FlightKey) -> Value {
         Some(Hint::HitForMiss(reason)) => {
             json!({"kind": "hit_for_miss", "reason": reason.name(), "left_ms": left})
         }
+        None => Value::Null,
+    }
+}
+
+/// How the worker knows that the object is served in slices: by its index, by a URL that it remembers, or by its path.
+fn slices(worker: &Worker, policy: &NumberedPolicy, target: &CanonicalTarget) -> Value {
+    let (policy, key) = (&policy.policy, target.cache_key());
+    if !policy.edge.slices.is_on() || !is_key_sliceable(key) {
+        return Value::Null;
+    }
+    let path = policy.client_path(target.origin_path());
+    match worker.slices.peek(worker.keys.object_hash(key)) {
+        Some(Knowledge::Sliced(index)) => {
+            let fresh = u64::try_from(fresh_for(worker, index)).unwrap_or(0);
+            json!({
+                "known_by": "index",
+                "bytes": index.length(),
+                "fresh_ms_left": fresh.saturating_mul(1_000),
+            })
+        }
+        Some(Knowledge::Whole) => Value::Null,
+        None if worker.slices.is_large(worker.identity.large_url(target)) => {
+            json!({"known_by": "url"})
+        }
+        None if policy.edge.slices.is_known(path) => json!({"known_by": "path"}),
         None => Value::Null,
     }
 }

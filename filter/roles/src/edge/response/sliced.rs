@@ -149,6 +149,7 @@ pub fn learn(
         None => return Ok(()),
     };
     let object = worker.keys.object_hash(stream.target.whole_key());
+    let url = worker.identity.large_url(&stream.target);
     let index = match times {
         Some((lifetime, age, purge)) => {
             let validated = worker.host.unix_millis();
@@ -157,7 +158,11 @@ pub fn learn(
                 age,
                 lifetime,
             };
-            index_of(worker, stream, length, times, purge)?
+            let index = index_of(worker, stream, length, times, purge)?;
+            index.map(|mut index| {
+                index.is_stored = describes;
+                index
+            })
         }
         None => None,
     };
@@ -169,8 +174,8 @@ pub fn learn(
         return Ok(());
     }
     match index {
-        Some(index) => slices::learn(worker, object, index, served.own),
-        None if served.entry.status < 500 => worker.slices.learn(object, Knowledge::Whole),
+        Some(index) => slices::learn(worker, object, url, index, served.own),
+        None if served.entry.status < 500 => worker.slices.learn(object, url, Knowledge::Whole),
         None => {}
     }
     if sliceable.is_some() && !describes {

@@ -76,13 +76,18 @@ pub fn is_key_sliceable(cache_key: &str) -> bool {
     !names.any(|name| OTHERS.contains(&name.as_str()))
 }
 
-/// Whether an unknown object is large by its path. A request for such an object waits for the index, once.
+/// Whether an unknown object is large by its path, or has been served in slices. A request for such an object waits for
+/// the index, once.
 fn is_believed_large(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let policy = &stream.policy.policy;
     let path = policy.client_path(stream.target.origin_path());
     let now = worker.host.monotonic_millis();
+    let is_large = |worker: &Worker| {
+        let url = worker.identity.large_url(&stream.target);
+        worker.slices.is_large(url)
+    };
     !has_asked(stream)
-        && policy.edge.slices.is_known(path)
+        && (policy.edge.slices.is_known(path) || is_large(worker))
         && !worker.coalescer.knows(stream.key.key, now)
 }
 
@@ -126,7 +131,8 @@ fn ask(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
     }
 }
 
-/// Asks for the index of an object in the background, unless that question has just been asked.
+/// Asks for the index of an object in the background, unless that question has just been asked. The store keeps the
+/// answer.
 fn refresh(
     worker: &mut Worker,
     object: KeyHash,
@@ -173,6 +179,9 @@ fn begin(
             let Some(plan) = plan else {
                 return Approach::Whole;
             };
+            if !index.is_stored {
+                refresh(worker, object, &stream.target, &stream.policy);
+            }
             let target = Rc::clone(&stream.target);
             let response = SlicedResponse::new(stream.id, object, target, index, plan);
             stream.progress.sliced.replace(Some(Rc::new(response)));

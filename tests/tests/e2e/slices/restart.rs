@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Slices and the index of their object survive a restart and a crash: also the first client gets slices, of the store.
+
+use super::world::{Asked, KNOWN, SLICES, UNKNOWN, assert_whole, edge, object, origin};
+use sluice_tests::edge::Edge;
+use sluice_tests::origin::Origin;
+use std::fs;
+use test_case::test_case;
+
+/// An edge that has stored all slices of the object, and the headers of a HEAD.
+async fn start(path: &str) -> (Origin, Edge) {
+    let origin = origin(&object(1)).await;
+    // Another worker could not have heard of the object yet.
+    let edge = edge(&origin).workers(1).start().await;
+    for _ in 0..2 {
+        assert_whole(&edge.get(path).await, path, 1);
+    }
+    edge.wait_for_manifest(SLICES as u64 + 1).await;
+    let asked = Asked::of(origin.requests(), path);
+    assert_eq!(asked.heads, 1, "{asked:?}");
+    asked.assert_each_slice_once();
+    (origin, edge)
+}
+
+/// Checks that the origin has no part in the next responses.
+async fn assert_stored(origin: &Origin, edge: &Edge, path: &str, before: &Asked) {
+    for _ in 0..2 {
+        let response = edge.get(path).await;
+        assert_whole(&response, path, 1);
+        assert!(response.is_hit(), "{response}");
+        assert_eq!(Asked::of(origin.requests(), path), *before);
+    }
+}
+
+#[test_case(KNOWN; "of a known path")]
+#[test_case(UNKNOWN; "of an unknown path")]
+#[tokio::test]
+async fn slices_and_their_index_survive_a_restart(path: &str) {
+    let (origin, mut edge) = start(path).await;
+    let before = Asked::of(origin.requests(), path);
+    for _ in 0..2 {
+        edge.restart().await;
+        assert_stored(&origin, &edge, path, &before).await;
+    }
+}
+
+#[test_case(KNOWN; "of a known path")]
+#[test_case(UNKNOWN; "of an unknown path")]
+#[tokio::test]
+async fn slices_and_their_index_survive_a_crash(path: &str) {
+    let (origin, mut edge) = start(path).await;
+    let before = Asked::of(origin.requests(), path);
+    edge.crash(|_| {}).await;
+    assert_stored(&origin, &edge, path, &before).await;
+}
+
+#[tokio::test]
+async fn control_without_the_list_of_urls_the_object_passes_once_more() {
+    let (origin, mut edge) = start(UNKNOWN).await;
+    edge.crash(|cache| fs::remove_file(cache.join("large-urls")).unwrap())
+        .await;
+    for _ in 0..2 {
+        assert_whole(&edge.get(UNKNOWN).await, UNKNOWN, 1);
+    }
+    let asked = Asked::of(origin.requests(), UNKNOWN);
+    assert_eq!(asked.wholes, 1 + 1, "{asked:?}");
+    asked.assert_each_slice_once();
+}
