@@ -8,8 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use sluice::render::render;
+use sluice::cache::EarlierRuns;
+use sluice::render::{Run, one_site, render, render_whole};
 use sluice::settings::Settings;
+use sluice_core::policy::LargeUrl;
 use support::modules::{self, DEAD};
 use support::{envoy, exchange, free_port, native_module, status};
 
@@ -307,6 +309,13 @@ fn the_policy_stands_in_it_whole() {
         ("SLUICE_ORIGIN", "s3://site/a"),
         ("SLUICE_CACHE_MAX_OBJECT_BYTES", "1MiB"),
     ]));
+    let policy = policy_in(&config);
+    assert_eq!(policy["origin"]["prefix"].as_str(), Some("a"));
+    assert_eq!(policy["store"]["max_object_bytes"].as_u64(), Some(1 << 20));
+}
+
+/// The policy of EDGE in a configuration.
+fn policy_in(config: &Value) -> Value {
     let filters = &config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
         ["http_filters"];
     let edge = filters
@@ -316,9 +325,33 @@ fn the_policy_stands_in_it_whole() {
         .find(|filter| filter["name"].as_str() == Some("sluice.edge"))
         .unwrap();
     let text = &edge["typed_config"]["config"]["configuration"]["value"];
-    let policy: serde_json::Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
-    assert_eq!(policy["origin"]["prefix"].as_str(), Some("a"));
-    assert_eq!(policy["store"]["max_object_bytes"].as_u64(), Some(1 << 20));
+    serde_json::from_str(text.as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn the_urls_of_stored_slices_stand_in_the_policy() {
+    let settings = settings(&[
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("SLUICE_SLICE_BYTES", "1MiB"),
+    ]);
+    let sites = one_site(&settings, settings.origin.as_ref().unwrap()).unwrap();
+    let earlier_runs = EarlierRuns {
+        large_urls: vec![LargeUrl(7), LargeUrl(8)],
+        ..EarlierRuns::default()
+    };
+    let run = Run {
+        cache_dir: Path::new("/cache"),
+        purge_log: None,
+        earlier_runs: &earlier_runs,
+        sns: None,
+    };
+    let text = render_whole(&settings, &sites, run).unwrap();
+    let policy = policy_in(&serde_saphyr::from_str(&text).unwrap());
+    let expected = ["0000000000000007", "0000000000000008"];
+    assert_eq!(
+        policy["store"]["slices"]["stored"],
+        serde_json::json!(expected)
+    );
 }
 
 #[test]

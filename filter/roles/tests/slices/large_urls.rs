@@ -77,6 +77,21 @@ fn the_headers_of_an_object_that_has_passed_are_stored_when_a_client_gets_slices
 }
 
 #[test]
+fn headers_that_a_range_has_asked_for_are_not_asked_for_again() {
+    let mut envoy = start(1);
+    let part = get_range(&mut envoy, 0, "bytes=0-9");
+    let passes = get(&mut envoy, 0);
+    serve(&mut envoy, &OBJECT);
+    assert_eq!(envoy.clients[part.0].body(), OBJECT.part(0, 9));
+    assert_whole(&envoy, passes, &OBJECT);
+    assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
+    get_served(&mut envoy, 0, &OBJECT);
+    assert_eq!(envoy.counter(Metric::SliceIndexesAsked), 1);
+    assert_eq!((heads(&envoy), ranges(&envoy).len()), (1, 3));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
 fn the_first_client_after_a_restart_gets_slices_of_the_store() {
     let mut envoy = start(2);
     for _ in 0..2 {

@@ -3,9 +3,13 @@
 
 use super::world::{Asked, KNOWN, SLICES, UNKNOWN, assert_whole, edge, object, origin};
 use sluice_tests::edge::Edge;
+use sluice_tests::eventually;
 use sluice_tests::origin::Origin;
 use std::fs;
 use test_case::test_case;
+
+/// Number of the stored files: all slices of the object, and the headers of a HEAD.
+const FILES: usize = SLICES + 1;
 
 /// An edge that has stored all slices of the object, and the headers of a HEAD.
 async fn start(path: &str) -> (Origin, Edge) {
@@ -15,15 +19,21 @@ async fn start(path: &str) -> (Origin, Edge) {
     for _ in 0..2 {
         assert_whole(&edge.get(path).await, path, 1);
     }
-    edge.wait_for_manifest(SLICES as u64 + 1).await;
+    edge.wait_for_manifest(FILES as u64).await;
     let asked = Asked::of(origin.requests(), path);
     assert_eq!(asked.heads, 1, "{asked:?}");
     asked.assert_each_slice_once();
     (origin, edge)
 }
 
-/// Checks that the origin has no part in the next responses.
-async fn assert_stored(origin: &Origin, edge: &Edge, path: &str, before: &Asked) {
+/// Waits until the files of this number of earlier runs are in use again, and checks that the origin has no part in the
+/// next responses.
+async fn assert_stored(origin: &Origin, edge: &Edge, path: &str, runs: usize, before: &Asked) {
+    let checked = format!("{FILES} files of earlier runs are whole");
+    eventually("the end of the check", async || {
+        edge.log_lines(&checked).len() == runs
+    })
+    .await;
     for _ in 0..2 {
         let response = edge.get(path).await;
         assert_whole(&response, path, 1);
@@ -38,9 +48,9 @@ async fn assert_stored(origin: &Origin, edge: &Edge, path: &str, before: &Asked)
 async fn slices_and_their_index_survive_a_restart(path: &str) {
     let (origin, mut edge) = start(path).await;
     let before = Asked::of(origin.requests(), path);
-    for _ in 0..2 {
+    for runs in 1..=2 {
         edge.restart().await;
-        assert_stored(&origin, &edge, path, &before).await;
+        assert_stored(&origin, &edge, path, runs, &before).await;
     }
 }
 
@@ -51,7 +61,7 @@ async fn slices_and_their_index_survive_a_crash(path: &str) {
     let (origin, mut edge) = start(path).await;
     let before = Asked::of(origin.requests(), path);
     edge.crash(|_| {}).await;
-    assert_stored(&origin, &edge, path, &before).await;
+    assert_stored(&origin, &edge, path, 1, &before).await;
 }
 
 #[tokio::test]

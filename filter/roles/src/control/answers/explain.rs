@@ -152,6 +152,7 @@ fn slices(worker: &Worker, policy: &NumberedPolicy, target: &CanonicalTarget) ->
         return Value::Null;
     }
     let path = policy.client_path(target.origin_path());
+    let url = || worker.identity.large_url(target);
     match worker.slices.peek(worker.keys.object_hash(key)) {
         Some(Knowledge::Sliced(index)) => {
             let fresh = u64::try_from(fresh_for(worker, index)).unwrap_or(0);
@@ -162,9 +163,7 @@ fn slices(worker: &Worker, policy: &NumberedPolicy, target: &CanonicalTarget) ->
             })
         }
         Some(Knowledge::Whole) => Value::Null,
-        None if worker.slices.is_large(worker.identity.large_url(target)) => {
-            json!({"known_by": "url"})
-        }
+        None if worker.slices.is_large(url) => json!({"known_by": "url"}),
         None if policy.edge.slices.is_known(path) => json!({"known_by": "path"}),
         None => Value::Null,
     }

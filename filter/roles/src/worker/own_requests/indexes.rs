@@ -79,16 +79,15 @@ pub fn is_key_sliceable(cache_key: &str) -> bool {
 /// Whether an unknown object is large by its path, or has been served in slices. A request for such an object waits for
 /// the index, once.
 fn is_believed_large(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    let now = worker.host.monotonic_millis();
+    if has_asked(stream) || worker.coalescer.knows(stream.key.key, now) {
+        return false;
+    }
     let policy = &stream.policy.policy;
     let path = policy.client_path(stream.target.origin_path());
-    let now = worker.host.monotonic_millis();
-    let is_large = |worker: &Worker| {
-        let url = worker.identity.large_url(&stream.target);
-        worker.slices.is_large(url)
-    };
-    !has_asked(stream)
-        && (policy.edge.slices.is_known(path) || is_large(worker))
-        && !worker.coalescer.knows(stream.key.key, now)
+    let identity = &worker.identity;
+    let url = || identity.large_url(&stream.target);
+    policy.edge.slices.is_known(path) || worker.slices.is_large(url)
 }
 
 /// Whether the request has waited for the index.
@@ -131,21 +130,22 @@ fn ask(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
     }
 }
 
-/// Asks for the index of an object in the background, unless that question has just been asked. The store keeps the
-/// answer.
+/// Asks for the index of an object in the background, unless that question has just been asked, or other requests wait
+/// for its answer. The store keeps the answer.
 fn refresh(
     worker: &mut Worker,
     object: KeyHash,
     target: &Rc<CanonicalTarget>,
     policy: &NumberedPolicy,
 ) {
+    let call = CallKind::Index(worker.keys.flight_key(target).key);
     let now = worker.host.monotonic_millis();
     let until = now.saturating_add(pause(&*worker.host, policy));
-    if !worker.calls.has_room_to_prepare() || !worker.slices.take_question(object, now, until) {
+    let asks = worker.calls.has_room_to_prepare() && !worker.calls.is_awaited(call);
+    if !asks || !worker.slices.take_question(object, now, until) {
         return;
     }
     worker.metrics.count(Metric::SliceIndexesAsked, 1);
-    let call = CallKind::Index(worker.keys.flight_key(target).key);
     let (target, policy) = (Rc::clone(target), policy.clone());
     let call = BackgroundCall::new(&*worker.host, call, target, policy);
     worker.calls.push(call);
