@@ -160,6 +160,17 @@ pub fn renew(worker: &mut Worker, response: &SlicedResponse, policy: &NumberedPo
     }
 }
 
+/// Has the store keep the headers of an object whose index is from a 200, at the end of a response in slices. A question
+/// at its beginning could arrive while the store does not have the answer to another one yet.
+pub fn keep_headers(worker: &mut Worker, closed: &EdgeRequest) {
+    let sliced = closed.progress.sliced.borrow().clone();
+    let Some(response) = sliced else { return };
+    let known = worker.slices.peek(response.object);
+    if matches!(known, Some(Knowledge::Sliced(index)) if !index.is_stored) {
+        refresh(worker, response.object, &response.target, &closed.policy);
+    }
+}
+
 /// Plans the response of a request, or answers it if it needs no bytes of the object.
 fn begin(
     worker: &mut Worker,
@@ -179,9 +190,6 @@ fn begin(
             let Some(plan) = plan else {
                 return Approach::Whole;
             };
-            if !index.is_stored {
-                refresh(worker, object, &stream.target, &stream.policy);
-            }
             let target = Rc::clone(&stream.target);
             let response = SlicedResponse::new(stream.id, object, target, index, plan);
             stream.progress.sliced.replace(Some(Rc::new(response)));
