@@ -108,14 +108,12 @@ pub struct SliceIndex {
     pub times: IndexTimes,
     /// Number of the last purge of the object when the index was made.
     pub purge_number: u64,
-    /// Whether the store has the headers, because they came with the response to a HEAD.
-    pub is_stored: bool,
 }
 
 impl SliceIndex {
     /// Creates the index of an object from a response to GET or HEAD with these `headers`, of lower-case names. `None`
     /// if the object cannot be sliced: it needs a 200, a strong `ETag`, a length within the bounds, and an origin that
-    /// sends ranges. A validator that is not text counts as missing. The headers count as not stored.
+    /// sends ranges. A validator that is not text counts as missing.
     pub fn of<'a>(
         described: &Described<'_>,
         headers: impl Iterator<Item = (&'a str, &'a [u8])>,
@@ -135,7 +133,6 @@ impl SliceIndex {
                 .collect(),
             times,
             purge_number,
-            is_stored: false,
         })
     }
 

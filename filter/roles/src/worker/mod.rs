@@ -27,7 +27,6 @@ use metrics::Metrics;
 use own_requests::ahead::{self, Ahead};
 use own_requests::background;
 use own_requests::calls::Calls;
-use own_requests::indexes;
 use own_requests::unread;
 use policies::Policies;
 use purges::purge_calls::{PurgeCalls, Unavailable};
@@ -238,7 +237,6 @@ impl Worker {
             }
             background::rescue(self, &closed);
             ahead::close(self, &closed);
-            indexes::keep_headers(self, &closed);
             slices::close(self, &closed);
         }
     }

@@ -85,28 +85,15 @@ impl KnownObjects {
         !self.large.is_empty() && self.large.peek(KeyHash(url().0)).is_some()
     }
 
-    /// Records the facts about an object. The headers of the same version stay stored.
-    pub fn learn(&mut self, key: KeyHash, url: LargeUrl, mut knowledge: Knowledge) {
+    /// Records the facts about an object.
+    pub fn learn(&mut self, key: KeyHash, url: LargeUrl, knowledge: Knowledge) {
         self.pauses.remove(key);
         self.outdated.remove(key);
-        match &mut knowledge {
-            Knowledge::Sliced(index) => {
-                if !index.is_stored && self.has_stored(key, index) {
-                    Rc::make_mut(index).is_stored = true;
-                }
-                self.large.insert(KeyHash(url.0), ());
-            }
+        match knowledge {
+            Knowledge::Sliced(_) => self.large.insert(KeyHash(url.0), ()),
             Knowledge::Whole => self.large.remove(KeyHash(url.0)),
         }
         self.objects.insert(key, knowledge);
-    }
-
-    /// Whether the store has the headers of the version in this index, as far as this is known.
-    fn has_stored(&self, key: KeyHash, index: &SliceIndex) -> bool {
-        match self.objects.peek(key) {
-            Some(Knowledge::Sliced(known)) => known.is_stored && known.is_same_version(index),
-            Some(Knowledge::Whole) | None => false,
-        }
     }
 
     /// Whether this version of an object is the one that is known.
@@ -161,9 +148,10 @@ impl KnownObjects {
 
 /// Learns the index of an object, and tells the other workers about it if `tells`.
 pub fn learn(worker: &mut Worker, key: KeyHash, url: LargeUrl, index: SliceIndex, tells: bool) {
-    let knowledge = Knowledge::Sliced(Rc::new(index));
+    let index = Rc::new(index);
+    let knowledge = Knowledge::Sliced(Rc::clone(&index));
     worker.slices.learn(key, url, knowledge);
-    if tells && let Some(Knowledge::Sliced(index)) = worker.slices.peek(key) {
+    if tells {
         let message = Message::SliceIndex {
             key,
             url,

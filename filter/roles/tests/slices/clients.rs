@@ -47,7 +47,7 @@ fn followers_of_a_large_cold_object_leave_as_sliced_when_its_headers_come() {
 #[test]
 fn a_far_range_costs_its_slice_and_the_next_one_nothing() {
     let mut envoy = workers(1);
-    describe(&mut envoy, &OBJECT);
+    introduce(&mut envoy, &OBJECT);
     let first = 2 * SLICE + 10;
     for cost in [1, 0] {
         let before = envoy.fetches.len();

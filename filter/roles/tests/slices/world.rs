@@ -146,12 +146,6 @@ pub fn introduce(envoy: &mut FakeEnvoy, object: &Object) {
     serve(envoy, object);
 }
 
-/// Makes the workers know the object by its headers, which the store has then.
-pub fn describe(envoy: &mut FakeEnvoy, object: &Object) {
-    envoy.request(0, "HEAD", KEY, &[]);
-    serve(envoy, object);
-}
-
 /// The ranges of the slices that the origin was asked for, in order.
 pub fn ranges(envoy: &FakeEnvoy) -> Vec<String> {
     let ranges = envoy.fetches.iter().filter_map(|fetch| {

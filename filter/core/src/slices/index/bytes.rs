@@ -18,7 +18,6 @@ impl SliceIndex {
             lifetime.stale_while_revalidate,
             lifetime.stale_if_error,
             self.purge_number,
-            u64::from(self.is_stored),
         ] {
             bytes.extend(number.to_le_bytes());
         }
@@ -48,7 +47,6 @@ impl SliceIndex {
             },
         };
         let purge_number = reader.u64()?;
-        let is_stored = reader.u64()? != 0;
         let etag = text(reader)?;
         let last_modified = Some(text(reader)?).filter(|date| !date.is_empty());
         let mut headers = Vec::new();
@@ -62,7 +60,6 @@ impl SliceIndex {
             headers,
             times,
             purge_number,
-            is_stored,
         })
     }
 }
@@ -90,8 +87,7 @@ mod tests {
 
     #[test]
     fn an_index_is_read_as_it_was_written() {
-        let date = Some("Tue, 15 Nov 1994 12:45:26 GMT".into());
-        for (last_modified, is_stored) in [(None, false), (date, true)] {
+        for last_modified in [None, Some("Tue, 15 Nov 1994 12:45:26 GMT".into())] {
             let described = Described {
                 status: 200,
                 etag: Some("\"v1\"".into()),
@@ -115,8 +111,7 @@ mod tests {
                 lifetime,
             };
             let index = SliceIndex::of(&described, headers.into_iter(), lengths, times, 12);
-            let mut index = index.unwrap();
-            index.is_stored = is_stored;
+            let index = index.unwrap();
             let bytes = index.encode();
             assert_eq!(SliceIndex::decode(&bytes), Some(index));
             assert_eq!(SliceIndex::decode(&bytes[..bytes.len() - 1]), None);

@@ -158,11 +158,7 @@ pub fn learn(
                 age,
                 lifetime,
             };
-            let index = index_of(worker, stream, length, times, purge)?;
-            index.map(|mut index| {
-                index.is_stored = describes;
-                index
-            })
+            index_of(worker, stream, length, times, purge)?
         }
         None => None,
     };

@@ -130,22 +130,20 @@ fn ask(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
     }
 }
 
-/// Asks for the index of an object in the background, unless that question has just been asked, or other requests wait
-/// for its answer. The store keeps the answer.
+/// Asks for the index of an object in the background, unless that question has just been asked.
 fn refresh(
     worker: &mut Worker,
     object: KeyHash,
     target: &Rc<CanonicalTarget>,
     policy: &NumberedPolicy,
 ) {
-    let call = CallKind::Index(worker.keys.flight_key(target).key);
     let now = worker.host.monotonic_millis();
     let until = now.saturating_add(pause(&*worker.host, policy));
-    let asks = worker.calls.has_room_to_prepare() && !worker.calls.is_awaited(call);
-    if !asks || !worker.slices.take_question(object, now, until) {
+    if !worker.calls.has_room_to_prepare() || !worker.slices.take_question(object, now, until) {
         return;
     }
     worker.metrics.count(Metric::SliceIndexesAsked, 1);
+    let call = CallKind::Index(worker.keys.flight_key(target).key);
     let (target, policy) = (Rc::clone(target), policy.clone());
     let call = BackgroundCall::new(&*worker.host, call, target, policy);
     worker.calls.push(call);
@@ -157,17 +155,6 @@ fn refresh(
 pub fn renew(worker: &mut Worker, response: &SlicedResponse, policy: &NumberedPolicy) {
     if worker.slices.is_outdated(response.object) {
         refresh(worker, response.object, &response.target, policy);
-    }
-}
-
-/// Has the store keep the headers of an object whose index is from a 200, at the end of a response in slices. A question
-/// at its beginning could arrive while the store does not have the answer to another one yet.
-pub fn keep_headers(worker: &mut Worker, closed: &EdgeRequest) {
-    let sliced = closed.progress.sliced.borrow().clone();
-    let Some(response) = sliced else { return };
-    let known = worker.slices.peek(response.object);
-    if matches!(known, Some(Knowledge::Sliced(index)) if !index.is_stored) {
-        refresh(worker, response.object, &response.target, &closed.policy);
     }
 }
 
