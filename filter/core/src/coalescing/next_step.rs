@@ -60,8 +60,6 @@ pub enum StoreRequest {
     Alone = b'a',
     /// Request that is sent around the store.
     Bypass = b'b',
-    /// Request around the store, for a range of an object that is being stored.
-    Ahead = b'h',
     /// Request that is sent through the store without coalescing. The store revalidates a response that does not
     /// satisfy the request.
     Unshared = b'k',
@@ -90,14 +88,13 @@ pub enum StoreRequest {
 
 impl StoreRequest {
     /// All requests.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 17] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
         Self::Validated,
         Self::Alone,
         Self::Bypass,
-        Self::Ahead,
         Self::Unshared,
         Self::StoreOnly,
         Self::Lookup,
@@ -115,7 +112,7 @@ impl StoreRequest {
     pub const fn avoids_the_store(self) -> bool {
         matches!(
             self,
-            Self::Bypass | Self::Ahead | Self::Size | Self::Inspection | Self::Slice
+            Self::Bypass | Self::Size | Self::Inspection | Self::Slice
         )
     }
 

@@ -141,7 +141,7 @@ fn begin_capture(keys: &mut Keys, stream: &EdgeRequest, capture: Capture) -> boo
 }
 
 /// The fields that are equal for all clients. The CORS fields are made for each client.
-pub(super) fn common(headers: &Headers, cors: bool) -> Vec<u8> {
+fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     let fields = headers.iter().filter(|(name, _)| {
         let of_client = cors && name.starts_with(CORS_PREFIX);
         !name.starts_with(':') && !MADE_ANEW.contains(name) && !of_client

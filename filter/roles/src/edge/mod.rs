@@ -452,7 +452,6 @@ impl StreamContext for Edge {
 /// Copies a part of `size` bytes of the response's body for other requests. Notes the length of the body at its end.
 fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     hot::take_body(worker, stream, size, ends);
-    response::ahead::take_body(worker, stream, size, ends);
     if ends && let Some(body) = stream.body.unannounced.get() {
         worker
             .keys

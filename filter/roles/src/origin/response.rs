@@ -32,7 +32,6 @@ use super::variants::variance::blur_head;
 use crate::request::body::Body;
 use crate::request::sliced::Sliceable;
 use crate::worker::Worker;
-use crate::worker::own_requests::ahead;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Map};
 
@@ -223,26 +222,12 @@ fn respond_to_store(
     drop(response);
     fetch.response.ended = end_of_stream;
     outcome::tell(worker, fetch, &judged, end_of_stream);
-    let whole = fetch.response.stores && brings_object(fetch, status) && freshens.is_none();
-    if whole && !judged.has_plain_key {
-        let_ranges_go_ahead(worker, fetch, headers);
-    }
     Ok(())
 }
 
 /// Whether the store may see a field of that name.
 fn stays(policy: &Policy, name: &str) -> bool {
     name != "set-cookie" || policy.cache.set_cookie == SetCookie::Store
-}
-
-/// Reports to the worker which object the fill stores, so that ranges that begin far ahead need not wait for it.
-fn let_ranges_go_ahead(worker: &mut Worker, fetch: &Fetch, headers: &Headers) {
-    let key = &fetch.cache_key;
-    if let Some(representation) = ahead::representation(&fetch.policy.policy, key, headers) {
-        let now = worker.host.monotonic_millis();
-        worker.fills.brings(fetch.link.stream, representation, now);
-        ahead::release(worker, worker.keys.key_hash(key), None);
-    }
 }
 
 /// The properties of the response on which the edits for the store depend.

@@ -5,7 +5,6 @@ use crate::worker::keys::Keys;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
-use sluice_core::coalescing::beside::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
@@ -36,8 +35,6 @@ struct Fill {
     response: Option<(u16, Option<u64>)>,
     /// Bytes of the response's body that have arrived, if it is stored.
     bytes: u64,
-    /// The representation that the store gets, if ranges of it can be sent ahead, and the progress of the body.
-    brings: Option<(Rc<Representation>, FillProgress)>,
 }
 
 /// The progress of a request to the origin.
@@ -103,35 +100,14 @@ impl Fills {
                 given_up: false,
                 response: None,
                 bytes: 0,
-                brings: None,
             },
         );
     }
 
-    /// Records that the response of a fill is stored from `now` on, as this representation.
-    pub fn brings(&mut self, stream: StreamId, representation: Rc<Representation>, now: Millis) {
-        if let Some(fill) = self.fills.get_mut(&stream) {
-            let progress = FillProgress {
-                begun: now,
-                bytes: 0,
-            };
-            fill.brings = Some((representation, progress));
-        }
-    }
-
-    /// The representation that a fill stores, and its progress.
-    pub fn brought(&self, stream: StreamId) -> Option<(Rc<Representation>, FillProgress)> {
-        self.fills.get(&stream)?.brings.clone()
-    }
-
     /// Counts `size` more bytes of the body of a fill.
     fn progress(&mut self, stream: StreamId, size: usize) {
-        let Some(fill) = self.fills.get_mut(&stream) else {
-            return;
-        };
-        fill.bytes = fill.bytes.saturating_add(size as u64);
-        if let Some((_, progress)) = &mut fill.brings {
-            progress.bytes = progress.bytes.saturating_add(size as u64);
+        if let Some(fill) = self.fills.get_mut(&stream) {
+            fill.bytes = fill.bytes.saturating_add(size as u64);
         }
     }
 

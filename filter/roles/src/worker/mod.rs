@@ -24,7 +24,6 @@ use fills::Fills;
 use identity::Identity;
 use keys::Keys;
 use metrics::Metrics;
-use own_requests::ahead::{self, Ahead};
 use own_requests::background;
 use own_requests::calls::Calls;
 use own_requests::unread;
@@ -82,8 +81,6 @@ pub struct Worker {
     pub fills: Fills,
     /// The budget of fills that no client reads.
     pub unread: UnreadFills,
-    /// Ranges that are sent to the origin ahead of a fill.
-    pub ahead: Ahead,
     /// The objects that are known to be served in slices, or not to be.
     pub slices: KnownObjects,
     /// Background calls: requests that the worker makes itself.
@@ -155,7 +152,6 @@ impl Worker {
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             unread: UnreadFills::default(),
-            ahead: Ahead::default(),
             slices: KnownObjects::new(policy.limits.hints),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
@@ -236,7 +232,6 @@ impl Worker {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }
             background::rescue(self, &closed);
-            ahead::close(self, &closed);
             slices::close(self, &closed);
         }
     }

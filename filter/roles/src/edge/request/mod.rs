@@ -408,9 +408,7 @@ impl Edge {
         }
         let id = self.id.0;
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
-        let overtakes = admitted.is_none() && background::overtakes(worker, &stream);
         worker.roots.restore(id);
-        let admitted = admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)));
         match admitted.and_then(|next_step| background::ready(worker, &stream, next_step)) {
             Some(next_step) => {
                 resumption::send(worker, &stream, next_step)?;

@@ -16,10 +16,7 @@ use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::{avoid_the_store, may_share};
 use crate::worker::Worker;
-use crate::worker::own_requests::{
-    call_ends::{self, Told},
-    calls::BackgroundCall,
-};
+use crate::worker::own_requests::{call_ends, calls::BackgroundCall};
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Map};
@@ -81,7 +78,7 @@ impl Edge {
         let admission = worker.turn(id.0, |coalescer, turn| {
             coalescer.request(&stream.request(), turn)
         });
-        call_ends::prepared(worker, call.kind, &Told::default(), id.0);
+        call_ends::prepared(worker, call.kind, None, id.0);
         let action = match admission {
             Some(NextStep::Send(StoreRequest::Lead)) => {
                 resumption::send(worker, &stream, NextStep::Send(StoreRequest::Lead))?;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The response in EDGE: EDGE reports it to the coalescer, and turns it into the one that the client should see.
 
-pub(in crate::edge) mod ahead;
 mod client_headers;
 pub(in crate::edge) mod own_response;
 mod refused;
@@ -411,11 +410,10 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
     let bypass = stream.progress.request() == StoreRequest::Bypass;
-    let is_ahead = stream.progress.request() == StoreRequest::Ahead;
     if let Some(slice) = stream.slice.as_ref().filter(|_| status == 200) {
         sliced::tell_arrival(worker, stream, slice, Metric::RequestsMiss)?;
     }
-    if !bypass && !is_ahead && stream.slice.is_none() {
+    if !bypass && stream.slice.is_none() {
         worker
             .metrics
             .count_of(&stream.policy, Metric::RequestsMiss);
@@ -448,9 +446,6 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     if hold_for_substitute(worker, stream, status, 0)? {
         return Ok(Action::Pause);
     }
-    if is_ahead {
-        return ahead::respond(worker, stream, status);
-    }
     Ok(Action::Continue)
 }
 
@@ -467,9 +462,6 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
                 Some(NextStep::HitForMiss(reason)) => reason.hit_for_miss(),
                 _ => "hit-for-miss",
             }),
-        StoreRequest::Ahead => CacheStatus::forwarded(Forward::UriMiss)
-            .forward_status(status)
-            .detail(ahead::DETAIL),
         _ => CacheStatus::forwarded(Forward::UriMiss).forward_status(status),
     }
 }

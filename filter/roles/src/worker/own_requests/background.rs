@@ -18,8 +18,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
-use crate::worker::own_requests::{ahead, unread};
-use crate::worker::own_requests::{calls::BackgroundCall, looks};
+use crate::worker::own_requests::{calls::BackgroundCall, looks, unread};
 use sluice_host::{Host, Map};
 
 /// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.
@@ -288,24 +287,6 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
         stream,
         fill,
     );
-}
-
-/// Whether a range that has begun to wait is sent to the origin at once, ahead of the fill. If another worker fills,
-/// the range waits at least until the origin has described the object. Afterwards host calls may be directed at the
-/// request.
-pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    if ahead::asks(&worker.coalescer, &worker.calls, &worker.ahead, stream)
-        && keep_headers(&worker.metrics, &worker.roots, stream)
-    {
-        call_for(
-            &*worker.host,
-            &mut worker.calls,
-            &worker.roots,
-            stream,
-            CallKind::Size(stream.key.key),
-        );
-    }
-    ahead::overtakes(worker, stream)
 }
 
 /// Time in milliseconds for which the origin is not asked for a key again. A part of it is random, so that not all

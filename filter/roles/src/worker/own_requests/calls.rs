@@ -164,11 +164,6 @@ impl Calls {
         std::mem::take(&mut self.due)
     }
 
-    /// Whether such a call is due or under way.
-    pub fn has(&self, kind: CallKind) -> bool {
-        self.count(|call| call == kind) > 0
-    }
-
     /// Whether the bound allows one more refresh.
     pub fn has_room(&self) -> bool {
         self.count(|call| matches!(call, CallKind::Refresh(_))) < MOST_REFRESHES
