@@ -100,7 +100,7 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: b
     }
     stream.progress.shares.set(false);
     let copy = Rc::new(copy);
-    worker.answer_alike(stream, |follower| {
+    worker.coalescing.answer_alike(stream, |follower| {
         let equal = follower.is_for_plain_part() && follower.demand == stream.demand;
         equal.then(|| {
             follower.progress.answered_untyped.set(!copy.typed);

@@ -125,7 +125,7 @@ pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let key = stream.key.key;
     let filled = demand(stream).zip(filled(
         &*worker.host,
-        &worker.coalescer,
+        &worker.coalescing.coalescer,
         &worker.fills,
         key,
         None,
@@ -137,12 +137,12 @@ pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
     let ahead = worker.ahead.has_room(key)
         && representation.is_asked_beyond(reach, demand)
-        && !worker.ahead.shares(&worker.requests, stream);
+        && !worker.ahead.shares(&worker.coalescing.requests, stream);
     if ahead {
         worker.ahead.begin(stream, demand, &representation);
         let itself = |id| (id == stream.id).then_some(());
-        for (id, waited, ()) in worker.coalescer.answer_waiting(key, now, itself) {
-            worker.has_waited(id, waited);
+        for (id, waited, ()) in worker.coalescing.coalescer.answer_waiting(key, now, itself) {
+            worker.coalescing.has_waited(id, waited);
         }
     }
     ahead
@@ -168,7 +168,7 @@ pub fn asks(coalescer: &Coalescer, calls: &Calls, ahead: &Ahead, stream: &EdgeRe
 pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Representation>>) {
     let Some((representation, progress)) = filled(
         &*worker.host,
-        &worker.coalescer,
+        &worker.coalescing.coalescer,
         &worker.fills,
         key,
         described,
@@ -176,8 +176,8 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
         return;
     };
     let now = worker.host.monotonic_millis();
-    let (requests, ahead) = (&worker.requests, &mut worker.ahead);
-    let released = worker.coalescer.answer_waiting(key, now, |id| {
+    let (requests, ahead) = (&worker.coalescing.requests, &mut worker.ahead);
+    let released = worker.coalescing.coalescer.answer_waiting(key, now, |id| {
         let stream = requests.get(id).filter(|_| ahead.has_room(key))?;
         let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
         let demand = demand(&stream)?;
@@ -186,12 +186,12 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
         goes.then(|| ahead.begin(&stream, demand, &representation))
     });
     for (id, waited, ()) in released {
-        worker.has_waited(id, waited);
+        worker.coalescing.has_waited(id, waited);
         worker
+            .coalescing
             .wakeups
             .resume(id, NextStep::Send(StoreRequest::Ahead));
     }
-    worker.roots.wake();
 }
 
 /// The representation that the requests of this worker wait for, and the progress of its fill.
