@@ -266,7 +266,12 @@ impl FakeEnvoy {
         );
         let release = self
             .stream_id(client)
-            .and_then(|id| self.worker(self.clients[client.0].seat)?.requests.get(id))
+            .and_then(|id| {
+                self.worker(self.clients[client.0].seat)?
+                    .coalescing
+                    .requests
+                    .get(id)
+            })
             .and_then(|stream| stream.progress.next_step.get());
         self.clients[client.0].release = release;
         self.proceed(client, before);

@@ -207,7 +207,7 @@ impl Edge {
 
     /// Handles the headers of the response, which ends with them if `end_of_stream`.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
-        self.pick_up_record(&worker.requests);
+        self.pick_up_record(&worker.coalescing.requests);
         if let State::Cached(stream) = &self.state {
             stream.body.missing.set(end_of_stream);
         }

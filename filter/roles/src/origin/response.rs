@@ -38,7 +38,10 @@ use sluice_host::{self as host, Map};
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
     let answered = worker.host.monotonic_millis();
-    worker.requests.note_answer(fetch.link.stream, answered);
+    worker
+        .coalescing
+        .requests
+        .note_answer(fetch.link.stream, answered);
     let fills = !fetch.link.request.avoids_the_store();
     if fills && worker.fills.answer(fetch.link.stream) {
         fetch.response.ended = true;
@@ -118,7 +121,7 @@ fn note_trouble(
     headers: &Headers,
     status: u16,
 ) -> host::Result<u16> {
-    let stream = worker.requests.get(fetch.link.stream);
+    let stream = worker.coalescing.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     note_bucket_request_id(&fetch.policy, account, headers);
     let (host, metrics) = (&*worker.host, &worker.metrics);
@@ -185,7 +188,7 @@ fn respond_to_store(
             .edit_known_headers(Map::Response, headers, response.unstored())?;
         fetch.response.ended = end_of_stream;
         let reason = UncacheableReason::Purged;
-        fetch.is_not_stored(&worker.requests, reason);
+        fetch.is_not_stored(&worker.coalescing.requests, reason);
         fetch.share_nothing(worker, reason);
         return Ok(());
     }
@@ -200,7 +203,7 @@ fn respond_to_store(
         })?,
         false => None,
     };
-    if let Some(stream) = fetch.stream(&worker.requests) {
+    if let Some(stream) = fetch.stream(&worker.coalescing.requests) {
         let purge = fetch.began;
         let sliceable = judged.sliceable;
         let sliceable = sliceable.map(|storage| Sliceable { storage, purge });

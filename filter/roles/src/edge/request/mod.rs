@@ -382,7 +382,7 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let stream = Rc::new(stream);
         self.first_byte = FirstByteTimer::Since(worker.host.monotonic_millis());
-        worker.requests.open(&stream);
+        worker.coalescing.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
             background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
         }
@@ -407,7 +407,9 @@ impl Edge {
             return self.look(worker, &stream);
         }
         let id = self.id.0;
-        let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
+        let admitted = worker
+            .coalescing
+            .turn(|coalescer, turn| stream.admission(coalescer, turn));
         worker.roots.restore(id);
         match admitted.and_then(|next_step| background::ready(worker, &stream, next_step)) {
             Some(next_step) => {

@@ -74,10 +74,10 @@ impl Edge {
             may_lead: may_share,
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
-        worker.requests.open(&stream);
-        let admission = worker.turn(id.0, |coalescer, turn| {
-            coalescer.request(&stream.request(), turn)
-        });
+        worker.coalescing.requests.open(&stream);
+        let admission = worker
+            .coalescing
+            .turn(|coalescer, turn| coalescer.request(&stream.request(), turn));
         call_ends::prepared(worker, call.kind, None, id.0);
         let action = match admission {
             Some(NextStep::Send(StoreRequest::Lead)) => {
@@ -102,7 +102,7 @@ impl Edge {
         let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
-        worker.requests.open(&stream);
+        worker.coalescing.requests.open(&stream);
         resumption::send(worker, &stream, NextStep::Send(link.request))?;
         self.state = State::Own(stream);
         Ok(Action::Continue)
@@ -170,7 +170,7 @@ impl Edge {
         let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
-        worker.requests.open(&stream);
+        worker.coalescing.requests.open(&stream);
         resumption::send(worker, &stream, NextStep::HitForMiss(reason))?;
         self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);

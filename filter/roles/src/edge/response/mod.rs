@@ -355,7 +355,7 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
         .metrics
         .count_uncacheable(&stream.policy, reason_of(stream, served));
     stream.progress.account.results_in(result_of(result));
-    worker.turn(stream.id.0, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         let left = match served.failure {
             // The response was purged, so the origin is asked again soon.
             Some(_) if stream.progress.forced.get() => PURGED_MILLIS,
@@ -425,7 +425,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
             Some(NextStep::WaitTimeout) => account::WAIT_TIMEOUT,
             _ => result_of(Metric::RequestsMiss),
         });
-    worker.turn(stream.id.0, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         if is_request_error(&stream.policy.policy, status) {
             coalescer.request_failed(stream.id, turn);
         } else if status >= 400 {

@@ -25,7 +25,7 @@ impl Selection {
             StoreRequest::Inspection => inspected(worker, link, headers),
             request => request
                 .names_a_request()
-                .then(|| worker.requests.get(link.stream))?,
+                .then(|| worker.coalescing.requests.get(link.stream))?,
         };
         let here = |stream: &Rc<EdgeRequest>| {
             let target = &stream.target;

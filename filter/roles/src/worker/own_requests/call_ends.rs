@@ -43,6 +43,7 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
             worker.arm_timer();
         }
     }
+    worker.settle();
     send_calls(worker);
 }
 
@@ -71,19 +72,21 @@ pub fn send_calls(worker: &mut Worker) {
 pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, context: u32) {
     let mut may_lead = matches!(call, CallKind::Size(_) | CallKind::Index(_));
     for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.requests.get(id) else {
+        let Some(stream) = worker.coalescing.requests.get(id) else {
             continue;
         };
         let is_whole = matches!(call, CallKind::Index(_)) && !stream.is_for_part();
         if is_whole || is_sliced(worker, &stream) {
-            worker.wakeups.resume(id, NextStep::Sliced);
+            worker.coalescing.wakeups.resume(id, NextStep::Sliced);
             continue;
         }
         let mut request = stream.request();
         let leads = may_lead && stream.may_lead;
         request.may_lead |=
             leads && unread::may_lead(&*worker.host, &mut worker.unread, &stream, length);
-        let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+        let admitted = worker
+            .coalescing
+            .turn(|coalescer, turn| coalescer.request(&request, turn));
         if admitted != Some(NextStep::Send(StoreRequest::Lead)) {
             unread::leads_not(&mut worker.unread, &stream);
         }
@@ -94,10 +97,9 @@ pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, contex
             Some(next_step) => next_step,
         };
         may_lead &= next_step != NextStep::Send(StoreRequest::Lead);
-        worker.wakeups.resume(id, next_step);
+        worker.coalescing.wakeups.resume(id, next_step);
     }
     worker.roots.restore(context);
-    worker.roots.wake();
 }
 
 /// Whether the object of a request has proved to be served in slices.
@@ -184,7 +186,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
                 worker.metrics.count(Metric::RefreshFailures, 1);
             }
             let pause = pause(&*worker.host, &call.policy);
-            worker.turn(worker.roots.serving(), |coalescer, turn| {
+            worker.coalescing.turn(|coalescer, turn| {
                 coalescer.refreshed(key, failed, pause, turn);
             });
         }

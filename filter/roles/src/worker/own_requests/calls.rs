@@ -94,6 +94,8 @@ pub struct Calls {
     /// The number in the link by Envoy's number of the call.
     numbers: NumberMap<u32, StreamId>,
     last: u32,
+    /// Whether a call has been queued since [`Calls::take_demand`].
+    is_demanding: bool,
 }
 
 impl Calls {
@@ -105,6 +107,12 @@ impl Calls {
             waiting.call.get_or_insert(number);
         }
         self.due.push(BackgroundCall { number, ..call });
+        self.is_demanding = true;
+    }
+
+    /// Whether the root context must get a turn for calls that have been queued since the last call.
+    pub fn take_demand(&mut self) -> bool {
+        std::mem::take(&mut self.is_demanding) && !self.due.is_empty()
     }
 
     /// Has a request wait for a call for which other requests wait already. Returns false if there is none.

@@ -29,19 +29,17 @@ use sluice_host::{self as host, Half, Map};
 /// batch, so that the first responses are sent before the last requests continue.
 pub fn resume_some(worker: &mut Worker) {
     for _ in 0..BATCH {
-        let Some((stream, next_step)) = worker.wakeups.next_resume() else {
+        let Some((stream, next_step)) = worker.coalescing.wakeups.next_resume() else {
             return;
         };
         let resumed = resume(worker, stream, next_step);
         worker.metrics.check(resumed);
-    }
-    if worker.wakeups.resumes() {
-        worker.roots.wake();
+        worker.carry_out_effects();
     }
 }
 
 fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Result<()> {
-    let Some(stream) = worker.requests.get(id) else {
+    let Some(stream) = worker.coalescing.requests.get(id) else {
         return Ok(());
     };
     match next_step {
@@ -72,7 +70,9 @@ fn approach(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<()> {
 
 /// Has a paused request take part in coalescing. Returns its next step, or `None` if it waits.
 fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    worker.event(|coalescer, turn| stream.admission(coalescer, turn))
+    worker
+        .coalescing
+        .turn(|coalescer, turn| stream.admission(coalescer, turn))
 }
 
 /// Lets a parked request continue, unless it waits for a call first.
@@ -116,7 +116,10 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
 /// Ends a background fill that no request needs any more.
 fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
     fill.progress.answered.set(true);
-    worker.answer_later(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
+    worker
+        .coalescing
+        .wakeups
+        .answer(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
 }
 
 /// Makes a new record of the request, under the key of its variant.
@@ -153,7 +156,7 @@ fn retarget(
         selecting,
         ..stream.retargeted(key, Rc::new(target))
     });
-    worker.requests.open(&stream);
+    worker.coalescing.requests.open(&stream);
     Ok(Ok(stream))
 }
 
