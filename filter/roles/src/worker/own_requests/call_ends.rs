@@ -10,7 +10,6 @@ use sluice_store::StoredFields;
 use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
-use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
 use crate::worker::own_requests::{
@@ -76,7 +75,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, contex
             continue;
         };
         let is_whole = matches!(call, CallKind::Index(_)) && !stream.is_for_part();
-        if is_whole || is_sliced(worker, &stream) {
+        if is_whole || is_sliced(worker, stream.target.cache_key()) {
             worker.coalescing.wakeups.resume(id, NextStep::Sliced);
             continue;
         }
@@ -102,19 +101,20 @@ pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, contex
     worker.roots.restore(context);
 }
 
-/// Whether the object of a request has proved to be served in slices.
-fn is_sliced(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    let object = worker.keys.object_hash(stream.target.cache_key());
+/// Whether the object with that key has proved to be served in slices.
+fn is_sliced(worker: &mut Worker, cache_key: &str) -> bool {
+    let object = worker.keys.object_hash(cache_key);
     worker.slices.is_sliced(object)
 }
 
-/// The length of an object in bytes, which the origin has been asked for. An object that is too large is not
-/// coalesced.
+/// The length of an object in bytes, which the origin has been asked for. Requests for an object that is too large
+/// are not coalesced, unless the object is served in slices.
 fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Option<u64> {
     let headers = worker.host.headers(Map::CallResponse).ok();
     let headers = headers.filter(|_| has_succeeded(&*worker.host));
     let length = headers?.content_length()?;
-    if length > call.policy.policy.cache.max_object_bytes {
+    let is_large = length > call.policy.policy.cache.max_object_bytes;
+    if is_large && !is_sliced(worker, call.target.cache_key()) {
         worker.mark_too_large(key, &call.policy);
     }
     Some(length)
@@ -167,16 +167,15 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             let length = answered.then(|| sized(worker, key, call)).flatten();
             prepared(worker, call.kind, length, worker.roots.serving());
         }
-        CallKind::Index(_) => {
-            let headers = worker.host.headers(Map::CallResponse).ok();
-            let headers = headers.filter(|_| answered && has_succeeded(&*worker.host));
-            if headers.is_none() {
+        CallKind::Index(key) => {
+            let succeeded = answered && has_succeeded(&*worker.host);
+            if !succeeded {
                 let pause = pause(&*worker.host, &call.policy);
                 let until = worker.host.monotonic_millis().saturating_add(pause);
                 let object = worker.keys.object_hash(call.target.cache_key());
                 worker.slices.question_fails(object, until);
             }
-            let length = headers.and_then(|headers| headers.content_length());
+            let length = succeeded.then(|| sized(worker, key, call)).flatten();
             prepared(worker, call.kind, length, worker.roots.serving());
         }
         CallKind::Inspection(call) => worker.questions.lack_origin(call),

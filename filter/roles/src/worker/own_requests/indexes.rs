@@ -59,7 +59,7 @@ pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
 
 /// Whether the object of a request may be served in slices: the request wants the object itself, for any client, and
 /// its key is for the bytes that the origin sends.
-fn may_be_sliced(stream: &EdgeRequest) -> bool {
+pub fn may_be_sliced(stream: &EdgeRequest) -> bool {
     let target = &stream.target;
     stream.policy.policy.edge.slices.is_on()
         && !(stream.head || stream.for_others || stream.authenticated)
