@@ -35,9 +35,7 @@ impl Edge {
         }
         match link.request {
             StoreRequest::Refresh => self.receive_refresh(worker, link),
-            StoreRequest::Fill => self.receive_fill(worker, link, headers),
-            StoreRequest::Substitute => self.receive_for_substitute(worker, link, headers),
-            StoreRequest::Index => self.receive_index(worker, link, headers),
+            StoreRequest::Call => self.receive_call(worker, link, headers),
             StoreRequest::Slice => self.receive_slice(worker, link, headers),
             request => {
                 self.state = State::Unchanged;
@@ -52,15 +50,37 @@ impl Edge {
         }
     }
 
-    /// Leads for the requests that wait for this call, unless they do not need that any more.
-    fn receive_fill(
+    /// Handles a request like a client's, for the purpose of its call.
+    fn receive_call(
         &mut self,
         worker: &mut Worker,
         link: Link,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let id = self.id;
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        match call.kind {
+            CallKind::Fill(_) => self.receive_fill(worker, call, headers),
+            CallKind::Index(_) => self.receive_index(worker, call, headers),
+            CallKind::Substitute(_)
+            | CallKind::Around(_)
+            | CallKind::Again(_)
+            | CallKind::Variant(_) => self.receive_for_substitute(worker, call, headers),
+            CallKind::Confirmation(_)
+            | CallKind::Look(_)
+            | CallKind::Refresh(_)
+            | CallKind::Size(_)
+            | CallKind::Inspection(_) => Err(Refusal::Stranger),
+        }
+    }
+
+    /// Leads for the requests that wait for this call, unless they do not need that any more.
+    fn receive_fill(
+        &mut self,
+        worker: &mut Worker,
+        call: BackgroundCall,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        let id = self.id;
         let key = worker.keys.flight_key(&call.target);
         let (policy, cache_key) = (&call.policy.policy, call.target.cache_key());
         let may_share = may_share(policy, cache_key, headers);
@@ -112,10 +132,9 @@ impl Edge {
     fn receive_for_substitute(
         &mut self,
         worker: &mut Worker,
-        link: Link,
+        call: BackgroundCall,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let variant = matches!(call.kind, CallKind::Variant(_));
         let keyless = variant && call.target.is_stored_plainly();
         if keyless || matches!(call.kind, CallKind::Around(_)) {

@@ -23,6 +23,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::may_share;
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
+use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Map};
@@ -32,10 +33,9 @@ impl Edge {
     pub(super) fn receive_index(
         &mut self,
         worker: &mut Worker,
-        link: Link,
+        call: BackgroundCall,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let (target, policy) = (call.target.for_headers(), call.policy);
         self.aim_at(worker, &target, headers)?;
         let key = worker.keys.flight_key(&target);
