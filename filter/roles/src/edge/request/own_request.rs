@@ -50,7 +50,7 @@ impl Edge {
         }
     }
 
-    /// Handles a request like a client's, for the purpose of its call.
+    /// Handles a request like a client's, as its call says.
     fn receive_call(
         &mut self,
         worker: &mut Worker,

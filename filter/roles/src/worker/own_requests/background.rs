@@ -18,7 +18,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
-use crate::worker::own_requests::{calls::BackgroundCall, indexes::may_be_sliced, looks, unread};
+use crate::worker::own_requests::{calls::BackgroundCall, looks, unread};
 use sluice_host::{Host, Map};
 
 /// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.
@@ -85,7 +85,7 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let call = match stream.progress.prior_call.get() {
         None if stream.looks_first() => CallKind::Look(key),
         Some(CallKind::Fill(_)) => return prepare_again(worker, stream),
-        _ if stream.sizes_next() && may_be_sliced(stream) => CallKind::Index(key),
+        _ if stream.sizes_next() && stream.may_be_sliced() => CallKind::Index(key),
         _ if stream.sizes_next() => CallKind::Size(key),
         _ => CallKind::Fill(key),
     };

@@ -7,7 +7,6 @@ use sluice_core::freshness::Lifetime;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::internal_headers::SLICES_HEADER;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::slices::selection::{Selection, SlicedDelivery};
@@ -41,7 +40,7 @@ pub enum Approach {
 
 /// Decides on the way of a request that has not been sent on. Prepares its response in slices, or its answer.
 pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
-    if !may_be_sliced(stream) {
+    if !stream.may_be_sliced() {
         return Approach::Whole;
     }
     let object = worker.keys.object_hash(stream.target.cache_key());
@@ -55,25 +54,6 @@ pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
         None if is_believed_large(worker, stream) => ask(worker, stream),
         None => Approach::Whole,
     }
-}
-
-/// Whether the object of a request may be served in slices: the request wants the object itself, for any client, and
-/// its key is for the bytes that the origin sends.
-pub fn may_be_sliced(stream: &EdgeRequest) -> bool {
-    let target = &stream.target;
-    stream.policy.policy.edge.slices.is_on()
-        && !(stream.head || stream.for_others || stream.authenticated)
-        && stream.slice.is_none()
-        && stream.stand_in.is_none()
-        && target.variant().is_empty()
-        && is_key_sliceable(target.cache_key())
-}
-
-/// Whether a key is for the bytes that the origin sends: for the whole object, not compressed by the edge.
-pub fn is_key_sliceable(cache_key: &str) -> bool {
-    const OTHERS: [&str; 2] = [qualifiers::CODING, qualifiers::SLICE];
-    let mut names = qualifiers(cache_key).map(|(name, _)| name);
-    !names.any(|name| OTHERS.contains(&name.as_str()))
 }
 
 /// Whether an unknown object is large by its path. A request for such an object waits for the index, once.
