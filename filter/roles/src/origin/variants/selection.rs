@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The variant that a request wants, and the one that the store has under the plain key of its URL.
 
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
 use sluice_core::coalescing::StoreRequest;
@@ -10,7 +13,6 @@ use sluice_store::Link;
 use sluice_store::Revalidation;
 
 use crate::request::EdgeRequest;
-use crate::worker::Worker;
 use sluice_host::headers::Headers;
 
 /// A request whose response the store has under the plain key of its URL. The key does not identify the variant.
@@ -20,12 +22,19 @@ pub struct Selection(Rc<EdgeRequest>);
 impl Selection {
     /// The selection of the request that EDGE has sent, with these headers. Returns `None` if the key in the store
     /// identifies the response.
-    pub fn of(worker: &Worker, link: Link, stored_key: &str, headers: &Headers) -> Option<Self> {
+    pub fn of(
+        keys: &Keys,
+        requests: &OpenRequests,
+        calls: &Calls,
+        link: Link,
+        stored_key: &str,
+        headers: &Headers,
+    ) -> Option<Self> {
         let stream = match link.request {
-            StoreRequest::Inspection => inspected(worker, link, headers),
+            StoreRequest::Inspection => inspected(keys, calls, link, headers),
             request => request
                 .names_a_request()
-                .then(|| worker.coalescing.requests.get(link.stream))?,
+                .then(|| requests.get(link.stream))?,
         };
         let here = |stream: &Rc<EdgeRequest>| {
             let target = &stream.target;
@@ -86,9 +95,9 @@ impl Selection {
 }
 
 /// The record of the request about which an operator asks, as if a client had sent it.
-fn inspected(worker: &Worker, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
-    let call = worker.calls.get(link.stream)?;
-    let key = worker.keys.flight_key(&call.target);
+fn inspected(keys: &Keys, calls: &Calls, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
+    let call = calls.get(link.stream)?;
+    let key = keys.flight_key(&call.target);
     let for_bucket = call.policy.policy.origin.is_bucket();
     let selecting = (!for_bucket).then(|| Rc::new(headers.clone()));
     let record = EdgeRequest::new(link.stream, key, call.target, call.policy, false);
