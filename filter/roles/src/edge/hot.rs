@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hot tier in EDGE: EDGE answers with hot copies, and copies the responses that pass.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::coalescing::NotStored;
@@ -149,8 +149,22 @@ fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     serialize(fields)
 }
 
+/// Copies a part of `size` bytes of the response's body for other requests. Notes the length of the body at its end.
+pub fn observe_body(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    size: usize,
+    ends: bool,
+) {
+    take_body(keys, coalescing, stream, size, ends);
+    if ends && let Some(body) = stream.body.unannounced.get() {
+        keys.note_body_length(stream.target.stored_key(), body, stream.body.bytes.get());
+    }
+}
+
 /// Copies a part of `size` bytes of the body that passes. A failure of the copy does not affect the client.
-pub fn take_body(
+fn take_body(
     keys: &mut Keys,
     coalescing: &mut Coalescing,
     stream: &EdgeRequest,

@@ -16,12 +16,11 @@ mod response;
 mod site;
 mod website;
 
+use crate::worker::coalescing::requests::OpenRequests;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::purges::purge_calls::PurgeCalls;
-use crate::worker::requests::OpenRequests;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use cors::Cors;
@@ -413,7 +412,7 @@ impl StreamContext for Edge {
             if (ends || stream.body.is_copied())
                 && let Some(worker) = &mut worker
             {
-                observe_body(&mut worker.keys, &mut worker.coalescing, stream, size, ends);
+                hot::observe_body(&mut worker.keys, &mut worker.coalescing, stream, size, ends);
             }
             stream.body.pass(host, size).map(|()| Action::Continue)
         });
@@ -473,19 +472,5 @@ impl StreamContext for Edge {
         if let State::Cached(stream) | State::Own(stream) = &self.state {
             worker.close(stream.id);
         }
-    }
-}
-
-/// Copies a part of `size` bytes of the response's body for other requests. Notes the length of the body at its end.
-fn observe_body(
-    keys: &mut Keys,
-    coalescing: &mut Coalescing,
-    stream: &EdgeRequest,
-    size: usize,
-    ends: bool,
-) {
-    hot::take_body(keys, coalescing, stream, size, ends);
-    if ends && let Some(body) = stream.body.unannounced.get() {
-        keys.note_body_length(stream.target.stored_key(), body, stream.body.bytes.get());
     }
 }

@@ -2,7 +2,7 @@
 //! The record of a client's request, for questions about the last decisions and the heaviest URLs. A request has a
 //! record only if requests are recorded at its start.
 
-use crate::worker::requests::OpenRequests;
+use crate::worker::coalescing::requests::OpenRequests;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::syntax::field_value::FieldValue;

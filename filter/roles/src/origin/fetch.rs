@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request to the origin, and its reports to the worker.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::coalescing::requests::OpenRequests;
 use crate::worker::fills::Fills;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::requests::OpenRequests;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_store::Room;
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ use sluice_store::Revalidation;
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, stored_key, written};
-use super::variants::selection::{Selection, is_wanted};
+use super::variants::selection::{Selection, stored_response};
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::RequestedSlice;
@@ -435,27 +435,6 @@ impl Fetch {
             }
             coalescer.fill_ended(stream, turn);
         });
-    }
-}
-
-/// The stored response that the store wants to revalidate, if the request can validate it. The response of an `own`
-/// request is not for others.
-fn stored_response(
-    host: &dyn Host,
-    keys: &mut Keys,
-    headers: &Headers,
-    stored_key: &str,
-    selection: Option<&Selection>,
-    own: bool,
-) -> Option<Revalidation> {
-    // The stored response may be another variant, which this request cannot validate.
-    let stored = Revalidation::of_request(host, headers);
-    let mut stored = stored.filter(|stored| is_wanted(selection, stored))?;
-    // A 304 would change the stored response for others.
-    stored.conditional &= !own;
-    match stored.conditional && keys.take_doubt(stored_key) {
-        true => Some(stored.unconditional()),
-        false => Some(stored),
     }
 }
 

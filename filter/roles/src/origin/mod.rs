@@ -18,12 +18,12 @@ mod slice;
 mod surrogate_keys;
 mod variants;
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::coalescing::requests::OpenRequests;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
-use crate::worker::requests::OpenRequests;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 
 use fetch::Fetch;
 use orphaned::OrphanedRequest;

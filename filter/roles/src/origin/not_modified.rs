@@ -2,9 +2,9 @@
 //! A 304 of the origin: whether it is about the stored response, and which of its fields it may change (RFC 9111,
 //! 4.3.4).
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::coalescing::StoreRequest;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Facts that the worker learns from a response's headers, and the outcome for its followers.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::coalescing::NotStored;
 use sluice_core::freshness::{UncacheableReason, Verdict};
 use sluice_core::key::vary::VaryNames;

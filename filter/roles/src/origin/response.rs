@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin's response: whether and in what form it is stored, and the outcome for its followers.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
-use crate::worker::metrics::Metrics;
-use crate::worker::requests::OpenRequests;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::with_spaces;
 use sluice_core::inspection::recordings::origin_errors::OriginErrors;
@@ -83,26 +82,12 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     undo_connection(host, &headers)?;
     remove_hidden(host, &fetch.policy.policy, &headers)?;
     if !fetch.response.refused {
-        status = note_trouble(
-            host,
-            metrics,
-            &coalescing.requests,
-            origin_errors,
-            fetch,
-            &headers,
-            status,
-        )?;
+        status = note_trouble(coalescing, origin_errors, fetch, &headers, status)?;
     }
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(keys, coalescing, &headers, status, arrived);
-    if let Some(revalidation) = fetch
-        .servable()
-        .filter(|_| keeps_stored(keys, fetch, status))
-    {
-        let names = headers.iter().map(|(name, _)| name);
-        host.edit_headers(Map::Response, revalidation.keep(names))?;
-        fetch.keep(coalescing, status, &revalidation);
+    if keep_stored(keys, coalescing, fetch, &headers, status)? {
         return Ok(());
     }
     if failure.is_some() && status >= 500 && fetch.revalidation.is_some() {
@@ -130,15 +115,14 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
 
 /// Records the error that the response reports, and returns its status for the client.
 fn note_trouble(
-    host: &dyn Host,
-    metrics: &Metrics,
-    requests: &OpenRequests,
+    coalescing: &Coalescing,
     origin_errors: &mut OriginErrors,
     fetch: &mut Fetch,
     headers: &Headers,
     status: u16,
 ) -> host::Result<u16> {
-    let stream = requests.get(fetch.link.stream);
+    let stream = coalescing.requests.get(fetch.link.stream);
+    let (host, metrics) = (&*coalescing.host, &coalescing.metrics);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     note_bucket_request_id(&fetch.policy, account, headers);
     let (status, refused) =
@@ -158,6 +142,25 @@ fn note_refusal(fetch: &mut Fetch, failure: Option<OriginFailure>) {
         Some(OriginFailure::NotModified) => fetch.response.refused = true,
         Some(OriginFailure::NotReached | OriginFailure::NoAnswer) | None => {}
     }
+}
+
+/// Makes the store serve its stale response in place of one with these headers, if that does not replace it. Returns
+/// whether it does.
+fn keep_stored(
+    keys: &Keys,
+    coalescing: &mut Coalescing,
+    fetch: &mut Fetch,
+    headers: &Headers,
+    status: u16,
+) -> host::Result<bool> {
+    let stored = fetch.servable();
+    let Some(stored) = stored.filter(|_| keeps_stored(keys, fetch, status)) else {
+        return Ok(false);
+    };
+    let edits = stored.keep(headers.iter().map(|(name, _)| name));
+    coalescing.host.edit_headers(Map::Response, edits)?;
+    fetch.keep(coalescing, status, &stored);
+    Ok(true)
 }
 
 /// Whether a response with that status does not replace a stored one that may be served stale.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests whose headers do not end them: EDGE waits for the first part of the body, which may be empty.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
 use sluice_host::Host;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fills: the requests of this worker that are on their way to the origin through the store.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 

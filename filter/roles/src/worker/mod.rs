@@ -2,6 +2,7 @@
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
 pub mod bodies;
+pub mod coalescing;
 pub mod fills;
 pub mod identity;
 pub mod keys;
@@ -10,7 +11,6 @@ pub mod own_requests;
 pub mod policies;
 pub mod purges;
 pub mod questions;
-pub mod requests;
 mod root;
 pub mod roots;
 pub mod slices;
@@ -20,6 +20,7 @@ pub mod waking;
 use std::rc::Rc;
 
 use bodies::AwaitedBodies;
+use coalescing::Coalescing;
 use fills::Fills;
 use identity::Identity;
 use keys::Keys;
@@ -41,7 +42,6 @@ use sluice_core::workers::StreamId;
 use sluice_store::Confirmations;
 use sluice_store::Room;
 use succession::Candidates;
-use waking::coalescing::Coalescing;
 
 use crate::request::policy::Generation;
 use sluice_host::{self as host, Host};

@@ -146,7 +146,7 @@ impl Worker {
         self.recorder.tick(self.host.monotonic_millis());
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
-        self.coalescing.publish_gauges(&self.slices);
+        self.coalescing.publish_gauges(self.slices.count());
         self.keys.publish_hot();
     }
 

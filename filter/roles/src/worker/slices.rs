@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The objects that a worker knows to be served in slices, or not to be.
 
+use crate::worker::coalescing::requests::OpenRequests;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
-use crate::worker::requests::OpenRequests;
 use crate::worker::roots::Roots;
 use std::rc::Rc;
 

@@ -12,9 +12,9 @@ use super::flights;
 use crate::edge::request::explanation::{Decision, Explanation};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_host::Host;
 use sluice_host::headers::{Headers, serialize};
 

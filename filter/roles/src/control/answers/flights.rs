@@ -6,9 +6,9 @@ use sluice_core::coalescing::flight::LocalFlight;
 use sluice_core::inspection::Answer;
 use sluice_core::key::site_of;
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::fills::{Fills, OriginProgress};
 use crate::worker::policies::Policies;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::workers::Millis;
 
 /// All flights of this worker, those with most waiting requests first.

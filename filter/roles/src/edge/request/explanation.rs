@@ -12,11 +12,11 @@ use crate::edge::Edge;
 use crate::edge::site::{https_location, is_secure};
 use crate::edge::website::{self, Destination};
 use crate::request::policy::NumberedPolicy;
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::policies::Policies;
 use crate::worker::slices::KnownObjects;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_host::headers::Headers;
 
 /// The decision about a request.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The key of a cacheable request, and the reasons for which such a request bypasses the store.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::slices::KnownObjects;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::admission::{PassReason, RequestFacts};
 use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::http::caching::client_control::{ClientDemand, RequestControl};

@@ -8,8 +8,7 @@ mod key;
 mod own_request;
 mod slices;
 
-use crate::worker::metrics::Metrics;
-use crate::worker::waking::coalescing::Coalescing;
+use crate::worker::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
@@ -227,30 +226,28 @@ impl Edge {
         headers: &Headers,
         facts: &RequestFacts<'_>,
     ) -> Result<Action, Refusal> {
-        let Worker {
-            host,
-            metrics,
-            keys,
-            slices,
-            coalescing,
-            calls,
-            ..
-        } = worker;
-        let host = &**host;
+        let (host, keys) = (&*worker.host, &mut worker.keys);
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);
         let visitor =
             MissingObjectVisit::of(policy, &target, facts.target.path, || headers.get("accept"));
         // A substitute for a missing object is fetched without credentials.
         let Sought { visit, stand_in } = match visitor.filter(|_| !authenticated) {
-            Some(visitor) => match self.seek(host, metrics, keys, visitor, &mut target)? {
+            Some(visitor) => match self.seek(keys, visitor, &mut target)? {
                 Some(sought) => sought,
                 None => return Ok(Action::Pause),
             },
             None => Sought::default(),
         };
         let head = facts.method == "HEAD";
-        let keyed = self.find_key(keys, slices, coalescing, &mut target, headers, facts);
+        let keyed = self.find_key(
+            keys,
+            &mut worker.slices,
+            &mut worker.coalescing,
+            &mut target,
+            headers,
+            facts,
+        );
         let Keyed {
             key,
             control,
@@ -275,8 +272,8 @@ impl Edge {
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let varies = target.is_stored_plainly() && !self.is_for_bucket();
         let selecting = varies.then(|| Rc::new(headers.clone()));
-        let own_headers = self.own_headers(coalescing, key.key, &target, headers);
-        let has_room = |demand| unread::has_room_for(calls, &policy.policy, demand);
+        let own_headers = self.own_headers(&mut worker.coalescing, key.key, &target, headers);
+        let has_room = |demand| unread::has_room_for(&mut worker.calls, &policy.policy, demand);
         let may_share = may_share(&policy.policy, target.cache_key(), headers);
         let stream = EdgeRequest {
             authenticated,
@@ -314,8 +311,6 @@ impl Edge {
     /// `target` to that document. Returns `None` if the visitor was redirected.
     fn seek(
         &mut self,
-        host: &dyn Host,
-        metrics: &Metrics,
         keys: &Keys,
         visitor: MissingObjectVisit,
         target: &mut CanonicalTarget,
@@ -325,7 +320,13 @@ impl Edge {
             Destination::Requested => sought.visit = Some(visitor),
             Destination::Redirect(location) => {
                 self.state = State::Answered { typed: true };
-                website::answer_redirect(host, metrics, &self.identity, &self.policy, &location)?;
+                website::answer_redirect(
+                    &*keys.host,
+                    &keys.metrics,
+                    &self.identity,
+                    &self.policy,
+                    &location,
+                )?;
                 return Ok(None);
             }
             Destination::Document(stand_in, document) => {

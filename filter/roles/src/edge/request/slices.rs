@@ -22,10 +22,10 @@ use crate::request::EdgeRequest;
 use crate::request::headers::may_share;
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::slices::KnownObjects;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 

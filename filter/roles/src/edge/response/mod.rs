@@ -7,10 +7,10 @@ mod refused;
 pub(in crate::edge) mod sliced;
 mod variants;
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_host::Host;
 use std::rc::Rc;
 
@@ -37,10 +37,10 @@ use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::request::{EdgeRequest, OriginReport};
+use crate::worker::Worker;
 use crate::worker::own_requests::{background, unread};
-use crate::worker::{Worker, keys::AuthorizedSharing};
 use client_headers::{add_client_headers, add_headers};
-use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored};
+use refused::{FOREIGN_HEADERS, UNMARKED, ask_again, refuse_mismatch, refuse_served};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
 
@@ -103,78 +103,38 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     let Some(entry) = fields.entry() else {
         let around = sluice_store::unmark_around(host)?;
         return match is_of_the_store(stream, &fields, around) {
-            true => refuse_mismatch(
-                identity,
-                keys,
-                coalescing,
-                calls,
-                stream,
-                "a response without the mark of a fill",
-            ),
+            true => refuse_mismatch(identity, keys, coalescing, calls, stream, UNMARKED),
             false => respond_without_entry(identity, keys, coalescing, calls, stream),
         };
     };
-    if let Some(action) =
-        variants::refuse_unwanted(identity, keys, roots, coalescing, calls, stream, &entry)?
-    {
+    let unwanted =
+        variants::refuse_unwanted(identity, keys, roots, coalescing, calls, stream, &entry)?;
+    if let Some(action) = unwanted {
         return Ok(action);
     }
     if !fields.describe_the_body(&entry) {
-        let (keys, roots) = (keys, roots);
         purge_calls.discard(keys, roots, stream);
-        return refuse_mismatch(
-            identity,
-            keys,
-            coalescing,
-            calls,
-            stream,
-            "headers of another response",
-        );
+        return refuse_mismatch(identity, keys, coalescing, calls, stream, FOREIGN_HEADERS);
     }
     let served = served_to(host, identity, keys, stream, entry, &fields);
-    let shared = !stream.authenticated || served.entry.allows_authenticated;
-    if stream.progress.request() == StoreRequest::StoreOnly
-        && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
-    {
-        return refuse_not_stored(host, identity, stream);
+    if let Some(refused) = refuse_served(identity, keys, coalescing, stream, &served) {
+        return refused;
     }
-    if stream.authenticated && served.entry.stored {
-        let all = served.entry.allows_authenticated;
-        let authorized_sharing = all.then_some(AuthorizedSharing::All);
-        keys.note_authorized_sharing(stream.key.key, authorized_sharing);
-    }
-    if served.is_expired(&stream.control) {
-        return refuse_expired(identity, coalescing, stream, served.failure.unwrap_or(504));
-    }
-    report(keys, coalescing, stream, &served, fields.content_length());
+    let length = fields.content_length();
+    report(keys, coalescing, stream, &served, length);
     follow_up(keys, coalescing, calls, stream, &served);
     let unannounced = unannounced(stream, &served.entry, &fields);
     stream.body.unannounced.set(unannounced);
     restore(host, identity, stream, &headers, &fields, &served)?;
-    sliced::learn(
-        keys,
-        slices,
-        roots,
-        coalescing,
-        stream,
-        fields.content_length(),
-        &served,
-    )?;
+    sliced::learn(keys, slices, roots, coalescing, stream, length, &served)?;
     if let Some(slice) = &stream.slice {
         let result = served.metric(stream.progress.request());
         sliced::tell_arrival(host, metrics, stream, slice, result)?;
     }
     if served.entry.lacks_room() || served.entry.shared_once {
-        share_unstored(keys, coalescing, stream, fields.content_length(), &served)?;
+        share_unstored(keys, coalescing, stream, length, &served)?;
     }
-    finish(
-        keys,
-        coalescing,
-        calls,
-        stream,
-        fields.content_length(),
-        &served,
-    )
+    finish(keys, coalescing, calls, stream, length, &served)
 }
 
 /// The marked response as a request has received it, with the facts that the worker knows about it.

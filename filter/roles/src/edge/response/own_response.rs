@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses to requests of the filter, which no client gets.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::coalescing::learnt::hints::Hint;

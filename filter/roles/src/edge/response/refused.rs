@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses that EDGE does not pass on, and the answers that replace them.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
+use crate::worker::keys::AuthorizedSharing;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::coalescing::StoreRequest;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_host::Host;
+use sluice_store::Served;
 
 use crate::reply::complete_reply::CompleteReply;
 use crate::reply::{DueReply, answer_mismatch, answer_not_stored};
@@ -21,8 +23,38 @@ use crate::worker::own_requests::{
 };
 use sluice_host::{self as host, Action};
 
+/// A response of another key, for the log.
+pub const UNMARKED: &str = "a response without the mark of a fill";
+/// A response whose headers do not belong to its body, for the log.
+pub const FOREIGN_HEADERS: &str = "headers of another response";
+
+/// Refuses a response that the request does not accept: its client or its policy demands another one. Otherwise notes
+/// the clients that may share it, and returns `None`.
+pub fn refuse_served(
+    identity: &Identity,
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    served: &Served<'_>,
+) -> Option<host::Result<Action>> {
+    let shared = !stream.authenticated || served.entry.allows_authenticated;
+    if stream.progress.request() == StoreRequest::StoreOnly
+        && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
+    {
+        return Some(refuse_not_stored(&*coalescing.host, identity, stream));
+    }
+    if stream.authenticated && served.entry.stored {
+        let all = served.entry.allows_authenticated;
+        let authorized_sharing = all.then_some(AuthorizedSharing::All);
+        keys.note_authorized_sharing(stream.key.key, authorized_sharing);
+    }
+    let status = served.failure.unwrap_or(504);
+    let is_expired = served.is_expired(&stream.control);
+    is_expired.then(|| refuse_expired(identity, coalescing, stream, status))
+}
+
 /// Refuses a request for the store only, because the store has no response that its client accepts.
-pub fn refuse_not_stored(
+fn refuse_not_stored(
     host: &dyn Host,
     identity: &Identity,
     stream: &EdgeRequest,
@@ -122,7 +154,7 @@ pub fn ask_again(
 }
 
 /// Refuses a stored response that is too old for the policy, because the origin has failed (RFC 9111, 4.2.4).
-pub fn refuse_expired(
+fn refuse_expired(
     identity: &Identity,
     coalescing: &mut Coalescing,
     stream: &EdgeRequest,

@@ -2,12 +2,12 @@
 //! Responses in slices: the one that a client gets, those to the slicer's requests for slices, and those from which
 //! the worker learns that an object is served in slices.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::roots::Roots;
 use crate::worker::slices::KnownObjects;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::internal_headers::SLICE_STATE_HEADER;
 use sluice_core::metrics::Metric;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Variants: whether a stored response is the one that a request wants, and the `Vary` that clients see.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::http::syntax::field_value::JoinedValue;

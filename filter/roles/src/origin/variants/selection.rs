@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The variant that a request wants, and the one that the store has under the plain key of its URL.
 
+use crate::worker::coalescing::requests::OpenRequests;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::requests::OpenRequests;
 use std::rc::Rc;
 
 use sluice_core::coalescing::StoreRequest;
@@ -13,6 +13,7 @@ use sluice_store::Link;
 use sluice_store::Revalidation;
 
 use crate::request::EdgeRequest;
+use sluice_host::Host;
 use sluice_host::headers::Headers;
 
 /// A request whose response the store has under the plain key of its URL. The key does not identify the variant.
@@ -107,8 +108,29 @@ fn inspected(keys: &Keys, calls: &Calls, link: Link, headers: &Headers) -> Optio
     }))
 }
 
+/// The stored response that the store wants to revalidate, if the request can validate it. The response of an `own`
+/// request is not for others.
+pub fn stored_response(
+    host: &dyn Host,
+    keys: &mut Keys,
+    headers: &Headers,
+    stored_key: &str,
+    selection: Option<&Selection>,
+    own: bool,
+) -> Option<Revalidation> {
+    // The stored response may be another variant, which this request cannot validate.
+    let stored = Revalidation::of_request(host, headers);
+    let mut stored = stored.filter(|stored| is_wanted(selection, stored))?;
+    // A 304 would change the stored response for others.
+    stored.conditional &= !own;
+    match stored.conditional && keys.take_doubt(stored_key) {
+        true => Some(stored.unconditional()),
+        false => Some(stored),
+    }
+}
+
 /// Whether the stored response is the variant that the request wants, as far as it is known.
-pub fn is_wanted(selection: Option<&Selection>, stored: &Revalidation) -> bool {
+fn is_wanted(selection: Option<&Selection>, stored: &Revalidation) -> bool {
     match selection {
         Some(selection) => selection.key_of(stored).is_some(),
         None => stored

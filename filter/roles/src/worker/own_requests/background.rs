@@ -2,12 +2,12 @@
 //! The worker's own requests: refreshes, background fills, and lookups that prepare a client's request.
 
 use crate::request::call_kind::CallKind;
+use crate::worker::coalescing::Coalescing;
 use crate::worker::fills::Fills;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outcomes of the worker's own requests.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
 use crate::worker::slices::KnownObjects;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_host::Host;
 use sluice_store::Confirmations;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way of a request to an object that may be served in slices, and the questions for the indexes of such objects.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
 use crate::worker::slices::KnownObjects;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_host::Host;
 use std::rc::Rc;
 

@@ -3,8 +3,8 @@
 //! headers are shared. Ranges need them ahead of the question for the object's size. Requests that would otherwise be
 //! sent to the origin alone need them as well.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreNews, StoreRequest};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;

@@ -4,11 +4,11 @@
 //! The key then becomes hit-for-miss, so that later requests bypass the store. The request that found the mismatch
 //! can no longer be sent elsewhere. It waits for a call that fetches its object around the store.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::freshness::UncacheableReason;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Missing objects. The worker holds their responses until the substitute has arrived.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::metrics::Metric;

@@ -2,11 +2,11 @@
 //! Variants that are stored under the plain key of their URL, and the call that fetches the right variant for a
 //! request. Such a request got the plain variant from the store before the worker knew that the URL varies.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::http::conditional::demand::Demand;

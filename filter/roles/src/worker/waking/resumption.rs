@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a request leaves the waiting list and is sent to the store.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::roots::Roots;
-use crate::worker::waking::coalescing::Coalescing;
 use sluice_host::Host;
 use std::rc::Rc;
 
@@ -23,10 +23,10 @@ use crate::request::EdgeRequest;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
 use crate::worker::Worker;
+use crate::worker::coalescing::wakeups::BATCH;
 use crate::worker::own_requests::background;
 use crate::worker::own_requests::indexes::{self, Approach};
 use crate::worker::slices;
-use crate::worker::waking::wakeups::BATCH;
 use sluice_host::{self as host, Half, Map};
 
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The requests of this worker, the flights in which they take part, and the requests that are due to continue.
 
+mod replies;
+pub mod requests;
+pub mod wakeups;
+
 use std::rc::Rc;
 
+use requests::OpenRequests;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, Effect, NextStep, StoreRequest, Turn};
 use sluice_core::freshness::UncacheableReason;
@@ -10,12 +15,10 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
 use sluice_host::Host;
+use wakeups::Wakeups;
 
-use super::wakeups::Wakeups;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::metrics::Metrics;
-use crate::worker::requests::OpenRequests;
-use crate::worker::slices::KnownObjects;
 
 /// This worker's part of coalescing. The worker carries out the effects of its events at the end of the callback
 /// ([`Worker::settle`](crate::worker::Worker::settle)).
@@ -95,15 +98,15 @@ impl Coalescing {
         self.turn(|coalescer, turn| coalescer.end_flight(stream, outcome, turn));
     }
 
-    /// Publishes the gauges of the flights, the hints and the known objects.
-    pub(in crate::worker) fn publish_gauges(&mut self, slices: &KnownObjects) {
+    /// Publishes the gauges of the flights and the hints, and the number of indexes of sliced objects.
+    pub(in crate::worker) fn publish_gauges(&mut self, slice_indexes: usize) {
         let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
         let hints = self.coalescer.hints().len();
         self.metrics.publish(&[
             (Metric::ParkedNow, parked),
             (Metric::FlightsNow, flights),
             (Metric::HintsNow, hints),
-            (Metric::SliceIndexesNow, slices.count()),
+            (Metric::SliceIndexesNow, slice_indexes),
         ]);
     }
 
