@@ -7,6 +7,7 @@ use crate::worker::metrics::Metrics;
 use crate::worker::roots::Roots;
 use std::rc::Rc;
 
+use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::message::Message;
@@ -123,6 +124,25 @@ impl KnownObjects {
         self.pauses.insert(key, until);
         true
     }
+}
+
+/// Whether the object of a request may be served in slices: the request wants the object itself, for any client, and
+/// its key is for the bytes that the origin sends.
+pub fn may_be_sliced(stream: &EdgeRequest) -> bool {
+    let target = &stream.target;
+    stream.policy.policy.edge.slices.is_on()
+        && !(stream.head || stream.for_others || stream.authenticated)
+        && stream.slice.is_none()
+        && stream.stand_in.is_none()
+        && target.variant().is_empty()
+        && is_key_sliceable(target.cache_key())
+}
+
+/// Whether a key is for the bytes that the origin sends: for the whole object, not compressed by the edge.
+pub fn is_key_sliceable(cache_key: &str) -> bool {
+    const OTHERS: [&str; 2] = [qualifiers::CODING, qualifiers::SLICE];
+    let mut names = qualifiers(cache_key).map(|(name, _)| name);
+    !names.any(|name| OTHERS.contains(&name.as_str()))
 }
 
 /// Learns the index of an object, and tells the other workers about it if `tells`.

@@ -21,6 +21,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::own_requests::{calls::BackgroundCall, looks, unread};
+use crate::worker::slices::may_be_sliced;
 use sluice_host::{Host, Map};
 
 /// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.
@@ -88,9 +89,7 @@ fn prepare(
     let call = match stream.progress.prior_call.get() {
         None if stream.looks_first() => CallKind::Look(key),
         Some(CallKind::Fill(_)) => return prepare_again(coalescing, calls, stream),
-        _ if stream.sizes_next() && stream.policy.policy.edge.slices.is_on() => {
-            CallKind::Index(key)
-        }
+        _ if stream.sizes_next() && may_be_sliced(stream) => CallKind::Index(key),
         _ if stream.sizes_next() => CallKind::Size(key),
         _ => CallKind::Fill(key),
     };

@@ -19,7 +19,6 @@ use sluice_store::StoredFields;
 use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
-use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
 use crate::worker::own_requests::{
@@ -119,7 +118,7 @@ pub fn prepared(
             continue;
         };
         let is_whole = matches!(call, CallKind::Index(_)) && !stream.is_for_part();
-        if is_whole || is_sliced(keys, slices, &stream) {
+        if is_whole || is_sliced(keys, slices, stream.target.cache_key()) {
             coalescing.wakeups.resume(id, NextStep::Sliced);
             continue;
         }
@@ -141,19 +140,26 @@ pub fn prepared(
     }
 }
 
-/// Whether the object of a request has proved to be served in slices.
-fn is_sliced(keys: &Keys, slices: &mut KnownObjects, stream: &EdgeRequest) -> bool {
-    let object = keys.object_hash(stream.target.cache_key());
+/// Whether the object with that key has proved to be served in slices.
+fn is_sliced(keys: &Keys, slices: &mut KnownObjects, cache_key: &str) -> bool {
+    let object = keys.object_hash(cache_key);
     slices.is_sliced(object)
 }
 
-/// The length of an object in bytes, which the origin has been asked for. An object that is too large is not
-/// coalesced.
-fn sized(coalescing: &mut Coalescing, key: KeyHash, call: &BackgroundCall) -> Option<u64> {
+/// The length of an object in bytes, which the origin has been asked for. Requests for an object that is too large
+/// are not coalesced, unless the object is served in slices.
+fn sized(
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    coalescing: &mut Coalescing,
+    key: KeyHash,
+    call: &BackgroundCall,
+) -> Option<u64> {
     let headers = coalescing.host.headers(Map::CallResponse).ok();
     let headers = headers.filter(|_| has_succeeded(&*coalescing.host));
     let length = headers?.content_length()?;
-    if length > call.policy.policy.cache.max_object_bytes {
+    let is_large = length > call.policy.policy.cache.max_object_bytes;
+    if is_large && !is_sliced(keys, slices, call.target.cache_key()) {
         coalescing.mark_too_large(key, &call.policy);
     }
     Some(length)
@@ -220,19 +226,21 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             }
         }
         CallKind::Size(key) => {
-            let length = answered.then(|| sized(coalescing, key, call)).flatten();
+            let length = answered
+                .then(|| sized(keys, slices, coalescing, key, call))
+                .flatten();
             prepared(keys, slices, coalescing, calls, call.kind, length);
         }
-        CallKind::Index(_) => {
-            let headers = host.headers(Map::CallResponse).ok();
-            let headers = headers.filter(|_| answered && has_succeeded(host));
-            if headers.is_none() {
+        CallKind::Index(key) => {
+            let succeeded = answered && has_succeeded(host);
+            if !succeeded {
                 let pause = pause(host, &call.policy);
                 let until = host.monotonic_millis().saturating_add(pause);
                 let object = keys.object_hash(call.target.cache_key());
                 slices.question_fails(object, until);
             }
-            let length = headers.and_then(|headers| headers.content_length());
+            let sized = || sized(keys, slices, coalescing, key, call);
+            let length = succeeded.then(sized).flatten();
             prepared(keys, slices, coalescing, calls, call.kind, length);
         }
         CallKind::Inspection(call) => worker.questions.lack_origin(call),

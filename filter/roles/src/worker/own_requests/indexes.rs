@@ -7,7 +7,7 @@ use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
-use crate::worker::slices::KnownObjects;
+use crate::worker::slices::{self, KnownObjects};
 use sluice_host::Host;
 use std::rc::Rc;
 
@@ -15,7 +15,6 @@ use sluice_core::freshness::Lifetime;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::internal_headers::SLICES_HEADER;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::slices::selection::{Selection, SlicedDelivery};
@@ -56,7 +55,7 @@ pub fn approach(
     calls: &mut Calls,
     stream: &EdgeRequest,
 ) -> Approach {
-    if !may_be_sliced(stream) {
+    if !slices::may_be_sliced(stream) {
         return Approach::Whole;
     }
     let object = keys.object_hash(stream.target.cache_key());
@@ -72,25 +71,6 @@ pub fn approach(
         None if is_believed_large(coalescing, stream) => ask(roots, calls, stream),
         None => Approach::Whole,
     }
-}
-
-/// Whether the object of a request may be served in slices: the request wants the object itself, for any client, and
-/// its key is for the bytes that the origin sends.
-fn may_be_sliced(stream: &EdgeRequest) -> bool {
-    let target = &stream.target;
-    stream.policy.policy.edge.slices.is_on()
-        && !(stream.head || stream.for_others || stream.authenticated)
-        && stream.slice.is_none()
-        && stream.stand_in.is_none()
-        && target.variant().is_empty()
-        && is_key_sliceable(target.cache_key())
-}
-
-/// Whether a key is for the bytes that the origin sends: for the whole object, not compressed by the edge.
-pub fn is_key_sliceable(cache_key: &str) -> bool {
-    const OTHERS: [&str; 2] = [qualifiers::CODING, qualifiers::SLICE];
-    let mut names = qualifiers(cache_key).map(|(name, _)| name);
-    !names.any(|name| OTHERS.contains(&name.as_str()))
 }
 
 /// Whether an unknown object is large by its path. A request for such an object waits for the index, once.
