@@ -37,39 +37,20 @@ impl Edge {
         if link.request.is_relinked() {
             worker.host.remove_header(Map::Request, LINK_HEADER)?;
         }
-        let action = match link.request {
+        match link.request {
             StoreRequest::Refresh => {
                 let stream = self.own_request(&worker.keys, call_of(&worker.calls, link)?);
                 let stream = self.forward(worker, stream, NextStep::Send(link.request))?;
                 self.state = State::Own(stream);
                 Ok(Action::Continue)
             }
-            StoreRequest::Fill => self.receive_fill(worker, call_of(&worker.calls, link)?, headers),
-            StoreRequest::Substitute => {
-                let call = call_of(&worker.calls, link)?;
-                match reason_to_avoid_the_store(&call) {
-                    Some(reason) => {
-                        self.too_large = Some(TOO_LARGE);
-                        let stream = self.own_request(&worker.keys, call);
-                        let stream = self.forward(worker, stream, NextStep::HitForMiss(reason))?;
-                        self.state = State::Cached(stream);
-                        Ok(Action::Continue)
-                    }
-                    None => {
-                        let (stream, way) =
-                            self.document_request(&mut worker.keys, call, headers)?;
-                        self.admit(worker, stream, &way)
-                    }
-                }
+            StoreRequest::Call => self.receive_call(worker, call_of(&worker.calls, link)?, headers),
+            StoreRequest::Slice => {
+                let action = self.receive_slice(worker, link, headers);
+                // Its first byte is not that of a client's response.
+                self.first_byte = FirstByteTimer::Off;
+                action
             }
-            StoreRequest::Index => {
-                let call = call_of(&worker.calls, link)?;
-                let (keys, slices) = (&worker.keys, &worker.slices);
-                let stream =
-                    self.index_request(keys, slices, &mut worker.coalescing, call, headers)?;
-                self.admit(worker, stream, &ClientDemand::Shared)
-            }
-            StoreRequest::Slice => self.receive_slice(worker, link, headers),
             request => {
                 self.state = State::Unchanged;
                 if request.avoids_the_store() {
@@ -80,12 +61,7 @@ impl Edge {
                 }
                 Ok(Action::Continue)
             }
-        };
-        if matches!(link.request, StoreRequest::Index | StoreRequest::Slice) {
-            // Its first byte is not that of a client's response.
-            self.first_byte = FirstByteTimer::Off;
         }
-        action
     }
 
     /// A request for the response of `call`, under its key.
@@ -105,6 +81,48 @@ impl Edge {
         worker.coalescing.requests.open(&stream);
         resumption::send(worker, &stream, next_step)?;
         Ok(stream)
+    }
+
+    /// Handles a request like a client's, for the purpose of its call.
+    fn receive_call(
+        &mut self,
+        worker: &mut Worker,
+        call: BackgroundCall,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        match call.kind {
+            CallKind::Fill(_) => self.receive_fill(worker, call, headers),
+            CallKind::Index(_) => {
+                let (keys, slices) = (&worker.keys, &worker.slices);
+                let stream =
+                    self.index_request(keys, slices, &mut worker.coalescing, call, headers)?;
+                let action = self.admit(worker, stream, &ClientDemand::Shared);
+                // Its first byte is not that of a client's response.
+                self.first_byte = FirstByteTimer::Off;
+                action
+            }
+            CallKind::Substitute(_)
+            | CallKind::Around(_)
+            | CallKind::Again(_)
+            | CallKind::Variant(_) => match reason_to_avoid_the_store(&call) {
+                Some(reason) => {
+                    self.too_large = Some(TOO_LARGE);
+                    let stream = self.own_request(&worker.keys, call);
+                    let stream = self.forward(worker, stream, NextStep::HitForMiss(reason))?;
+                    self.state = State::Cached(stream);
+                    Ok(Action::Continue)
+                }
+                None => {
+                    let (stream, way) = self.document_request(&mut worker.keys, call, headers)?;
+                    self.admit(worker, stream, &way)
+                }
+            },
+            CallKind::Confirmation(_)
+            | CallKind::Look(_)
+            | CallKind::Refresh(_)
+            | CallKind::Size(_)
+            | CallKind::Inspection(_) => Err(Refusal::Stranger),
+        }
     }
 
     /// Leads for the requests that wait for this call, unless they do not need that any more.

@@ -32,7 +32,7 @@ impl Selection {
         headers: &Headers,
     ) -> Option<Self> {
         let stream = match link.request {
-            StoreRequest::Inspection => inspected(keys, calls, link, headers),
+            StoreRequest::Head => asked(keys, calls, link, headers),
             request => request
                 .names_a_request()
                 .then(|| requests.get(link.stream))?,
@@ -95,8 +95,8 @@ impl Selection {
     }
 }
 
-/// The record of the request about which an operator asks, as if a client had sent it.
-fn inspected(keys: &Keys, calls: &Calls, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
+/// The record of a request of the filter for the headers of an object, as if a client had sent it.
+fn asked(keys: &Keys, calls: &Calls, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
     let call = calls.get(link.stream)?;
     let key = keys.flight_key(&call.target);
     let for_bucket = call.policy.policy.origin.is_bucket();

@@ -53,6 +53,11 @@ pub struct BackgroundCall {
 }
 
 impl BackgroundCall {
+    /// Whether the call leads for the requests that wait for it.
+    pub const fn leads(&self) -> bool {
+        matches!(self.kind, CallKind::Fill(_))
+    }
+
     /// Creates a call without further headers.
     pub fn new(kind: CallKind, target: Rc<CanonicalTarget>, policy: NumberedPolicy) -> Self {
         Self {
