@@ -71,9 +71,11 @@ impl FakeEnvoy {
             queue.arrived.push_back(message);
             queue.receiver.1
         };
+        self.process.hears.set(true);
         self.call_root(seat, context, |root, worker| {
             root.on_queue_ready_of(worker, number)
         });
+        self.process.hears.set(false);
         self.run();
     }
 

@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::Store as _;
+use sluice_core::purge::WORKERS_PATIENCE;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
@@ -13,6 +14,10 @@ use crate::worker::own_requests::{background, call_ends};
 use crate::worker::slices::Knowledge;
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, bodies, fills};
+
+/// Time without a reading of the queue after which a worker reads the purges in it in front of a request. It is half
+/// of the time after which the worker may have been expelled from the roster.
+const STANDSTILL: Millis = WORKERS_PATIENCE / 2;
 
 impl Worker {
     /// Makes up for the messages, answers to calls and turns that the former root context can no longer receive.
@@ -63,6 +68,34 @@ impl Worker {
 
     /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
+        self.read_messages();
+        self.go_on_as_root();
+        // A resumed request may wait again, and its call needs the timer.
+        self.arm_timer();
+        self.roots.restore(self.roots.serving());
+    }
+
+    /// Applies the purges in this worker's queue in front of a request, if the worker has not read the queue for
+    /// [`STANDSTILL`]. The other workers may have expelled a worker that stood still, and then they do not wait for it
+    /// when they purge.
+    pub(crate) fn catch_up(&mut self) {
+        if self.roots.idle() < STANDSTILL {
+            return;
+        }
+        self.roots.note_reading();
+        while let Ok(Some(bytes)) = self.roots.take_from_queue() {
+            match Message::decode(&bytes) {
+                Some(message @ Message::Purged { .. }) => self.receive_message(message),
+                _ => {
+                    self.roots.hold(bytes);
+                    self.roots.wake();
+                }
+            }
+        }
+    }
+
+    fn read_messages(&mut self) {
+        self.roots.note_reading();
         loop {
             match self.roots.receive() {
                 Ok(Some(bytes)) => {
@@ -78,10 +111,6 @@ impl Worker {
                 }
             }
         }
-        self.go_on_as_root();
-        // A resumed request may wait again, and its call needs the timer.
-        self.arm_timer();
-        self.roots.restore(self.roots.serving());
     }
 
     fn receive_message(&mut self, message: Message) {
@@ -137,6 +166,10 @@ impl Worker {
 
     /// Handles the timer. Due work is also done here, in case no message arrives in the queue.
     pub fn tick(&mut self) {
+        if self.purge_calls.tick_period().is_some() {
+            // An acknowledgement may have come in time although this worker has not read it yet.
+            self.read_messages();
+        }
         self.coalescing.turn(|coalescer, turn| coalescer.tick(turn));
         self.hear_store();
         let (roots, coalescing) = (&self.roots, &mut self.coalescing);
@@ -157,7 +190,7 @@ impl Worker {
         self.coalescing.take_change();
         self.coalescing.send_answers(&self.roots, &self.identity);
         call_ends::send_calls(self);
-        self.purge_calls.go_on(&self.roots);
+        self.purge_calls.go_on(&mut self.roots);
         self.arm_timer();
     }
 }

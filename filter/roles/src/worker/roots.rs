@@ -3,7 +3,7 @@
 //! other messages.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use sluice_core::workers::message::Message;
@@ -28,6 +28,10 @@ pub struct Roots {
     /// The root context whose callback runs, or ran last.
     serving: u32,
     queue: Option<Queue>,
+    /// Messages that were taken from the queue outside of its callback, in their order.
+    held: VecDeque<Vec<u8>>,
+    /// The time at which the queue was read last.
+    read: Millis,
     /// The root context that is called for messages.
     receiver: u32,
     /// Whether the host's [`Host::first_root`] has ended.
@@ -50,6 +54,8 @@ impl Roots {
             contexts: Vec::new(),
             serving: 0,
             queue: None,
+            held: VecDeque::new(),
+            read: 0,
             receiver: 0,
             first_is_gone: false,
             queues: HashMap::new(),
@@ -159,10 +165,33 @@ impl Roots {
         }
     }
 
-    /// The next message in this worker's queue. A message that cannot be decoded is a request for a turn.
-    pub fn receive(&self) -> host::Result<Option<Vec<u8>>> {
+    /// The next message to this worker. A message that cannot be decoded is a request for a turn.
+    pub fn receive(&mut self) -> host::Result<Option<Vec<u8>>> {
+        match self.held.pop_front() {
+            Some(message) => Ok(Some(message)),
+            None => self.take_from_queue(),
+        }
+    }
+
+    /// The next message in this worker's queue, without the held messages.
+    pub fn take_from_queue(&self) -> host::Result<Option<Vec<u8>>> {
         self.queue
             .map_or(Ok(None), |queue| self.host.dequeue(queue))
+    }
+
+    /// Keeps a message for [`Roots::receive`].
+    pub fn hold(&mut self, message: Vec<u8>) {
+        self.held.push_back(message);
+    }
+
+    /// Notes that the queue is read now.
+    pub fn note_reading(&mut self) {
+        self.read = self.host.monotonic_millis();
+    }
+
+    /// The milliseconds since the queue was read.
+    pub fn idle(&self) -> Millis {
+        self.host.monotonic_millis().saturating_sub(self.read)
     }
 
     /// Puts a message into another worker's queue.

@@ -226,6 +226,7 @@ impl Edge {
         headers: &Headers,
         facts: &RequestFacts<'_>,
     ) -> Result<Action, Refusal> {
+        worker.catch_up();
         let (host, keys) = (&*worker.host, &mut worker.keys);
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);

@@ -61,7 +61,7 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
     } else {
         let recorded = answered && has_succeeded(&*worker.host);
         if worker.purge_calls.journal_answered(call, recorded) {
-            worker.purge_calls.go_on(&worker.roots);
+            worker.purge_calls.go_on(&mut worker.roots);
             worker.arm_timer();
         }
     }

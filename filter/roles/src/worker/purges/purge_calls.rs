@@ -245,10 +245,10 @@ impl PurgeCalls {
         records: &[Record],
     ) {
         keys.apply(records);
+        keys.stay_listed();
         if call == NO_CALL {
             return;
         }
-        keys.stay_listed();
         let message = Message::Acknowledged {
             worker: self.worker,
             call,
@@ -286,7 +286,7 @@ impl PurgeCalls {
     }
 
     /// Continues the purges under way. For the root context's turn.
-    pub fn go_on(&mut self, roots: &Roots) {
+    pub fn go_on(&mut self, roots: &mut Roots) {
         for entry in std::mem::take(&mut self.due_entries) {
             self.write(entry);
         }
@@ -324,13 +324,9 @@ impl PurgeCalls {
     }
 
     /// Sends the receipt of a purge that has all its answers or has waited long enough.
-    fn answer(&mut self, roots: &Roots, receipt: &PurgeReceipt) {
+    fn answer(&mut self, roots: &mut Roots, receipt: &PurgeReceipt) {
         if !receipt.missing.is_empty() {
-            let expelled = self.expel(&receipt.missing);
-            if let Err(error) = expelled {
-                let consequence = "a silent worker stays on the roster";
-                self.metrics.fault(consequence, error.into());
-            }
+            self.expel(roots, &receipt.missing);
         }
         if !receipt.recorded {
             self.metrics.count(Metric::PurgesUnrecorded, 1);
@@ -350,13 +346,20 @@ impl PurgeCalls {
     }
 
     /// Removes workers that have not acknowledged a purge from the roster. Such a worker has lost its VM, and the
-    /// next VM reads all purges before it serves. If the VM is alive nevertheless, it joins the roster again when it
-    /// reads the message.
-    fn expel(&self, missing: &[WorkerId]) -> Result<(), SharedError> {
+    /// next VM reads all purges before it serves. If the VM is alive nevertheless, it joins the roster again and reads
+    /// all purges when it gets the message that follows, which has no purge. It may have read the purge's message just
+    /// in front of its removal, so that message does not suffice.
+    fn expel(&self, roots: &mut Roots, missing: &[WorkerId]) {
         self.metrics.count(Metric::PurgesUnacknowledged, 1);
         self.metrics
             .warn(|| format!("sluice: workers {missing:?} did not acknowledge a purge"));
-        Roster::new(&*self.host).expel(missing)
+        match Roster::new(&*self.host).expel(missing) {
+            Ok(()) => self.tell(roots, missing, NO_CALL, Vec::new()),
+            Err(error) => {
+                let consequence = "a silent worker stays on the roster";
+                self.metrics.fault(consequence, error.into());
+            }
+        }
     }
 }
 
