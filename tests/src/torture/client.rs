@@ -20,6 +20,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The counter of responses that are made of slices.
+pub const SLICED: &str = "responses in slices";
 /// Longest time of a response.
 const STUCK: Duration = Duration::from_secs(20);
 /// How long a follower waits for a leader without success (`coalesce.max_wait`).
@@ -165,7 +167,9 @@ impl Client {
         self.last = answer
             .status
             .map(|status| (ask.object, status, answer.ended));
-        if answer.end == End::Left {
+        let cut = matches!(answer.end, End::Cut(_));
+        // The slices that are under way for a client end with its response.
+        if answer.end == End::Left || cut && self.world.shelf.objects[ask.object].is_sliced() {
             self.world.departures.note(ask.object, answer.ended);
         }
         let closes = answer.headers.get("connection") == Some("close");
@@ -265,6 +269,9 @@ impl Client {
             Ok(counted) => world.ledger.count(counted),
             Err((wrong, what)) => world.ledger.complain(wrong, answer.ended, &what),
         }
+        if answer.headers.get("cache-status").is_some_and(is_in_slices) {
+            world.ledger.count(SLICED);
+        }
         note_leader(&case);
         if !manner.slow {
             note_time(&case);
@@ -281,6 +288,11 @@ impl Client {
             self.copies.insert((ask.object, ask.variant), validator);
         }
     }
+}
+
+/// Whether `Cache-Status` says that the response is made of slices.
+fn is_in_slices(cache_status: &str) -> bool {
+    cache_status.contains("detail=slices")
 }
 
 /// Records the client for which a fetch was made.

@@ -5,7 +5,7 @@ use super::adornment::{self, REQUEST_BYTES};
 use super::ask::{PADDING, PADDINGS, Part};
 use super::clock::Clock;
 use super::fault::{Fault, REFUSED};
-use super::fetches::{Ending, Fetch, Fetches};
+use super::fetches::{Ending, Fetch, Fetches, Slice};
 use super::object::{Kind, Object, VARIES_BY};
 use crate::chance::rng::{Rng, mix};
 use crate::http::http_date;
@@ -73,6 +73,8 @@ struct Question<'a> {
     body: bool,
     /// The requested part, if it is not the whole body.
     part: Option<Range<usize>>,
+    /// Whether the request is for another version only (RFC 9110, 13.1.1).
+    failed: bool,
     /// The number of the fetch.
     number: usize,
 }
@@ -84,6 +86,7 @@ impl Question<'_> {
             object, version, ..
         } = *self;
         let status = match object.kind {
+            _ if self.failed => 412,
             _ if self.valid => 304,
             _ if self.part.is_some() => 206,
             Kind::Missing => 404,
@@ -101,6 +104,9 @@ impl Question<'_> {
         let adorned = object.adornment.map(|kind| kind.of_response(version));
         for (name, value) in adorned.into_iter().flatten() {
             head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if self.failed {
+            return head + "content-length: 0\r\n";
         }
         if self.valid {
             return head;
@@ -130,8 +136,12 @@ impl Question<'_> {
         head
     }
 
+    const fn has_body(&self) -> bool {
+        self.body && !self.valid && !self.failed
+    }
+
     fn bytes(&self) -> Vec<u8> {
-        if !self.body || self.valid {
+        if !self.has_body() {
             return Vec::new();
         }
         let content = self.object.content(&self.variant, self.version);
@@ -167,13 +177,17 @@ impl Shelf {
             None => asked("if-modified-since") == Some(&modified),
         };
         let body = head.word(0) == "GET";
-        // The edge asks for a part of the version that it has begun to store (RFC 9110, 13.1.5).
-        let same = object
-            .etag(version)
-            .is_some_and(|tag| asked("if-range") == Some(&tag));
+        let tag = object.etag(version);
+        let names = |condition| asked(condition).is_some_and(|known| Some(known) == tag.as_deref());
+        // The edge asks for a slice of the version that it knows.
+        let is_slice = body && asked("if-match").is_some();
+        let failed = is_slice && !names("if-match");
+        // It asks for a part of the version that it has begun to store (RFC 9110, 13.1.5).
+        let same = names("if-range") || names("if-match");
         let part = asked("range").filter(|_| body && same && !object.chunked);
         let part = part.and_then(Part::parse);
         let part = part.and_then(|part| part.of(object.size(version)));
+        let first = part.as_ref().filter(|_| is_slice).map(|part| part.start);
         let conditions = ["if-none-match", "if-modified-since"];
         let varies = object.kind == Kind::Varying;
         let number = self.fetches.begin(Fetch {
@@ -183,9 +197,11 @@ impl Shelf {
             } else {
                 String::new()
             },
+            slice: first.map(|first| Slice { version, first }),
             body,
             // A range ahead of a fill gets all of another version (RFC 9110, 13.1.5).
-            alone: asked("if-range").is_some()
+            alone: failed
+                || asked("if-range").is_some()
                 || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1])
                 || asked(adornment::NAME).is_some_and(|value| value.len() >= REQUEST_BYTES),
             conditional: conditions.iter().any(|name| asked(name).is_some()),
@@ -202,6 +218,7 @@ impl Shelf {
             valid,
             body,
             part,
+            failed,
             number,
         }
     }
@@ -227,7 +244,7 @@ impl Answering for Shelf {
         let question = self.question(&head);
         let Question { object, number, .. } = question;
         let size = question.range().len();
-        let bodiless = !question.body || question.valid;
+        let bodiless = !question.has_body();
         let mut rng = Rng::new(self.seed ^ mix(number as u64));
         let padded = head.headers.get(PADDING).is_some();
         let fault = Fault::draw(object, size, padded, &mut rng);

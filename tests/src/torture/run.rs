@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run: an edge, its clients and its disturbances, from the beginning to the verdict.
 
-use super::client::Client;
+use super::client::{Client, SLICED};
 use super::clock::Clock;
 use super::fetches::Fetches;
 use super::ledger::Wrong;
-use super::object::Object;
+use super::object::{LARGEST_WHOLE, Object, SLICE};
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
 use super::world::World;
@@ -26,7 +26,7 @@ const CLIENTS: usize = 32;
 /// Period of looking at the edge.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Counters of the edge that show how a run went, since the edge was last started.
-const COUNTERS: [&str; 10] = [
+const COUNTERS: [&str; 17] = [
     "wait_timeouts",
     "handovers",
     "unshared",
@@ -36,6 +36,13 @@ const COUNTERS: [&str; 10] = [
     "limits_reached",
     "key_mismatches",
     "ranges_ahead",
+    "sliced_requests",
+    "slices_hit",
+    "slices_missed",
+    "slices_collapsed",
+    "slices_changed",
+    "sliced_cut",
+    "sliced_passed",
     "unread_fills_refused",
 ];
 /// How far ahead of a fill a range is sent to the origin alone, because objects here are small.
@@ -94,6 +101,8 @@ impl Plan {
         let builder = Builder::new()
             .env("SLUICE_ORIGIN", format!("http://{}", server.address()))
             .env("SLUICE_ACCESS_LOG", "off")
+            .env("SLUICE_CACHE_MAX_OBJECT_BYTES", LARGEST_WHOLE.to_string())
+            .env("SLUICE_SLICE_BYTES", SLICE.to_string())
             .policy(&policy());
         let mut builder = purger
             .open(builder)
@@ -209,6 +218,7 @@ impl Plan {
         }
         Overlaps::new(world, self.workers, &fetches).judge(&overlaps);
         println!("{}", world.ledger);
+        assert!(world.ledger.counted(SLICED) > 0, "no response in slices");
         let first = world.ledger.first();
         assert!(
             first.is_none(),
@@ -230,10 +240,14 @@ fn policy() -> String {
     policy
 }
 
-/// Waits until no request waits and no fetch is under way, and prints the edge's counters.
+/// Waits until no request waits, none is active and no fetch is under way, and prints the edge's counters.
 async fn come_to_rest(edge: &Edge) {
     edge.wait_for_value("sluice_parked_now", 0).await;
     edge.wait_for_value("sluice_flights_now", 0).await;
+    for listener in ["edge", "origin"] {
+        let active = format!("http.{listener}.downstream_rq_active");
+        edge.wait_for_value(&active, 0).await;
+    }
     for (name, number) in edge.stats("sluice_").await {
         if COUNTERS.iter().any(|counter| name.ends_with(counter)) {
             println!("{name} {number}");

@@ -94,6 +94,7 @@ fn a_refusal_is_for_the_client_that_has_caused_it() {
         world.shelf.fetches.begin(Fetch {
             object: OBJECT,
             variant: String::new(),
+            slice: None,
             body: true,
             alone: true,
             conditional: false,
