@@ -49,6 +49,7 @@ fn right(world: &World, version: u64) -> Answer {
         end: End::Whole,
         after: None,
         asked: object.since(version),
+        progressed: object.since(version),
         ended: object.since(version) + Duration::from_millis(1),
     }
 }
