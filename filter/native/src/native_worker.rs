@@ -14,7 +14,7 @@ use std::time::Duration;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{NumberMap, WorkerId};
 use sluice_host::{Action, Half, Host, Queue};
-use sluice_roles::callbacks::StreamContext;
+use sluice_roles::callbacks::{self, StreamContext};
 use sluice_roles::root::Root;
 use sluice_roles::worker::Worker;
 
@@ -291,7 +291,7 @@ impl NativeWorker {
     /// callback has the worker.
     fn lend<R>(&self, callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
         match self.worker.try_borrow_mut() {
-            Ok(mut worker) => callback(worker.as_mut()),
+            Ok(mut worker) => callbacks::lend(worker.as_mut(), callback),
             Err(_) => {
                 self.count(Metric::ReenteredCallbacks);
                 callback(None)

@@ -21,8 +21,6 @@
 //! - the mark that keeps a response from the store if its request bypassed the store: `sluice_store::around`
 //! - the record of a request on its way, and its facts for the access log: `request`
 //! - how a request waits and continues: `worker/waking`
-//! - the ranges that do not wait for the fill of their object: `worker/own_requests/ahead`; their responses:
-//!   `edge/response/ahead`
 //! - requests of the filter: `worker/own_requests`; their handling in EDGE: `edge/request/own_request` and
 //!   `edge/response/own_response`
 //! - URLs that vary, and requests that get another variant than the stored one: `worker/own_requests/variants`

@@ -41,8 +41,8 @@ pub struct Fetch {
     pub slice: Option<Slice>,
     /// Whether it asks for a body.
     pub body: bool,
-    /// Whether its response is for one client only: its header fields prevent it from leading, it asks for a part
-    /// ahead of a fill, or for a slice of a former version.
+    /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a slice of
+    /// a former version.
     pub alone: bool,
     /// Whether it is conditional.
     pub conditional: bool,

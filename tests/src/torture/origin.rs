@@ -2,7 +2,7 @@
 //! The origin of a run: it answers at once, from the time alone, and fails as drawn.
 
 use super::adornment::{self, REQUEST_BYTES};
-use super::ask::{PADDING, PADDINGS, Part};
+use super::ask::{PADDING, PADDINGS};
 use super::clock::Clock;
 use super::fault::{Fault, REFUSED};
 use super::fetches::{Ending, Fetch, Fetches, Slice};
@@ -122,14 +122,11 @@ impl Question<'_> {
             head.push_str("transfer-encoding: chunked\r\n");
         } else {
             let size = object.size(version);
-            if let Some(part) = &self.part {
-                let last = part.end - 1;
-                head.push_str(&format!(
-                    "content-range: bytes {}-{last}/{size}\r\n",
-                    part.start
-                ));
+            if let Some(Range { start, end }) = self.part {
+                let last = end - 1;
+                head.push_str(&format!("content-range: bytes {start}-{last}/{size}\r\n"));
             }
-            let length = self.part.as_ref().map_or(size, Range::len);
+            let length = self.range().len();
             head.push_str(&format!("content-length: {length}\r\n"));
         }
         head.push_str("accept-ranges: bytes\r\n");
@@ -155,6 +152,13 @@ impl Question<'_> {
     }
 }
 
+/// The bytes of `bytes=FIRST-LAST` in a body of this size.
+fn bytes_of(range: &str, size: usize) -> Option<Range<usize>> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let range = first.parse().ok()?..size.min(last.parse::<usize>().ok()? + 1);
+    (!range.is_empty()).then_some(range)
+}
+
 /// The beginning of a response.
 fn begin(status: u16) -> String {
     let date = http_date(SystemTime::now());
@@ -178,16 +182,12 @@ impl Shelf {
         };
         let body = head.word(0) == "GET";
         let tag = object.etag(version);
-        let names = |condition| asked(condition).is_some_and(|known| Some(known) == tag.as_deref());
         // The edge asks for a slice of the version that it knows.
         let is_slice = body && asked("if-match").is_some();
-        let failed = is_slice && !names("if-match");
-        // It asks for a part of the version that it has begun to store (RFC 9110, 13.1.5).
-        let same = names("if-range") || names("if-match");
-        let part = asked("range").filter(|_| body && same && !object.chunked);
-        let part = part.and_then(Part::parse);
-        let part = part.and_then(|part| part.of(object.size(version)));
-        let first = part.as_ref().filter(|_| is_slice).map(|part| part.start);
+        let failed = is_slice && asked("if-match") != tag.as_deref();
+        let part = asked("range").filter(|_| is_slice && !failed);
+        let part = part.and_then(|range| bytes_of(range, object.size(version)));
+        let first = part.as_ref().map(|part| part.start);
         let conditions = ["if-none-match", "if-modified-since"];
         let varies = object.kind == Kind::Varying;
         let number = self.fetches.begin(Fetch {
@@ -199,9 +199,7 @@ impl Shelf {
             },
             slice: first.map(|first| Slice { version, first }),
             body,
-            // A range ahead of a fill gets all of another version (RFC 9110, 13.1.5).
             alone: failed
-                || asked("if-range").is_some()
                 || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1])
                 || asked(adornment::NAME).is_some_and(|value| value.len() >= REQUEST_BYTES),
             conditional: conditions.iter().any(|name| asked(name).is_some()),

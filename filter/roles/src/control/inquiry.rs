@@ -53,5 +53,4 @@ pub fn ask_origin(
         .monotonic_millis()
         .saturating_add(patience + 1_000);
     worker.questions.pending.await_part(call, ONLINE, until);
-    worker.roots.wake();
 }

@@ -141,7 +141,7 @@ fn begin_capture(keys: &mut Keys, stream: &EdgeRequest, capture: Capture) -> boo
 }
 
 /// The fields that are equal for all clients. The CORS fields are made for each client.
-pub(super) fn common(headers: &Headers, cors: bool) -> Vec<u8> {
+fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     let fields = headers.iter().filter(|(name, _)| {
         let of_client = cors && name.starts_with(CORS_PREFIX);
         !name.starts_with(':') && !MADE_ANEW.contains(name) && !of_client
@@ -206,7 +206,7 @@ fn share_copy(
         share_nothing(worker, stream, sharing.once);
         return Some(sharing);
     };
-    worker.answer_alike(stream, |follower| {
+    worker.coalescing.answer_alike(stream, |follower| {
         let whole = follower.stand_in.is_none() && !follower.authenticated;
         if whole && sharing.once {
             let account = &follower.progress.account;
@@ -215,7 +215,9 @@ fn share_copy(
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
     // On each other worker one of the followers is sent to the origin.
-    worker.end_flight(stream.id.0, stream.id, FlightOutcome::NothingShared);
+    worker
+        .coalescing
+        .end_flight(stream.id, FlightOutcome::NothingShared);
     Some(sharing)
 }
 
@@ -224,7 +226,9 @@ fn share_copy(
 /// either.
 pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
     if !once {
-        return worker.end_flight(stream.id.0, stream.id, FlightOutcome::NoRoom);
+        return worker
+            .coalescing
+            .end_flight(stream.id, FlightOutcome::NoRoom);
     }
     let response = NotStored {
         key: stream.key.key,
@@ -232,7 +236,7 @@ pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
         reason: UncacheableReason::NoLifetime,
         most: stream.policy.flights.hit_for_miss,
     };
-    worker.turn(stream.id.0, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.response_is_not_stored(stream.id, response, turn);
     });
 }

@@ -207,7 +207,7 @@ impl Edge {
 
     /// Handles the headers of the response, which ends with them if `end_of_stream`.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
-        self.pick_up_record(&worker.requests);
+        self.pick_up_record(&worker.coalescing.requests);
         if let State::Cached(stream) = &self.state {
             stream.body.missing.set(end_of_stream);
         }
@@ -452,7 +452,6 @@ impl StreamContext for Edge {
 /// Copies a part of `size` bytes of the response's body for other requests. Notes the length of the body at its end.
 fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     hot::take_body(worker, stream, size, ends);
-    response::ahead::take_body(worker, stream, size, ends);
     if ends && let Some(body) = stream.body.unannounced.get() {
         worker
             .keys

@@ -129,7 +129,7 @@ impl Edge {
         let Some(record) = self.record.take() else {
             return;
         };
-        self.pick_up_record(&worker.requests);
+        self.pick_up_record(&worker.coalescing.requests);
         let now = worker.host.monotonic_millis();
         let answered = record.answered;
         let mut decision = record.into_decision(worker.host.unix_millis(), now);

@@ -123,7 +123,9 @@ impl Fetch {
         let asks = cacheable && !for_headers && !alone;
         let revalidation = asks.then(|| Revalidation::of_request(&*worker.host, headers));
         let stream = link.request.names_a_request();
-        let stream = stream.then(|| worker.requests.get(link.stream)).flatten();
+        let stream = stream
+            .then(|| worker.coalescing.requests.get(link.stream))
+            .flatten();
         let slice = stream.as_ref().and_then(|stream| stream.slice.clone());
         let may_share = stream.is_none_or(|stream| stream.may_share);
         // The stored response may be another variant, which this request cannot validate.
@@ -219,11 +221,9 @@ impl Fetch {
     pub fn share_nothing(&self, worker: &mut Worker, reason: UncacheableReason) {
         let stream = self.link.stream;
         let until = worker.host.monotonic_millis();
-        worker.end_flight(
-            self.context,
-            stream,
-            FlightOutcome::HitForMiss { until, reason },
-        );
+        worker
+            .coalescing
+            .end_flight(stream, FlightOutcome::HitForMiss { until, reason });
     }
 
     /// Reports to the worker that the origin has failed with `status` and that the store serves its stale response.
@@ -233,9 +233,9 @@ impl Fetch {
         self.response.ended = true;
         let stream = self.link.stream;
         if self.response.own_failure {
-            fills::keep_for_itself(worker, stream, status, self.context);
+            fills::keep_for_itself(worker, stream, status);
         } else {
-            fills::keep(worker, stream, status, revalidation, self.context);
+            fills::keep(worker, stream, status, revalidation);
         }
     }
 
@@ -260,12 +260,16 @@ impl Fetch {
             return false;
         }
         if status < 500 {
-            fills::origin_is_well(&worker.keys, &mut worker.coalescer, &self.cache_key);
+            fills::origin_is_well(
+                &worker.keys,
+                &mut worker.coalescing.coalescer,
+                &self.cache_key,
+            );
             return false;
         }
-        let stream = self.stream(&worker.requests);
+        let stream = self.stream(&worker.coalescing.requests);
         let is_own = |stream: Rc<EdgeRequest>| {
-            let (host, coalescer) = (&*worker.host, &mut worker.coalescer);
+            let (host, coalescer) = (&*worker.host, &mut worker.coalescing.coalescer);
             arrived
                 && fills::is_own_failure(host, &worker.keys, coalescer, &stream, &self.cache_key)
         };
@@ -304,11 +308,14 @@ impl Fetch {
     pub fn begin(&mut self, worker: &mut Worker) {
         worker.metrics.count_of(&self.policy, Metric::OriginFetches);
         self.asked = worker.host.monotonic_millis();
-        worker.requests.note_question(self.link.stream, self.asked);
+        worker
+            .coalescing
+            .requests
+            .note_question(self.link.stream, self.asked);
         if !self.link.request.avoids_the_store() {
             fills::begin(worker, self.link.stream, self.context, self.fallback());
         }
-        let stream = worker.requests.get(self.link.stream);
+        let stream = worker.coalescing.requests.get(self.link.stream);
         let Some(stream) = stream.filter(|_| self.is_unexpected()) else {
             return;
         };
@@ -316,7 +323,7 @@ impl Fetch {
         // The store fetches the whole object, whatever part its client wants. It passes a HEAD and its response
         // through.
         request.may_lead = stream.may_lead && (!self.head || self.for_headers);
-        worker.turn(self.context, |coalescer, turn| {
+        worker.coalescing.turn(|coalescer, turn| {
             coalescer.unexpected_miss(&request, turn);
         });
     }
@@ -325,7 +332,7 @@ impl Fetch {
     /// the response. The store removes a response before it writes the one that a validation has freshened. A fill in
     /// between would make the store lose the object again.
     pub fn asks_again(&self, worker: &mut Worker) -> bool {
-        let stream = worker.requests.get(self.link.stream);
+        let stream = worker.coalescing.requests.get(self.link.stream);
         let fits = |stream: &Rc<EdgeRequest>| self.is_unexpected() && stream.may_call;
         let stream = stream.filter(fits).filter(|_| self.revalidation.is_none());
         let Some(stream) = stream.filter(|_| worker.calls.has_room_to_prepare()) else {
@@ -333,7 +340,7 @@ impl Fetch {
         };
         let mut request = stream.request();
         request.may_lead = stream.may_lead;
-        let again = worker.turn(self.context, |coalescer, turn| {
+        let again = worker.coalescing.turn(|coalescer, turn| {
             let again = coalescer
                 .hints()
                 .was_just_readable(stream.key.key, turn.now);
@@ -370,7 +377,8 @@ impl Fetch {
 
     /// Whether Envoy's cache would write to a client that has left, which crashes Envoy.
     pub fn must_abort(&self, worker: &Worker) -> bool {
-        !self.link.request.avoids_the_store() && worker.requests.get(self.link.stream).is_none()
+        !self.link.request.avoids_the_store()
+            && worker.coalescing.requests.get(self.link.stream).is_none()
     }
 
     /// Whether a soft purge has overtaken a fill that no client sees. The store would replace a newer response by it.
@@ -407,7 +415,7 @@ impl Fetch {
             let (keys, roots) = (&mut worker.keys, &mut worker.roots);
             keys.tell_body_length(roots, &self.stored_key, body, self.response.bytes);
         }
-        worker.turn(self.context, |coalescer, turn| {
+        worker.coalescing.turn(|coalescer, turn| {
             if let Some(key) = shunned {
                 let until = turn.now.saturating_add(millis(cache.hit_for_miss));
                 let hint = Hint::HitForMiss(UncacheableReason::TooLarge);

@@ -161,17 +161,17 @@ impl OriginStream {
                 && keeps_unasked(
                     &*worker.host,
                     &worker.keys,
-                    &mut worker.coalescer,
+                    &mut worker.coalescing.coalescer,
                     link,
                     &fetch.cache_key,
                 )
         }) {
-            fills::keep_unwritten(worker, link.stream, kept, self.context);
+            fills::keep_unwritten(worker, link.stream, kept);
             return Ok(self.refuse(worker, CompleteReply::keeping(kept)));
         }
         let revalidation = fetch.revalidation.as_ref();
         if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
-            worker.requests.note_late(link.stream);
+            worker.coalescing.requests.note_late(link.stream);
             return Ok(self.refuse(worker, CompleteReply::unwritten(stored)));
         }
         if fetch.asks_again(worker) {
@@ -190,7 +190,10 @@ impl OriginStream {
     }
 
     fn refuse(&self, worker: &mut Worker, answer: CompleteReply) -> Action {
-        worker.answer_later(self.context, DueReply::Complete(answer));
+        worker
+            .coalescing
+            .wakeups
+            .answer(self.context, DueReply::Complete(answer));
         Action::Pause
     }
 
@@ -228,7 +231,7 @@ impl OriginStream {
                 if fetch.response.stores {
                     fills::progress(
                         &*worker.host,
-                        &mut worker.coalescer,
+                        &mut worker.coalescing.coalescer,
                         &mut worker.fills,
                         fetch.link.stream,
                         size,
@@ -261,7 +264,8 @@ impl OriginStream {
     fn must_abort(&self, worker: &Worker, ends: bool) -> bool {
         let fetch = self.fetch.as_ref();
         fetch.is_some_and(|fetch| {
-            fetch.must_abort(worker) || (ends && fetch.is_overtaken(&worker.keys, &worker.requests))
+            fetch.must_abort(worker)
+                || (ends && fetch.is_overtaken(&worker.keys, &worker.coalescing.requests))
         })
     }
 
@@ -363,7 +367,7 @@ impl StreamContext for OriginStream {
                     fetch.response.ended,
                 );
             }
-            None => worker.wakeups.forget(self.context),
+            None => worker.coalescing.wakeups.forget(self.context),
         }
     }
 }

@@ -51,7 +51,11 @@ pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> 
                 && !stream.for_others
                 && worker.calls.has_room_to_prepare())
     };
-    let stream = worker.requests.get(fetch.link.stream).filter(fits);
+    let stream = worker
+        .coalescing
+        .requests
+        .get(fetch.link.stream)
+        .filter(fits);
     let names = headers.iter().map(|(name, _)| name);
     if stream.is_none()
         && let Some(stored) = fetch.servable()
@@ -70,10 +74,8 @@ pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> 
     if let Some(stream) = stream {
         stream.progress.report.set(OriginReport::Lost);
     }
-    worker.end_flight(
-        fetch.context,
-        fetch.link.stream,
-        FlightOutcome::NothingShared,
-    );
+    worker
+        .coalescing
+        .end_flight(fetch.link.stream, FlightOutcome::NothingShared);
     Ok(())
 }

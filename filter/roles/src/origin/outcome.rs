@@ -26,7 +26,7 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
     }
     note_authorized_sharing(&*worker.host, &mut worker.keys, fetch, &judged.verdict);
     if let Some(reason) = fetch.response.reason.or(judged.verdict.reason()) {
-        fetch.is_not_stored(&worker.requests, reason);
+        fetch.is_not_stored(&worker.coalescing.requests, reason);
     }
     if judged.is_stored() {
         teach(worker, fetch, judged);
@@ -36,20 +36,14 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
 
 /// Records in the worker how the URL of a stored response varies.
 fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
-    let stream = worker.requests.get(fetch.link.stream);
+    let stream = worker.coalescing.requests.get(fetch.link.stream);
     let Some(stream) = stream.filter(|_| judged.variance.vary().is_some()) else {
         return;
     };
     worker.keys.renew_lesson(&stream.target);
     if judged.has_plain_key {
         let plain_key = stream.target.plain_key();
-        variants::learn_plain_variant(
-            worker,
-            plain_key,
-            &judged.key,
-            stream.key.key,
-            fetch.context,
-        );
+        variants::learn_plain_variant(worker, plain_key, &judged.key, stream.key.key);
     }
 }
 
@@ -79,21 +73,23 @@ fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verd
 
 /// Informs the followers of `fetch` about the consequence of the verdict on its response.
 fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stream: bool) {
-    let (stream, context) = (fetch.link.stream, fetch.context);
+    let stream = fetch.link.stream;
     match (&judged.verdict, judged.variance.lesson()) {
         (Verdict::Store(_), _) => begin_fill(worker, fetch, end_of_stream),
         // Later requests would use a copy without validation.
         (Verdict::NoRoom(storage), _) if storage.lifetime.must_be_validated() => {
-            worker.end_flight(context, stream, FlightOutcome::NoRoom);
+            worker.coalescing.end_flight(stream, FlightOutcome::NoRoom);
         }
         // EDGE decides whether the followers get a copy.
         (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => {}
         (Verdict::Share(status), _) => {
             let status = *status;
-            worker.end_flight(context, stream, FlightOutcome::Failed { status });
+            worker
+                .coalescing
+                .end_flight(stream, FlightOutcome::Failed { status });
         }
         (Verdict::Passing(UncacheableReason::RequestError), _) if fetch.response.own_failure => {
-            worker.turn(context, |coalescer, turn| {
+            worker.coalescing.turn(|coalescer, turn| {
                 coalescer.own_failure(stream, turn);
             });
         }
@@ -104,7 +100,7 @@ fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_o
                 | UncacheableReason::RequestHeaders,
             ),
             _,
-        ) => worker.turn(context, |coalescer, turn| {
+        ) => worker.coalescing.turn(|coalescer, turn| {
             coalescer.request_failed(stream, turn);
         }),
         (
@@ -121,7 +117,7 @@ fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_o
 
 fn begin_fill(worker: &mut Worker, fetch: &Fetch, end_of_stream: bool) {
     let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
-    worker.turn(fetch.context, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.response_is_stored(key);
         coalescer.fill_begins(stream, turn.now);
         if end_of_stream {
@@ -134,10 +130,10 @@ fn begin_fill(worker: &mut Worker, fetch: &Fetch, end_of_stream: bool) {
 fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
     let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
     worker.metrics.count(Metric::VaryingLearnt, 1);
-    if let Some(stream) = worker.requests.get(stream) {
+    if let Some(stream) = worker.coalescing.requests.get(stream) {
         worker.keys.learn(&stream.target, names.clone());
     }
-    worker.turn(fetch.context, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.hints().forget(key);
         let names = names.clone();
         coalescer.end_flight(stream, FlightOutcome::Varies { names }, turn);
@@ -148,7 +144,7 @@ fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
 /// stored.
 fn refuse_to_store(worker: &mut Worker, fetch: &Fetch, reason: UncacheableReason) {
     let own_headers = fetch
-        .stream(&worker.requests)
+        .stream(&worker.coalescing.requests)
         .map(|stream| stream.own_headers);
     let response = NotStored {
         key: worker.keys.key_hash(&fetch.cache_key),
@@ -156,7 +152,7 @@ fn refuse_to_store(worker: &mut Worker, fetch: &Fetch, reason: UncacheableReason
         reason,
         most: millis(fetch.policy.policy.cache.hit_for_miss),
     };
-    worker.turn(fetch.context, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.response_is_not_stored(fetch.link.stream, response, turn);
     });
 }

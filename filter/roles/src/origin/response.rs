@@ -32,14 +32,16 @@ use super::variants::variance::blur_head;
 use crate::request::body::Body;
 use crate::request::sliced::Sliceable;
 use crate::worker::Worker;
-use crate::worker::own_requests::ahead;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Map};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
     let answered = worker.host.monotonic_millis();
-    worker.requests.note_answer(fetch.link.stream, answered);
+    worker
+        .coalescing
+        .requests
+        .note_answer(fetch.link.stream, answered);
     let fills = !fetch.link.request.avoids_the_store();
     if fills && worker.fills.answer(fetch.link.stream) {
         fetch.response.ended = true;
@@ -119,7 +121,7 @@ fn note_trouble(
     headers: &Headers,
     status: u16,
 ) -> host::Result<u16> {
-    let stream = worker.requests.get(fetch.link.stream);
+    let stream = worker.coalescing.requests.get(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     note_bucket_request_id(&fetch.policy, account, headers);
     let (host, metrics) = (&*worker.host, &worker.metrics);
@@ -186,7 +188,7 @@ fn respond_to_store(
             .edit_known_headers(Map::Response, headers, response.unstored())?;
         fetch.response.ended = end_of_stream;
         let reason = UncacheableReason::Purged;
-        fetch.is_not_stored(&worker.requests, reason);
+        fetch.is_not_stored(&worker.coalescing.requests, reason);
         fetch.share_nothing(worker, reason);
         return Ok(());
     }
@@ -201,7 +203,7 @@ fn respond_to_store(
         })?,
         false => None,
     };
-    if let Some(stream) = fetch.stream(&worker.requests) {
+    if let Some(stream) = fetch.stream(&worker.coalescing.requests) {
         let purge = fetch.began;
         let sliceable = judged.sliceable;
         let sliceable = sliceable.map(|storage| Sliceable { storage, purge });
@@ -223,26 +225,12 @@ fn respond_to_store(
     drop(response);
     fetch.response.ended = end_of_stream;
     outcome::tell(worker, fetch, &judged, end_of_stream);
-    let whole = fetch.response.stores && brings_object(fetch, status) && freshens.is_none();
-    if whole && !judged.has_plain_key {
-        let_ranges_go_ahead(worker, fetch, headers);
-    }
     Ok(())
 }
 
 /// Whether the store may see a field of that name.
 fn stays(policy: &Policy, name: &str) -> bool {
     name != "set-cookie" || policy.cache.set_cookie == SetCookie::Store
-}
-
-/// Reports to the worker which object the fill stores, so that ranges that begin far ahead need not wait for it.
-fn let_ranges_go_ahead(worker: &mut Worker, fetch: &Fetch, headers: &Headers) {
-    let key = &fetch.cache_key;
-    if let Some(representation) = ahead::representation(&fetch.policy.policy, key, headers) {
-        let now = worker.host.monotonic_millis();
-        worker.fills.brings(fetch.link.stream, representation, now);
-        ahead::release(worker, worker.keys.key_hash(key), None);
-    }
 }
 
 /// The properties of the response on which the edits for the store depend.

@@ -70,7 +70,10 @@ pub fn give_up_overdue(worker: &mut Worker) {
         match late {
             Late::Refused => {
                 let timeout = CompleteReply::timeout(&worker.identity.name);
-                worker.answer_later(stream.0, DueReply::Complete(timeout));
+                worker
+                    .coalescing
+                    .wakeups
+                    .answer(stream.0, DueReply::Complete(timeout));
             }
             Late::Passes => {
                 worker.metrics.count(Metric::RequestsPassed, 1);

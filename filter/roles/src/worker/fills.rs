@@ -5,7 +5,6 @@ use crate::worker::keys::Keys;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
-use sluice_core::coalescing::beside::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
@@ -36,8 +35,6 @@ struct Fill {
     response: Option<(u16, Option<u64>)>,
     /// Bytes of the response's body that have arrived, if it is stored.
     bytes: u64,
-    /// The representation that the store gets, if ranges of it can be sent ahead, and the progress of the body.
-    brings: Option<(Rc<Representation>, FillProgress)>,
 }
 
 /// The progress of a request to the origin.
@@ -103,35 +100,14 @@ impl Fills {
                 given_up: false,
                 response: None,
                 bytes: 0,
-                brings: None,
             },
         );
     }
 
-    /// Records that the response of a fill is stored from `now` on, as this representation.
-    pub fn brings(&mut self, stream: StreamId, representation: Rc<Representation>, now: Millis) {
-        if let Some(fill) = self.fills.get_mut(&stream) {
-            let progress = FillProgress {
-                begun: now,
-                bytes: 0,
-            };
-            fill.brings = Some((representation, progress));
-        }
-    }
-
-    /// The representation that a fill stores, and its progress.
-    pub fn brought(&self, stream: StreamId) -> Option<(Rc<Representation>, FillProgress)> {
-        self.fills.get(&stream)?.brings.clone()
-    }
-
     /// Counts `size` more bytes of the body of a fill.
     fn progress(&mut self, stream: StreamId, size: usize) {
-        let Some(fill) = self.fills.get_mut(&stream) else {
-            return;
-        };
-        fill.bytes = fill.bytes.saturating_add(size as u64);
-        if let Some((_, progress)) = &mut fill.brings {
-            progress.bytes = progress.bytes.saturating_add(size as u64);
+        if let Some(fill) = self.fills.get_mut(&stream) {
+            fill.bytes = fill.bytes.saturating_add(size as u64);
         }
     }
 
@@ -216,24 +192,23 @@ pub fn begin(worker: &mut Worker, stream: StreamId, context: u32, fallback: Opti
     worker.roots.restore(context);
 }
 
-/// Notes that the origin has failed a fill with `status` and that the store serves its stale response. `context` is
-/// that of the current callback.
-pub fn keep(
-    worker: &mut Worker,
-    stream: StreamId,
-    status: u16,
-    revalidation: &Revalidation,
-    context: u32,
-) {
-    worker.requests.note_failure(stream, status, false);
-    keep_unwritten(worker, stream, revalidation, context);
+/// Notes that the origin has failed a fill with `status` and that the store serves its stale response.
+pub fn keep(worker: &mut Worker, stream: StreamId, status: u16, revalidation: &Revalidation) {
+    worker
+        .coalescing
+        .requests
+        .note_failure(stream, status, false);
+    keep_unwritten(worker, stream, revalidation);
 }
 
 /// Notes a failure that the request itself may have caused ([`is_own_failure`]). Another request leads, and the
 /// origin does not count as failing.
-pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, context: u32) {
-    worker.requests.note_failure(stream, status, true);
-    worker.turn(context, |coalescer, turn| {
+pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16) {
+    worker
+        .coalescing
+        .requests
+        .note_failure(stream, status, true);
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.own_failure(stream, turn);
     });
 }
@@ -259,15 +234,12 @@ pub fn origin_is_well(keys: &Keys, coalescer: &mut Coalescer, cache_key: &str) {
 
 /// Ends the flight while the store serves its stale response without writing it again; the next request revalidates
 /// it. The followers must learn that the origin fails, because otherwise each of them would ask the origin.
-pub fn keep_unwritten(
-    worker: &mut Worker,
-    stream: StreamId,
-    revalidation: &Revalidation,
-    context: u32,
-) {
+pub fn keep_unwritten(worker: &mut Worker, stream: StreamId, revalidation: &Revalidation) {
     let left = revalidation.left().saturating_mul(1_000);
     let until = worker.host.monotonic_millis().saturating_add(left);
-    worker.end_flight(context, stream, FlightOutcome::Kept { until });
+    worker
+        .coalescing
+        .end_flight(stream, FlightOutcome::Kept { until });
 }
 
 /// Records that `size` more bytes of a fill's body have arrived.
@@ -284,9 +256,9 @@ pub fn progress(
 
 /// Ends a fill whose context in ORIGIN has ended. `complete` says whether the whole response has arrived.
 pub fn end(worker: &mut Worker, stream: StreamId, context: u32, complete: bool) {
-    worker.wakeups.forget(context);
+    worker.coalescing.wakeups.forget(context);
     if worker.fills.end(stream, context) && !complete {
-        worker.turn(context, |coalescer, turn| {
+        worker.coalescing.turn(|coalescer, turn| {
             coalescer.fill_broken(stream, turn);
         });
     }
@@ -304,9 +276,11 @@ pub fn give_up_overdue(worker: &mut Worker) {
             overdue.stream,
             GATEWAY_TIMEOUT,
             &overdue.revalidation,
-            worker.roots.serving(),
         );
         let keeping = CompleteReply::keeping(&overdue.revalidation);
-        worker.answer_later(overdue.context, DueReply::Complete(keeping));
+        worker
+            .coalescing
+            .wakeups
+            .answer(overdue.context, DueReply::Complete(keeping));
     }
 }

@@ -24,19 +24,17 @@ use fills::Fills;
 use identity::Identity;
 use keys::Keys;
 use metrics::Metrics;
-use own_requests::ahead::{self, Ahead};
 use own_requests::background;
 use own_requests::calls::Calls;
 use own_requests::unread;
 use policies::Policies;
 use purges::purge_calls::{PurgeCalls, Unavailable};
 use questions::Questions;
-use requests::OpenRequests;
 use roots::Roots;
 use slices::KnownObjects;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::coalescing::learnt::hints::Hint;
-use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::inspection::recordings::origin_errors::OriginErrors;
@@ -49,7 +47,7 @@ use sluice_core::workers::{KeyHash, Millis, StreamId};
 use sluice_store::Confirmations;
 use sluice_store::Room;
 use succession::Candidates;
-use waking::wakeups::Wakeups;
+use waking::coalescing::Coalescing;
 
 use crate::request::EdgeRequest;
 use crate::request::policy::{Generation, NumberedPolicy};
@@ -66,24 +64,20 @@ pub struct Worker {
     pub identity: Rc<Identity>,
     /// The hashes of keys, their purges, and facts about their responses.
     pub keys: Keys,
-    /// This worker's part of coalescing. Its events pass through [`Worker::turn`].
-    pub coalescer: Coalescer,
+    /// The requests of this worker, and its part of coalescing.
+    pub coalescing: Coalescing,
     /// The responses that the store has yet to make readable.
     pub confirmations: Confirmations,
     /// The root contexts, with the timer and the queue.
     pub roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
-    /// The requests of EDGE whose clients are still connected.
-    pub requests: OpenRequests,
     /// The requests for whose body EDGE waits.
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
     pub fills: Fills,
     /// The budget of fills that no client reads.
     pub unread: UnreadFills,
-    /// Ranges that are sent to the origin ahead of a fill.
-    pub ahead: Ahead,
     /// The objects that are known to be served in slices, or not to be.
     pub slices: KnownObjects,
     /// Background calls: requests that the worker makes itself.
@@ -92,8 +86,6 @@ pub struct Worker {
     pub purge_calls: PurgeCalls,
     /// Questions of the edge's operator.
     pub questions: Questions,
-    /// Replies and requests that wait for a turn of the root context.
-    pub wakeups: Wakeups,
     /// The last known state of the store's room.
     pub room: Room,
     /// The workers that may be the predecessor of this worker.
@@ -121,6 +113,7 @@ impl Worker {
             && let Some(generation) = worker.policies.of(configuration)
         {
             worker.keep(root).map_err(failed)?;
+            worker.settle();
             return Ok((generation, Rc::clone(&worker.identity)));
         }
         let sites = Sites::parse(configuration).map_err(|error| error.to_string())?;
@@ -133,6 +126,7 @@ impl Worker {
         if starts {
             worker.seek_predecessor();
         }
+        worker.settle();
         Ok((generation, Rc::clone(&worker.identity)))
     }
 
@@ -147,20 +141,22 @@ impl Worker {
                 Rc::clone(&identity),
                 policy,
             ),
-            coalescer: Coalescer::new(worker, policy.limits.hints),
+            coalescing: Coalescing::new(
+                Rc::clone(&host),
+                Rc::clone(&metrics),
+                worker,
+                policy.limits.hints,
+            ),
             confirmations: Confirmations::default(),
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
-            requests: OpenRequests::default(),
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             unread: UnreadFills::default(),
-            ahead: Ahead::default(),
             slices: KnownObjects::new(policy.limits.hints),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             questions: Questions::default(),
-            wakeups: Wakeups::default(),
             room: Room::default(),
             candidates: Candidates::new(),
             recorder: Recorder::default(),
@@ -182,7 +178,7 @@ impl Worker {
         self.roots.add(root);
         self.register()?;
         let hints = sites.edge.limits.hints;
-        self.coalescer.hints().set_capacity(hints);
+        self.coalescing.coalescer.hints().set_capacity(hints);
         self.slices.set_capacity(hints);
         self.recorder.keep_decisions(sites.edge.limits.decisions);
         let generation = self.policies.renew(configuration, sites);
@@ -213,30 +209,30 @@ impl Worker {
     /// Whether this worker has a hint for a key, even an outdated one.
     pub fn remembers(&mut self, cache_key: &str) -> bool {
         let key = self.keys.key_hash(cache_key);
-        self.coalescer.hints().remembers(key)
+        self.coalescing.coalescer.hints().remembers(key)
     }
 
     /// Whether this worker believes that the store can serve a key without the origin. Requests for it neither lead
     /// nor wait.
     pub fn believes_fresh(&mut self, key: KeyHash) -> bool {
         let now = self.host.monotonic_millis();
-        self.coalescer.remembered(key, now) == Some(NextStep::Send(StoreRequest::Fresh))
+        self.coalescing.coalescer.remembered(key, now) == Some(NextStep::Send(StoreRequest::Fresh))
     }
 
     /// Forgets a request whose client has left or has its response.
     pub fn close(&mut self, stream: StreamId) {
-        if let Some(closed) = self.requests.close(stream) {
+        if let Some(closed) = self.coalescing.requests.close(stream) {
             if let Some(capture) = closed.body.capture.take() {
                 self.keys.hot.end(capture.length());
             }
-            self.wakeups.forget(stream.0);
+            self.coalescing.wakeups.forget(stream.0);
             self.calls.take_reply(stream);
             unread::end(&mut self.unread, &closed);
-            if self.coalescer.takes_part(stream) {
-                self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
+            if self.coalescing.coalescer.takes_part(stream) {
+                self.coalescing
+                    .turn(|coalescer, turn| coalescer.closed(stream, turn));
             }
             background::rescue(self, &closed);
-            ahead::close(self, &closed);
             slices::close(self, &closed);
         }
     }
@@ -283,7 +279,10 @@ impl Worker {
         let (most, now) = (policy.flights.hit_for_miss, self.host.monotonic_millis());
         let reason = UncacheableReason::TooLarge;
         self.metrics.count(Metric::HitForMissMarked, 1);
-        self.coalescer.hints().mark(key, reason, most, now);
+        self.coalescing
+            .coalescer
+            .hints()
+            .mark(key, reason, most, now);
     }
 
     /// Marks a key whose file belongs to another key as hit-for-miss, so that requests for it bypass the store.
@@ -293,14 +292,17 @@ impl Worker {
         let until = now.saturating_add(policy.flights.hit_for_miss);
         self.metrics.count(Metric::HitForMissMarked, 1);
         let hint = Hint::HitForMiss(UncacheableReason::KeyMismatch);
-        self.coalescer.hints().set(key, hint, until);
+        self.coalescing.coalescer.hints().set(key, hint, until);
         until
     }
 
     /// Publishes the gauges.
     fn publish_gauges(&mut self) {
-        let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
-        let hints = self.coalescer.hints().len();
+        let (parked, flights) = (
+            self.coalescing.coalescer.parked(),
+            self.coalescing.coalescer.flights(),
+        );
+        let hints = self.coalescing.coalescer.hints().len();
         self.metrics.publish(&[
             (Metric::ParkedNow, parked),
             (Metric::FlightsNow, flights),

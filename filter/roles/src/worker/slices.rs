@@ -169,7 +169,7 @@ pub fn close(worker: &Worker, closed: &EdgeRequest) {
     if let Some(slice) = &closed.slice {
         let range = slice.request().map(|request| request.range);
         let whole = range.is_some_and(|range| range.length() == bytes);
-        let awaited = worker.requests.get(slice.of.client).is_some();
+        let awaited = worker.coalescing.requests.get(slice.of.client).is_some();
         slice
             .of
             .failed

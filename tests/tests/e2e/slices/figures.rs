@@ -30,9 +30,9 @@ const FIRST_BYTE: Duration = Duration::from_millis(300);
 const RATE: f64 = 0.7;
 /// Greatest CPU time of a hit in slices, as a multiple of the CPU time of a hit of the whole object.
 const CPU: f64 = 2.5;
-/// Objects of which the rate is measured.
+/// Number of cold objects for the rate.
 const OBJECTS: usize = 3;
-/// Hits of which the CPU time is measured.
+/// Number of hits for the CPU time.
 const HITS: u32 = 8;
 
 /// An origin that is 30 ms away and sends about 80 MiB/s.

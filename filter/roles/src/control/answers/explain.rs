@@ -87,7 +87,7 @@ fn facts(
     target: &CanonicalTarget,
     key: FlightKey,
 ) -> Map<String, Value> {
-    let flight = worker.coalescer.flight(key.key);
+    let flight = worker.coalescing.coalescer.flight(key.key);
     let mut facts = Map::new();
     let mut add = |name: &str, value: Value| facts.insert(name.to_owned(), value);
     add("hot", hot(worker, policy, target, key));
@@ -129,7 +129,7 @@ fn hot(
 /// The hint that the worker has learnt.
 fn learnt(worker: &Worker, key: FlightKey) -> Value {
     let (hints, now) = (
-        worker.coalescer.known_hints(),
+        worker.coalescing.coalescer.known_hints(),
         worker.host.monotonic_millis(),
     );
     let left = hints.left(key.key, now);

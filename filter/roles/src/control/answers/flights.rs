@@ -11,7 +11,7 @@ use crate::worker::fills::OriginProgress;
 
 /// All flights of this worker, those with most waiting requests first.
 pub fn answer(worker: &Worker) -> Answer {
-    let mut flights: Vec<_> = worker.coalescer.all().collect();
+    let mut flights: Vec<_> = worker.coalescing.coalescer.all().collect();
     flights.sort_by_key(|flight| {
         let key = flight.target.cache_key();
         (std::cmp::Reverse(flight.waiters.len()), key)
@@ -32,7 +32,7 @@ pub fn fact(worker: &Worker, flight: &LocalFlight) -> Value {
     let policy = worker.policies.of_key(target.cache_key());
     let key = policy.map_or(path, |policy| policy.policy.client_path(path));
     let leader = flight.leader();
-    let request = leader.and_then(|leader| worker.requests.get(leader.stream));
+    let request = leader.and_then(|leader| worker.coalescing.requests.get(leader.stream));
     // Only the leader's worker knows the progress of the fill.
     let fill = leader.and_then(|leader| worker.fills.progress_of(leader.stream));
     json!({

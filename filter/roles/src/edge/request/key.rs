@@ -77,7 +77,7 @@ impl Edge {
             if worker.slices.is_sliced(object) {
                 *target = target.for_headers();
             } else {
-                looks::turn_to_headers(host, keys, &mut worker.coalescer, target);
+                looks::turn_to_headers(host, keys, &mut worker.coalescing.coalescer, target);
             }
         }
         Ok(worker.keys.flight_key(target))

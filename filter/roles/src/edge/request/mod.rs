@@ -382,7 +382,7 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let stream = Rc::new(stream);
         self.first_byte = FirstByteTimer::Since(worker.host.monotonic_millis());
-        worker.requests.open(&stream);
+        worker.coalescing.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
             background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
         }
@@ -407,10 +407,10 @@ impl Edge {
             return self.look(worker, &stream);
         }
         let id = self.id.0;
-        let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
-        let overtakes = admitted.is_none() && background::overtakes(worker, &stream);
+        let admitted = worker
+            .coalescing
+            .turn(|coalescer, turn| stream.admission(coalescer, turn));
         worker.roots.restore(id);
-        let admitted = admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)));
         match admitted.and_then(|next_step| background::ready(worker, &stream, next_step)) {
             Some(next_step) => {
                 resumption::send(worker, &stream, next_step)?;

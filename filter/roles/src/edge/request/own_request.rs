@@ -16,10 +16,7 @@ use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::{avoid_the_store, may_share};
 use crate::worker::Worker;
-use crate::worker::own_requests::{
-    call_ends::{self, Told},
-    calls::BackgroundCall,
-};
+use crate::worker::own_requests::{call_ends, calls::BackgroundCall};
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Map};
@@ -38,9 +35,7 @@ impl Edge {
         }
         match link.request {
             StoreRequest::Refresh => self.receive_refresh(worker, link),
-            StoreRequest::Fill => self.receive_fill(worker, link, headers),
-            StoreRequest::Substitute => self.receive_for_substitute(worker, link, headers),
-            StoreRequest::Index => self.receive_index(worker, link, headers),
+            StoreRequest::Call => self.receive_call(worker, link, headers),
             StoreRequest::Slice => self.receive_slice(worker, link, headers),
             request => {
                 self.state = State::Unchanged;
@@ -55,15 +50,37 @@ impl Edge {
         }
     }
 
-    /// Leads for the requests that wait for this call, unless they do not need that any more.
-    fn receive_fill(
+    /// Handles a request like a client's, for the purpose of its call.
+    fn receive_call(
         &mut self,
         worker: &mut Worker,
         link: Link,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let id = self.id;
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        match call.kind {
+            CallKind::Fill(_) => self.receive_fill(worker, call, headers),
+            CallKind::Index(_) => self.receive_index(worker, call, headers),
+            CallKind::Substitute(_)
+            | CallKind::Around(_)
+            | CallKind::Again(_)
+            | CallKind::Variant(_) => self.receive_for_substitute(worker, call, headers),
+            CallKind::Confirmation(_)
+            | CallKind::Look(_)
+            | CallKind::Refresh(_)
+            | CallKind::Size(_)
+            | CallKind::Inspection(_) => Err(Refusal::Stranger),
+        }
+    }
+
+    /// Leads for the requests that wait for this call, unless they do not need that any more.
+    fn receive_fill(
+        &mut self,
+        worker: &mut Worker,
+        call: BackgroundCall,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        let id = self.id;
         let key = worker.keys.flight_key(&call.target);
         let (policy, cache_key) = (&call.policy.policy, call.target.cache_key());
         let may_share = may_share(policy, cache_key, headers);
@@ -77,11 +94,11 @@ impl Edge {
             may_lead: may_share,
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
-        worker.requests.open(&stream);
-        let admission = worker.turn(id.0, |coalescer, turn| {
-            coalescer.request(&stream.request(), turn)
-        });
-        call_ends::prepared(worker, call.kind, &Told::default(), id.0);
+        worker.coalescing.requests.open(&stream);
+        let admission = worker
+            .coalescing
+            .turn(|coalescer, turn| coalescer.request(&stream.request(), turn));
+        call_ends::prepared(worker, call.kind, None, id.0);
         let action = match admission {
             Some(NextStep::Send(StoreRequest::Lead)) => {
                 resumption::send(worker, &stream, NextStep::Send(StoreRequest::Lead))?;
@@ -105,7 +122,7 @@ impl Edge {
         let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
-        worker.requests.open(&stream);
+        worker.coalescing.requests.open(&stream);
         resumption::send(worker, &stream, NextStep::Send(link.request))?;
         self.state = State::Own(stream);
         Ok(Action::Continue)
@@ -115,10 +132,9 @@ impl Edge {
     fn receive_for_substitute(
         &mut self,
         worker: &mut Worker,
-        link: Link,
+        call: BackgroundCall,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let variant = matches!(call.kind, CallKind::Variant(_));
         let keyless = variant && call.target.is_stored_plainly();
         if keyless || matches!(call.kind, CallKind::Around(_)) {
@@ -173,7 +189,7 @@ impl Edge {
         let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
-        worker.requests.open(&stream);
+        worker.coalescing.requests.open(&stream);
         resumption::send(worker, &stream, NextStep::HitForMiss(reason))?;
         self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);

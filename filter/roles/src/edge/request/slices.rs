@@ -23,6 +23,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::may_share;
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
+use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Map};
@@ -32,17 +33,16 @@ impl Edge {
     pub(super) fn receive_index(
         &mut self,
         worker: &mut Worker,
-        link: Link,
+        call: BackgroundCall,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let (target, policy) = (call.target.for_headers(), call.policy);
         self.aim_at(worker, &target, headers)?;
         let key = worker.keys.flight_key(&target);
         let cache_key = target.cache_key();
         let object = worker.keys.object_hash(target.whole_key());
         if worker.slices.is_outdated(object) {
-            worker.turn(self.id.0, |coalescer, _| {
+            worker.coalescing.turn(|coalescer, _| {
                 coalescer.hints().forget(key.key);
             });
         }
@@ -66,7 +66,7 @@ impl Edge {
         link: Link,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let client = worker.requests.get(link.stream);
+        let client = worker.coalescing.requests.get(link.stream);
         let client = client.ok_or(Refusal::Stranger)?;
         let sliced = client.progress.sliced.borrow().clone();
         let sliced = sliced.ok_or(Refusal::Stranger)?;
@@ -125,7 +125,7 @@ impl Edge {
             demand: client.demand.clone(),
             ..EdgeRequest::new(self.id, client.key, target, policy, false)
         });
-        worker.requests.open(&stream);
+        worker.coalescing.requests.open(&stream);
         let step = NextStep::HitForMiss(UncacheableReason::TooLarge);
         resumption::send(worker, &stream, step)?;
         self.state = State::Cached(stream);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The response in EDGE: EDGE reports it to the coalescer, and turns it into the one that the client should see.
 
-pub(in crate::edge) mod ahead;
 mod client_headers;
 pub(in crate::edge) mod own_response;
 mod refused;
@@ -356,7 +355,7 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
         .metrics
         .count_uncacheable(&stream.policy, reason_of(stream, served));
     stream.progress.account.results_in(result_of(result));
-    worker.turn(stream.id.0, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         let left = match served.failure {
             // The response was purged, so the origin is asked again soon.
             Some(_) if stream.progress.forced.get() => PURGED_MILLIS,
@@ -411,11 +410,10 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
     let bypass = stream.progress.request() == StoreRequest::Bypass;
-    let is_ahead = stream.progress.request() == StoreRequest::Ahead;
     if let Some(slice) = stream.slice.as_ref().filter(|_| status == 200) {
         sliced::tell_arrival(worker, stream, slice, Metric::RequestsMiss)?;
     }
-    if !bypass && !is_ahead && stream.slice.is_none() {
+    if !bypass && stream.slice.is_none() {
         worker
             .metrics
             .count_of(&stream.policy, Metric::RequestsMiss);
@@ -427,7 +425,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
             Some(NextStep::WaitTimeout) => account::WAIT_TIMEOUT,
             _ => result_of(Metric::RequestsMiss),
         });
-    worker.turn(stream.id.0, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         if is_request_error(&stream.policy.policy, status) {
             coalescer.request_failed(stream.id, turn);
         } else if status >= 400 {
@@ -448,9 +446,6 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     if hold_for_substitute(worker, stream, status, 0)? {
         return Ok(Action::Pause);
     }
-    if is_ahead {
-        return ahead::respond(worker, stream, status);
-    }
     Ok(Action::Continue)
 }
 
@@ -467,9 +462,6 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
                 Some(NextStep::HitForMiss(reason)) => reason.hit_for_miss(),
                 _ => "hit-for-miss",
             }),
-        StoreRequest::Ahead => CacheStatus::forwarded(Forward::UriMiss)
-            .forward_status(status)
-            .detail(ahead::DETAIL),
         _ => CacheStatus::forwarded(Forward::UriMiss).forward_status(status),
     }
 }

@@ -67,7 +67,7 @@ fn answer_followers(
     let headers = worker.host.headers(Map::Response)?;
     let way = way.member_of(&worker.identity.name);
     let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(&way));
-    worker.answer_followers(stream, answer);
+    worker.coalescing.answer_followers(stream, answer);
     Ok(())
 }
 
@@ -94,7 +94,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         worker
             .keys
             .drop_hot_copy(stream.policy.site, stream.target.cache_key());
-        worker.turn(stream.id.0, |coalescer, turn| {
+        worker.coalescing.turn(|coalescer, turn| {
             let until = turn.now.saturating_add(stored.served_for);
             coalescer.hints().set(stream.key.key, Hint::Fresh, until);
         });
@@ -118,7 +118,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 /// Ends a request of the filter in the root context's next turn.
 fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
     stream.progress.answered.set(true);
-    worker.answer_later(
+    worker.coalescing.wakeups.answer(
         stream.id.0,
         DueReply::Complete(CompleteReply::outcome(status)),
     );

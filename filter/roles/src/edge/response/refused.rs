@@ -84,17 +84,18 @@ pub fn refuse_variant(
 ) -> host::Result<Action> {
     let until = worker.host.monotonic_millis();
     let small = false;
-    worker.end_flight(
-        stream.id.0,
-        stream.id,
-        FlightOutcome::Found { until, small },
-    );
+    worker
+        .coalescing
+        .end_flight(stream.id, FlightOutcome::Found { until, small });
     if stream.progress.request() == StoreRequest::StoreOnly {
         return refuse_not_stored(&*worker.host, &worker.identity, stream);
     }
     if stream.for_others {
         stream.progress.answered.set(true);
-        worker.answer_later(stream.id.0, DueReply::Complete(CompleteReply::outcome(204)));
+        worker
+            .coalescing
+            .wakeups
+            .answer(stream.id.0, DueReply::Complete(CompleteReply::outcome(204)));
         return Ok(Action::Pause);
     }
     let called = fetch_variant(worker, stream, wanted);
@@ -108,7 +109,7 @@ pub fn refuse_variant(
 
 /// Holds ORIGIN's report that the store has just lost the object. The client gets the response to a call.
 pub fn ask_again(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<Action> {
-    fetch_again(&*worker.host, &mut worker.calls, &worker.roots, stream);
+    fetch_again(&*worker.host, &mut worker.calls, stream);
     await_call(
         &*worker.host,
         &worker.identity,
@@ -123,7 +124,7 @@ pub fn refuse_expired(
     stream: &EdgeRequest,
     status: u16,
 ) -> host::Result<Action> {
-    worker.turn(stream.id.0, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.origin_failed(stream.id, status, turn);
     });
     stream.progress.answered.set(true);

@@ -177,7 +177,9 @@ pub fn learn(
         worker
             .metrics
             .count_of(&stream.policy, Metric::SlicedPassed);
-        worker.end_flight(stream.id.0, stream.id, FlightOutcome::Sliced);
+        worker
+            .coalescing
+            .end_flight(stream.id, FlightOutcome::Sliced);
     }
     Ok(())
 }

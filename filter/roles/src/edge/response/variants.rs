@@ -38,7 +38,7 @@ pub fn refuse_unwanted(
     let Some(wanted) = wanted.filter(|wanted| !wanted.as_ref().is_some_and(is_foreign)) else {
         return refuse_mismatch(worker, stream, "the response of another key").map(Some);
     };
-    variants::learn_plain_variant(worker, plain_key, entry.key, stream.key.key, stream.id.0);
+    variants::learn_plain_variant(worker, plain_key, entry.key, stream.key.key);
     match wanted {
         Some(mut wanted) if wanted.cache_key() == entry.key => {
             wanted.take_plain_key();

@@ -22,10 +22,10 @@ impl Selection {
     /// identifies the response.
     pub fn of(worker: &Worker, link: Link, stored_key: &str, headers: &Headers) -> Option<Self> {
         let stream = match link.request {
-            StoreRequest::Inspection => inspected(worker, link, headers),
+            StoreRequest::Head => asked(worker, link, headers),
             request => request
                 .names_a_request()
-                .then(|| worker.requests.get(link.stream))?,
+                .then(|| worker.coalescing.requests.get(link.stream))?,
         };
         let here = |stream: &Rc<EdgeRequest>| {
             let target = &stream.target;
@@ -85,8 +85,8 @@ impl Selection {
     }
 }
 
-/// The record of the request about which an operator asks, as if a client had sent it.
-fn inspected(worker: &Worker, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
+/// The record of a request of the filter for the headers of an object, as if a client had sent it.
+fn asked(worker: &Worker, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
     let call = worker.calls.get(link.stream)?;
     let key = worker.keys.flight_key(&call.target);
     let for_bucket = call.policy.policy.origin.is_bucket();

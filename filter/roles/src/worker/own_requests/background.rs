@@ -18,8 +18,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
-use crate::worker::own_requests::{ahead, unread};
-use crate::worker::own_requests::{calls::BackgroundCall, looks};
+use crate::worker::own_requests::{calls::BackgroundCall, indexes::may_be_sliced, looks, unread};
 use sluice_host::{Host, Map};
 
 /// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.
@@ -28,9 +27,9 @@ pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
     let variant = stream.progress.variant.borrow().clone();
     let target = variant.unwrap_or_else(|| Rc::clone(&stream.target));
     let key = worker.keys.key_hash(target.cache_key());
-    let begins = worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.begin_refresh(key, pause, turn)
-    });
+    let begins = worker
+        .coalescing
+        .turn(|coalescer, turn| coalescer.begin_refresh(key, pause, turn));
     if !begins {
         return;
     }
@@ -46,13 +45,12 @@ pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
         target,
         stream.policy.clone(),
     ));
-    worker.roots.wake();
 }
 
 /// Stops refreshes of a key for a while, because the origin has failed and a stale response was served instead.
 pub fn back_off(worker: &mut Worker, stream: &EdgeRequest) {
     let pause = pause(&*worker.host, &stream.policy);
-    worker.turn(stream.id.0, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.refreshed(stream.key.key, true, pause, turn);
     });
 }
@@ -67,7 +65,7 @@ pub fn is_failing(host: &dyn Host, coalescer: &mut Coalescer, key: KeyHash) -> b
 pub fn renew_claims(worker: &mut Worker) {
     let now = worker.host.monotonic_millis();
     for key in worker.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
-        worker.turn(worker.roots.serving(), |coalescer, turn| {
+        worker.coalescing.turn(|coalescer, turn| {
             coalescer.refreshing(key, turn);
         });
     }
@@ -87,9 +85,7 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let call = match stream.progress.prior_call.get() {
         None if stream.looks_first() => CallKind::Look(key),
         Some(CallKind::Fill(_)) => return prepare_again(worker, stream),
-        _ if stream.sizes_next() && stream.policy.policy.edge.slices.is_on() => {
-            CallKind::Index(key)
-        }
+        _ if stream.sizes_next() && may_be_sliced(stream) => CallKind::Index(key),
         _ if stream.sizes_next() => CallKind::Size(key),
         _ => CallKind::Fill(key),
     };
@@ -102,10 +98,10 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
 fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let (key, now) = (stream.key.key, worker.host.monotonic_millis());
     let call = CallKind::Fill(key);
-    let lacks_heir = worker.coalescer.lacks_heir(key, now);
+    let lacks_heir = worker.coalescing.coalescer.lacks_heir(key, now);
     if lacks_heir && worker.calls.join(call, stream.id) {
         None
-    } else if worker.coalescer.take_heirless_fill(key, now) {
+    } else if worker.coalescing.coalescer.take_heirless_fill(key, now) {
         wait_for(worker, stream, call)
     } else {
         Some(without_call(stream))
@@ -174,13 +170,7 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Option
     if matches!(call, CallKind::Index(_)) {
         worker.metrics.count(Metric::SliceIndexesAsked, 1);
     }
-    call_for(
-        &*worker.host,
-        &mut worker.calls,
-        &worker.roots,
-        stream,
-        call,
-    );
+    call_for(&*worker.host, &mut worker.calls, stream, call);
     None
 }
 
@@ -240,13 +230,7 @@ fn keep_headers(metrics: &Metrics, roots: &Roots, stream: &EdgeRequest) -> bool 
     true
 }
 
-fn call_for(
-    host: &dyn Host,
-    calls: &mut Calls,
-    roots: &Roots,
-    stream: &EdgeRequest,
-    call: CallKind,
-) {
+fn call_for(host: &dyn Host, calls: &mut Calls, stream: &EdgeRequest, call: CallKind) {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     let headers = stream.progress.headers.borrow().clone();
     calls.push(BackgroundCall {
@@ -254,7 +238,6 @@ fn call_for(
         headers,
         ..BackgroundCall::new(host, call, target, policy)
     });
-    roots.wake();
 }
 
 /// Starts a background fill that replaces the fill of a client that has left because it needed less than the object.
@@ -269,7 +252,8 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {
         return;
     };
-    if !worker.calls.has_room_to_prepare() || worker.coalescer.is_storing(stream.key.key) {
+    if !worker.calls.has_room_to_prepare() || worker.coalescing.coalescer.is_storing(stream.key.key)
+    {
         return;
     }
     let fill = CallKind::Fill(stream.key.key);
@@ -278,34 +262,10 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
         return;
     }
     // The store rejects the next response until this one is gone. The coalescer ensures that for leaders only.
-    if !worker.wakeups.answers(context) {
-        worker.answer_later(context, DueReply::Reset);
+    if !worker.coalescing.wakeups.answers(context) {
+        worker.coalescing.wakeups.answer(context, DueReply::Reset);
     }
-    call_for(
-        &*worker.host,
-        &mut worker.calls,
-        &worker.roots,
-        stream,
-        fill,
-    );
-}
-
-/// Whether a range that has begun to wait is sent to the origin at once, ahead of the fill. If another worker fills,
-/// the range waits at least until the origin has described the object. Afterwards host calls may be directed at the
-/// request.
-pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    if ahead::asks(&worker.coalescer, &worker.calls, &worker.ahead, stream)
-        && keep_headers(&worker.metrics, &worker.roots, stream)
-    {
-        call_for(
-            &*worker.host,
-            &mut worker.calls,
-            &worker.roots,
-            stream,
-            CallKind::Size(stream.key.key),
-        );
-    }
-    ahead::overtakes(worker, stream)
+    call_for(&*worker.host, &mut worker.calls, stream, fill);
 }
 
 /// Time in milliseconds for which the origin is not asked for a key again. A part of it is random, so that not all

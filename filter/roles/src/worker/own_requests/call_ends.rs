@@ -1,41 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outcomes of the worker's own requests.
 
-use std::rc::Rc;
-
-use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::{NextStep, StoreNews, StoreRequest};
-use sluice_core::http::syntax::field_value::JoinedValue;
-use sluice_core::key::vary::fit;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
 use sluice_core::workers::KeyHash;
 use sluice_store::Entry;
 use sluice_store::StoredFields;
 use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
-use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::{ahead, unread};
 use crate::worker::own_requests::{
-    background::{overtakes, pause},
-    calls::BackgroundCall,
-    looks, mismatches, substitutes, variants,
+    background::pause, calls::BackgroundCall, looks, mismatches, substitutes, unread, variants,
 };
 use sluice_host::Map;
-use sluice_host::headers::Headers;
-
-/// The origin's description of an object, for ranges of it.
-#[derive(Debug, Default)]
-pub struct Told {
-    /// The size of the object in bytes.
-    length: Option<u64>,
-    /// The representation whose ranges can be requested.
-    representation: Option<Rc<Representation>>,
-}
 
 /// Handles Envoy's answer to a call of the root context. `answered` is false if the call failed.
 pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: usize) {
@@ -62,6 +42,7 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
             worker.arm_timer();
         }
     }
+    worker.settle();
     send_calls(worker);
 }
 
@@ -85,78 +66,58 @@ pub fn send_calls(worker: &mut Worker) {
     }
 }
 
-/// Admits the requests that have waited for `call`. `told` is the origin's description of the object. `context` is
-/// that of the current callback.
-///
-/// A range that begins far into the object does not lead, because its client would wait for all bytes in front of it.
-pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) {
-    let asked = matches!(call, CallKind::Size(_) | CallKind::Index(_));
-    let mut may_lead = asked;
+/// Admits the requests that have waited for `call`. `length` is the length of the object in bytes, if the origin has
+/// said it. `context` is that of the current callback.
+pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, context: u32) {
+    let mut may_lead = matches!(call, CallKind::Size(_) | CallKind::Index(_));
     for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.requests.get(id) else {
+        let Some(stream) = worker.coalescing.requests.get(id) else {
             continue;
         };
         let is_whole = matches!(call, CallKind::Index(_)) && !stream.is_for_part();
-        if is_whole || is_sliced(worker, &stream) {
-            worker.wakeups.resume(id, NextStep::Sliced);
+        if is_whole || is_sliced(worker, stream.target.cache_key()) {
+            worker.coalescing.wakeups.resume(id, NextStep::Sliced);
             continue;
         }
         let mut request = stream.request();
-        let far = told.representation.as_ref();
-        let far = far.is_some_and(|described| ahead::begins_far(&stream, described));
-        let leads = may_lead && stream.may_lead && !far;
+        let leads = may_lead && stream.may_lead;
         request.may_lead |=
-            leads && unread::may_lead(&*worker.host, &mut worker.unread, &stream, told.length);
-        let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+            leads && unread::may_lead(&*worker.host, &mut worker.unread, &stream, length);
+        let admitted = worker
+            .coalescing
+            .turn(|coalescer, turn| coalescer.request(&request, turn));
         if admitted != Some(NextStep::Send(StoreRequest::Lead)) {
             unread::leads_not(&mut worker.unread, &stream);
         }
         let next_step = match admitted {
-            None if !asked && overtakes(worker, &stream) => NextStep::Send(StoreRequest::Ahead),
             None => continue,
             // The request has waited for the call.
             Some(NextStep::Send(StoreRequest::Fresh)) => NextStep::Send(StoreRequest::Collapsed),
             Some(next_step) => next_step,
         };
         may_lead &= next_step != NextStep::Send(StoreRequest::Lead);
-        worker.wakeups.resume(id, next_step);
+        worker.coalescing.wakeups.resume(id, next_step);
     }
     worker.roots.restore(context);
-    worker.roots.wake();
 }
 
-/// Whether the object of a request has proved to be served in slices.
-fn is_sliced(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    let object = worker.keys.object_hash(stream.target.cache_key());
+/// Whether the object with that key has proved to be served in slices.
+fn is_sliced(worker: &mut Worker, cache_key: &str) -> bool {
+    let object = worker.keys.object_hash(cache_key);
     worker.slices.is_sliced(object)
 }
 
-/// Handles the answer to a question for the size of an object. An object that is too large is not coalesced.
-fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
-    let headers = worker.host.headers(Map::CallResponse);
-    let Some(headers) = headers.ok().filter(|_| has_succeeded(&*worker.host)) else {
-        return Told::default();
-    };
-    let (policy, length) = (&call.policy.policy, headers.content_length());
-    if length.is_some_and(|length| length > policy.cache.max_object_bytes) {
+/// The length of an object in bytes, which the origin has been asked for. Requests for an object that is too large
+/// are not coalesced, unless the object is served in slices.
+fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Option<u64> {
+    let headers = worker.host.headers(Map::CallResponse).ok();
+    let headers = headers.filter(|_| has_succeeded(&*worker.host));
+    let length = headers?.content_length()?;
+    let is_large = length > call.policy.policy.cache.max_object_bytes;
+    if is_large && !is_sliced(worker, call.target.cache_key()) {
         worker.mark_too_large(key, &call.policy);
-        return Told {
-            length,
-            representation: None,
-        };
     }
-    Told {
-        length,
-        representation: ahead::representation(policy, call.target.cache_key(), &headers)
-            .filter(|_| !varies(policy, call.target.cache_key(), &headers)),
-    }
-}
-
-/// Whether ranges of a response with these headers may differ between requests for `key`.
-fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
-    let vary = headers.joined("vary");
-    let unkeyed = fit(policy, key, vary.as_ref().map(JoinedValue::value));
-    !unkeyed.is_ok_and(|unkeyed| unkeyed.is_empty())
+    Some(length)
 }
 
 /// The store's report to a lookup for a flight of `key`. A flight that began before a soft purge has the hash from
@@ -199,31 +160,23 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             let context = worker.roots.serving();
             // If the failure may concern this fill only, the requests wait for the next fill.
             if !worker.calls.is_awaited(call.kind) {
-                prepared(worker, call.kind, &Told::default(), context);
+                prepared(worker, call.kind, None, context);
             }
         }
         CallKind::Size(key) => {
-            let told = answered.then(|| sized(worker, key, call));
-            let (told, context) = (told.unwrap_or_default(), worker.roots.serving());
-            prepared(worker, call.kind, &told, context);
-            if let Some(representation) = &told.representation {
-                ahead::release(worker, key, Some(representation));
-            }
+            let length = answered.then(|| sized(worker, key, call)).flatten();
+            prepared(worker, call.kind, length, worker.roots.serving());
         }
-        CallKind::Index(_) => {
-            let headers = worker.host.headers(Map::CallResponse).ok();
-            let headers = headers.filter(|_| answered && has_succeeded(&*worker.host));
-            if headers.is_none() {
+        CallKind::Index(key) => {
+            let succeeded = answered && has_succeeded(&*worker.host);
+            if !succeeded {
                 let pause = pause(&*worker.host, &call.policy);
                 let until = worker.host.monotonic_millis().saturating_add(pause);
                 let object = worker.keys.object_hash(call.target.cache_key());
                 worker.slices.question_fails(object, until);
             }
-            let told = Told {
-                length: headers.and_then(|headers| headers.content_length()),
-                representation: None,
-            };
-            prepared(worker, call.kind, &told, worker.roots.serving());
+            let length = succeeded.then(|| sized(worker, key, call)).flatten();
+            prepared(worker, call.kind, length, worker.roots.serving());
         }
         CallKind::Inspection(call) => worker.questions.lack_origin(call),
         CallKind::Refresh(key) => {
@@ -232,7 +185,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
                 worker.metrics.count(Metric::RefreshFailures, 1);
             }
             let pause = pause(&*worker.host, &call.policy);
-            worker.turn(worker.roots.serving(), |coalescer, turn| {
+            worker.coalescing.turn(|coalescer, turn| {
                 coalescer.refreshed(key, failed, pause, turn);
             });
         }

@@ -51,6 +51,11 @@ pub struct BackgroundCall {
 }
 
 impl BackgroundCall {
+    /// Whether the call leads for the requests that wait for it.
+    pub const fn leads(&self) -> bool {
+        matches!(self.kind, CallKind::Fill(_))
+    }
+
     /// Creates a call without further headers.
     pub fn new(
         host: &dyn Host,
@@ -94,6 +99,8 @@ pub struct Calls {
     /// The number in the link by Envoy's number of the call.
     numbers: NumberMap<u32, StreamId>,
     last: u32,
+    /// Whether a call has been queued since [`Calls::take_demand`].
+    is_demanding: bool,
 }
 
 impl Calls {
@@ -105,6 +112,12 @@ impl Calls {
             waiting.call.get_or_insert(number);
         }
         self.due.push(BackgroundCall { number, ..call });
+        self.is_demanding = true;
+    }
+
+    /// Whether the root context must get a turn for calls that have been queued since the last call.
+    pub fn take_demand(&mut self) -> bool {
+        std::mem::take(&mut self.is_demanding) && !self.due.is_empty()
     }
 
     /// Has a request wait for a call for which other requests wait already. Returns false if there is none.
@@ -162,11 +175,6 @@ impl Calls {
     /// Takes the calls that are due.
     pub fn take_due(&mut self) -> Vec<BackgroundCall> {
         std::mem::take(&mut self.due)
-    }
-
-    /// Whether such a call is due or under way.
-    pub fn has(&self, kind: CallKind) -> bool {
-        self.count(|call| call == kind) > 0
     }
 
     /// Whether the bound allows one more refresh.

@@ -59,7 +59,7 @@ pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
 
 /// Whether the object of a request may be served in slices: the request wants the object itself, for any client, and
 /// its key is for the bytes that the origin sends.
-fn may_be_sliced(stream: &EdgeRequest) -> bool {
+pub fn may_be_sliced(stream: &EdgeRequest) -> bool {
     let target = &stream.target;
     stream.policy.policy.edge.slices.is_on()
         && !(stream.head || stream.for_others || stream.authenticated)
@@ -83,7 +83,7 @@ fn is_believed_large(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let now = worker.host.monotonic_millis();
     !has_asked(stream)
         && policy.edge.slices.is_known(path)
-        && !worker.coalescer.knows(stream.key.key, now)
+        && !worker.coalescing.coalescer.knows(stream.key.key, now)
 }
 
 /// Whether the request has waited for the index.
@@ -143,7 +143,6 @@ fn refresh(
     let (target, policy) = (Rc::clone(target), policy.clone());
     let call = BackgroundCall::new(&*worker.host, call, target, policy);
     worker.calls.push(call);
-    worker.roots.wake();
 }
 
 /// Has the store's headers of an object validated, because the origin does not have that version any more. A worker
@@ -194,7 +193,7 @@ fn begin(
         .account
         .results_in(result_of(Metric::RequestsHit));
     worker.metrics.count_of(&stream.policy, Metric::RequestsHit);
-    worker.answer_later(stream.id.0, reply);
+    worker.coalescing.wakeups.answer(stream.id.0, reply);
     Approach::Waits
 }
 

@@ -39,7 +39,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
         StoreNews::Missing
     };
     for id in worker.calls.take_waiting(CallKind::Look(key)) {
-        let Some(stream) = worker.requests.get(id) else {
+        let Some(stream) = worker.coalescing.requests.get(id) else {
             continue;
         };
         let purged = worker
@@ -73,9 +73,8 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
                 NextStep::Send(StoreRequest::Alone)
             }
         };
-        worker.wakeups.resume(id, next_step);
+        worker.coalescing.wakeups.resume(id, next_step);
     }
-    worker.roots.wake();
 }
 
 /// The next step of a request with credentials that shares no response.

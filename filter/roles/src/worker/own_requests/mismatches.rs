@@ -24,11 +24,9 @@ pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
         .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     let until = worker.mark_mismatch(stream.key.key, &stream.policy);
     let reason = UncacheableReason::KeyMismatch;
-    worker.end_flight(
-        stream.id.0,
-        stream.id,
-        FlightOutcome::HitForMiss { until, reason },
-    );
+    worker
+        .coalescing
+        .end_flight(stream.id, FlightOutcome::HitForMiss { until, reason });
 }
 
 /// Makes a request wait for a call that fetches its object around the store. Returns false if it cannot have such a
@@ -56,7 +54,6 @@ pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     let call = BackgroundCall::new(&*worker.host, call, target, policy);
     worker.calls.push(call);
-    worker.roots.wake();
     true
 }
 
@@ -64,7 +61,7 @@ pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
 pub fn end_fetch(worker: &mut Worker, call: CallKind, object: Option<&Document>) {
     let object = object.filter(|object| object.is_whole_answer());
     for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.requests.get(id) else {
+        let Some(stream) = worker.coalescing.requests.get(id) else {
             continue;
         };
         let acting = worker.roots.act_as(id.0);

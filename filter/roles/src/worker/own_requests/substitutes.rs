@@ -31,7 +31,6 @@ pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: Held
             Rc::new(target),
             policy.clone(),
         ));
-        worker.roots.wake();
     }
     true
 }
@@ -40,7 +39,7 @@ pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: Held
 pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<Document>) {
     let document = document.map(Rc::new);
     for held in worker.calls.take_held(key) {
-        let Some(stream) = worker.requests.get(held.stream) else {
+        let Some(stream) = worker.coalescing.requests.get(held.stream) else {
             continue;
         };
         match document
@@ -81,7 +80,7 @@ pub fn settle(worker: &mut Worker, stream: &EdgeRequest) {
         && let Some(reply) = worker.calls.take_reply(stream.id)
     {
         stream.progress.answered.set(true);
-        worker.answer_later(stream.id.0, reply);
+        worker.coalescing.wakeups.answer(stream.id.0, reply);
     }
 }
 

@@ -3,7 +3,6 @@
 //! request. Such a request got the plain variant from the store before the worker knew that the URL varies.
 
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::roots::Roots;
 use sluice_host::Host;
 use std::rc::Rc;
 
@@ -24,14 +23,8 @@ use crate::worker::own_requests::calls::BackgroundCall;
 
 /// Remembers that the store has the variant with key `cache_key` under the plain key of its URL, and tells the other
 /// workers. Requests that wait for `flight`, whose response showed it, continue under the keys of the variants that
-/// they want. `context` is that of the current callback.
-pub fn learn_plain_variant(
-    worker: &mut Worker,
-    plain_key: &str,
-    cache_key: &str,
-    flight: KeyHash,
-    context: u32,
-) {
+/// they want.
+pub fn learn_plain_variant(worker: &mut Worker, plain_key: &str, cache_key: &str, flight: KeyHash) {
     let names = VaryNames::beyond(plain_key, cache_key);
     let Some((names, variant)) = names.zip(variant_of(plain_key, cache_key)) else {
         return;
@@ -53,7 +46,7 @@ pub fn learn_plain_variant(
     let others = worker.keys.others().unwrap_or_default();
     let consequence = "a worker did not learn that a URL varies";
     worker.roots.spread(&others, &message, consequence);
-    worker.turn(context, |coalescer, turn| {
+    worker.coalescing.turn(|coalescer, turn| {
         coalescer.part_variants(flight, turn);
     });
 }
@@ -94,12 +87,11 @@ pub fn fetch_variant(
         headers,
         ..BackgroundCall::new(&*worker.host, call, target, stream.policy.clone())
     });
-    worker.roots.wake();
     true
 }
 
 /// Makes a request wait for a call that repeats the request.
-pub fn fetch_again(host: &dyn Host, calls: &mut Calls, roots: &Roots, stream: &EdgeRequest) {
+pub fn fetch_again(host: &dyn Host, calls: &mut Calls, stream: &EdgeRequest) {
     let headers = stream.selecting.as_deref().map(headers_for_calls);
     let mut headers = headers.unwrap_or_default();
     // The call fetches the whole object.
@@ -111,13 +103,12 @@ pub fn fetch_again(host: &dyn Host, calls: &mut Calls, roots: &Roots, stream: &E
         headers,
         ..BackgroundCall::new(host, call, target, policy)
     });
-    roots.wake();
 }
 
 /// Answers the request that waits for `call` with its response.
 pub fn end_fetch(worker: &mut Worker, call: CallKind, variant: Option<&Document>) {
     for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.requests.get(id) else {
+        let Some(stream) = worker.coalescing.requests.get(id) else {
             continue;
         };
         let untyped = variant.is_some_and(|variant| !variant.is_typed());

@@ -11,7 +11,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
-use sluice_store::{BYPASS_SENTINEL, LINK_HEADER};
+use sluice_store::LINK_HEADER;
 
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
@@ -29,19 +29,17 @@ use sluice_host::{self as host, Half, Map};
 /// batch, so that the first responses are sent before the last requests continue.
 pub fn resume_some(worker: &mut Worker) {
     for _ in 0..BATCH {
-        let Some((stream, next_step)) = worker.wakeups.next_resume() else {
+        let Some((stream, next_step)) = worker.coalescing.wakeups.next_resume() else {
             return;
         };
         let resumed = resume(worker, stream, next_step);
         worker.metrics.check(resumed);
-    }
-    if worker.wakeups.resumes() {
-        worker.roots.wake();
+        worker.carry_out_effects();
     }
 }
 
 fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Result<()> {
-    let Some(stream) = worker.requests.get(id) else {
+    let Some(stream) = worker.coalescing.requests.get(id) else {
         return Ok(());
     };
     match next_step {
@@ -72,9 +70,9 @@ fn approach(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<()> {
 
 /// Has a paused request take part in coalescing. Returns its next step, or `None` if it waits.
 fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
-    let overtakes = admitted.is_none() && background::overtakes(worker, stream);
-    admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)))
+    worker
+        .coalescing
+        .turn(|coalescer, turn| stream.admission(coalescer, turn))
 }
 
 /// Lets a parked request continue, unless it waits for a call first.
@@ -118,7 +116,10 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
 /// Ends a background fill that no request needs any more.
 fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
     fill.progress.answered.set(true);
-    worker.answer_later(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
+    worker
+        .coalescing
+        .wakeups
+        .answer(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
 }
 
 /// Makes a new record of the request, under the key of its variant.
@@ -155,7 +156,7 @@ fn retarget(
         selecting,
         ..stream.retargeted(key, Rc::new(target))
     });
-    worker.requests.open(&stream);
+    worker.coalescing.requests.open(&stream);
     Ok(Ok(stream))
 }
 
@@ -193,14 +194,13 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> h
             .host
             .set_header(Map::Request, "cache-control", "no-cache")?;
     }
-    if !matches!(request, StoreRequest::Bypass | StoreRequest::Ahead) {
+    if request != StoreRequest::Bypass {
         worker
             .room
             .look(&*worker.host, worker.host.monotonic_millis())?;
     }
     match request {
         StoreRequest::Bypass => ask_around(&*worker.host, &worker.metrics, stream, next_step),
-        StoreRequest::Ahead => ask_ahead(&*worker.host, &worker.metrics, stream),
         // Neither a stored response nor a validation of it is valid for these credentials.
         StoreRequest::Unshared if stream.authenticated => {
             worker
@@ -241,24 +241,4 @@ fn ask_around(
     let demand = stream.demand.as_ref();
     demand.map_or(Ok(()), |demand| put_back(host, demand))?;
     avoid_the_store(host, demand.is_some_and(Demand::has_if_range))
-}
-
-/// Restores the range of the effective context's request, for the representation that the fill stores and no other.
-/// `If-Range` also keeps the request from the store.
-fn ask_ahead(host: &dyn Host, metrics: &Metrics, stream: &EdgeRequest) -> host::Result<()> {
-    let result = Metric::RequestsMiss;
-    metrics.count_of(&stream.policy, result);
-    metrics.count(Metric::RangesAhead, 1);
-    stream
-        .progress
-        .account
-        .results_in(account::result_of(result));
-    if let Some(demand) = &stream.demand {
-        put_back(host, demand)?;
-    }
-    let ahead_of = stream.progress.ahead_of.borrow();
-    let etag = ahead_of
-        .as_ref()
-        .map(|representation| representation.etag());
-    host.set_header(Map::Request, "if-range", etag.unwrap_or(BYPASS_SENTINEL))
 }
