@@ -20,10 +20,10 @@ const SIZE: usize = 64 << 20;
 const COUNT: usize = SIZE / SLICE;
 const PATH: &str = "/figures.iso";
 /// Bytes that most clients of the crowd read.
-const PART: usize = 4 << 20;
+const PART: usize = 2 << 20;
 /// Clients of the crowd, and the time in which they arrive.
 const CLIENTS: usize = 50;
-const ARRIVAL: Duration = Duration::from_secs(3);
+const ARRIVAL: Duration = Duration::from_secs(5);
 /// Greatest median of the time to the first byte.
 const FIRST_BYTE: Duration = Duration::from_millis(300);
 /// Least rate of a cold object in slices, as a part of the rate of the whole object.
@@ -91,9 +91,9 @@ async fn read(edge: SocketAddr, http2: Option<&Http2>, bytes: Range<usize>) -> D
     first.unwrap()
 }
 
-/// Visitor `number` of a crowd: the bytes that it reads. Each fifth reads the whole object, and the others a part.
+/// Visitor `number` of a crowd: the bytes that it reads. Each tenth reads the whole object, and the others a part.
 fn bytes_of(number: usize, rng: &mut Rng) -> Range<usize> {
-    if number.is_multiple_of(5) {
+    if number.is_multiple_of(10) {
         return 0..SIZE;
     }
     let from = rng.below(SIZE - PART);
