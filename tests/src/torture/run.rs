@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run: an edge, its clients and its disturbances, from the beginning to the verdict.
 
-use super::client::Client;
+use super::client::{Client, SLICED};
 use super::clock::Clock;
 use super::fetches::Fetches;
 use super::ledger::Wrong;
-use super::object::Object;
+use super::object::{LARGEST_WHOLE, Object, SLICE};
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
 use super::world::World;
@@ -25,7 +25,7 @@ const CLIENTS: usize = 32;
 /// Period of looking at the edge.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Counters of the edge that show how a run went, since the edge was last started.
-const COUNTERS: [&str; 9] = [
+const COUNTERS: [&str; 16] = [
     "wait_timeouts",
     "handovers",
     "unshared",
@@ -34,6 +34,13 @@ const COUNTERS: [&str; 9] = [
     "fills_aborted",
     "limits_reached",
     "key_mismatches",
+    "sliced_requests",
+    "slices_hit",
+    "slices_missed",
+    "slices_collapsed",
+    "slices_changed",
+    "sliced_cut",
+    "sliced_passed",
     "unread_fills_refused",
 ];
 /// The room on the disk where it is filled.
@@ -89,7 +96,9 @@ impl Plan {
         let purger = Purger::new();
         let builder = Builder::new()
             .env("SLUICE_ORIGIN", format!("http://{}", server.address()))
-            .env("SLUICE_ACCESS_LOG", "off");
+            .env("SLUICE_ACCESS_LOG", "off")
+            .env("SLUICE_CACHE_MAX_OBJECT_BYTES", LARGEST_WHOLE.to_string())
+            .env("SLUICE_SLICE_BYTES", SLICE.to_string());
         let mut builder = purger
             .open(builder)
             .medium(self.medium)
@@ -204,6 +213,7 @@ impl Plan {
         }
         Overlaps::new(world, self.workers, &fetches).judge(&overlaps);
         println!("{}", world.ledger);
+        assert!(world.ledger.counted(SLICED) > 0, "no response in slices");
         let first = world.ledger.first();
         assert!(
             first.is_none(),
@@ -214,10 +224,14 @@ impl Plan {
     }
 }
 
-/// Waits until no request waits and no fetch is under way, and prints the edge's counters.
+/// Waits until no request waits, none is active and no fetch is under way, and prints the edge's counters.
 async fn come_to_rest(edge: &Edge) {
     edge.wait_for_value("sluice_parked_now", 0).await;
     edge.wait_for_value("sluice_flights_now", 0).await;
+    for listener in ["edge", "origin"] {
+        let active = format!("http.{listener}.downstream_rq_active");
+        edge.wait_for_value(&active, 0).await;
+    }
     for (name, number) in edge.stats("sluice_").await {
         if COUNTERS.iter().any(|counter| name.ends_with(counter)) {
             println!("{name} {number}");

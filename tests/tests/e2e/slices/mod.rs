@@ -6,6 +6,7 @@ mod changes;
 mod cold;
 mod departures;
 mod failures;
+mod figures;
 mod forged;
 mod parts;
 mod purges;
