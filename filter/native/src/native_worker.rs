@@ -16,7 +16,7 @@ use sluice_core::workers::{NumberMap, WorkerId};
 use sluice_host::{Action, Half, Host, Queue};
 use sluice_roles::callbacks::{self, StreamContext};
 use sluice_roles::root::Root;
-use sluice_roles::worker::Worker;
+use sluice_roles::worker::{Worker, succession};
 
 use crate::abi::{self, CallAnswer, Filter, LogLevel};
 use crate::configuration::Configuration;
@@ -192,7 +192,7 @@ impl NativeWorker {
                 if let Some(worker) = &*worker
                     && let Some(lost) = self.lost.take()
                 {
-                    worker.succeed(lost);
+                    succession::succeed(&*worker.host, &worker.metrics, lost);
                 }
                 accepted
             }

@@ -17,7 +17,7 @@ use account::Account;
 use body::PassingBody;
 use call_kind::CallKind;
 use policy::NumberedPolicy;
-use sliced::{RequestedSlice, Sliceable, SlicedResponse};
+use sliced::{RequestedSlice, Sliceable, SlicedResponse, is_key_sliceable};
 use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::coalescing::{Coalescer, NextStep, Request, StoreRequest, Turn};
 use sluice_core::http::caching::client_control::RequestControl;
@@ -242,6 +242,17 @@ impl EdgeRequest {
     /// Whether to ask the origin for the object's size, because the lookup is done.
     pub fn sizes_next(&self) -> bool {
         self.is_for_part() && self.has_been_looked_up()
+    }
+
+    /// Whether its object may be served in slices: it wants the object itself, for any client, and its key is for the
+    /// bytes that the origin sends.
+    pub fn may_be_sliced(&self) -> bool {
+        self.policy.policy.edge.slices.is_on()
+            && !(self.head || self.for_others || self.authenticated)
+            && self.slice.is_none()
+            && self.stand_in.is_none()
+            && self.target.variant().is_empty()
+            && is_key_sliceable(self.target.cache_key())
     }
 
     /// Whether its complete answer may be a 304 or a 412.

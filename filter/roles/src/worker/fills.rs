@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fills: the requests of this worker that are on their way to the origin through the store.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
+use crate::worker::roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
@@ -13,7 +15,6 @@ use sluice_store::Revalidation;
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
-use crate::worker::Worker;
 use sluice_host::Host;
 
 /// Longest timer period while fills are under way, even if the origin may take longer.
@@ -185,30 +186,36 @@ impl Fills {
 }
 
 /// Begins a fill: a request is on its way to the origin.
-pub fn begin(worker: &mut Worker, stream: StreamId, context: u32, fallback: Option<Fallback>) {
-    let now = worker.host.monotonic_millis();
-    worker.fills.begin(stream, context, fallback, now);
-    worker.arm_timer();
-    worker.roots.restore(context);
+pub fn begin(
+    host: &dyn Host,
+    fills: &mut Fills,
+    roots: &mut Roots,
+    stream: StreamId,
+    context: u32,
+    fallback: Option<Fallback>,
+) {
+    let now = host.monotonic_millis();
+    fills.begin(stream, context, fallback, now);
+    roots.shorten_period(fills.tick_period().unwrap_or(0));
+    roots.restore(context);
 }
 
 /// Notes that the origin has failed a fill with `status` and that the store serves its stale response.
-pub fn keep(worker: &mut Worker, stream: StreamId, status: u16, revalidation: &Revalidation) {
-    worker
-        .coalescing
-        .requests
-        .note_failure(stream, status, false);
-    keep_unwritten(worker, stream, revalidation);
+pub fn keep(
+    coalescing: &mut Coalescing,
+    stream: StreamId,
+    status: u16,
+    revalidation: &Revalidation,
+) {
+    coalescing.requests.note_failure(stream, status, false);
+    keep_unwritten(coalescing, stream, revalidation);
 }
 
 /// Notes a failure that the request itself may have caused ([`is_own_failure`]). Another request leads, and the
 /// origin does not count as failing.
-pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16) {
-    worker
-        .coalescing
-        .requests
-        .note_failure(stream, status, true);
-    worker.coalescing.turn(|coalescer, turn| {
+pub fn keep_for_itself(coalescing: &mut Coalescing, stream: StreamId, status: u16) {
+    coalescing.requests.note_failure(stream, status, true);
+    coalescing.turn(|coalescer, turn| {
         coalescer.own_failure(stream, turn);
     });
 }
@@ -234,12 +241,10 @@ pub fn origin_is_well(keys: &Keys, coalescer: &mut Coalescer, cache_key: &str) {
 
 /// Ends the flight while the store serves its stale response without writing it again; the next request revalidates
 /// it. The followers must learn that the origin fails, because otherwise each of them would ask the origin.
-pub fn keep_unwritten(worker: &mut Worker, stream: StreamId, revalidation: &Revalidation) {
+pub fn keep_unwritten(coalescing: &mut Coalescing, stream: StreamId, revalidation: &Revalidation) {
     let left = revalidation.left().saturating_mul(1_000);
-    let until = worker.host.monotonic_millis().saturating_add(left);
-    worker
-        .coalescing
-        .end_flight(stream, FlightOutcome::Kept { until });
+    let until = coalescing.now().saturating_add(left);
+    coalescing.end_flight(stream, FlightOutcome::Kept { until });
 }
 
 /// Records that `size` more bytes of a fill's body have arrived.
@@ -255,31 +260,36 @@ pub fn progress(
 }
 
 /// Ends a fill whose context in ORIGIN has ended. `complete` says whether the whole response has arrived.
-pub fn end(worker: &mut Worker, stream: StreamId, context: u32, complete: bool) {
-    worker.coalescing.wakeups.forget(context);
-    if worker.fills.end(stream, context) && !complete {
-        worker.coalescing.turn(|coalescer, turn| {
+pub fn end(
+    fills: &mut Fills,
+    coalescing: &mut Coalescing,
+    stream: StreamId,
+    context: u32,
+    complete: bool,
+) {
+    coalescing.wakeups.forget(context);
+    if fills.end(stream, context) && !complete {
+        coalescing.turn(|coalescer, turn| {
             coalescer.fill_broken(stream, turn);
         });
     }
 }
 
 /// Makes the store serve stale responses in place of the answers of an origin that takes too long.
-pub fn give_up_overdue(worker: &mut Worker) {
-    for overdue in worker.fills.overdue(worker.host.monotonic_millis()) {
-        worker.metrics.count(Metric::OriginOverdue, 1);
-        worker
+pub fn give_up_overdue(fills: &mut Fills, coalescing: &mut Coalescing) {
+    for overdue in fills.overdue(coalescing.now()) {
+        coalescing.metrics.count(Metric::OriginOverdue, 1);
+        coalescing
             .metrics
             .warn(|| "sluice: the origin was too slow, and a stale response is served".to_owned());
         keep(
-            worker,
+            coalescing,
             overdue.stream,
             GATEWAY_TIMEOUT,
             &overdue.revalidation,
         );
         let keeping = CompleteReply::keeping(&overdue.revalidation);
-        worker
-            .coalescing
+        coalescing
             .wakeups
             .answer(overdue.context, DueReply::Complete(keeping));
     }

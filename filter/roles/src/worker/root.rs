@@ -17,7 +17,10 @@ use crate::worker::{Worker, bodies, fills};
 impl Worker {
     /// Makes up for the messages, answers to calls and turns that the former root context can no longer receive.
     pub(in crate::worker) fn resync(&mut self) {
-        call_ends::fail_calls(self);
+        // The answers to these calls are lost with the root context that made them.
+        for call in self.calls.take_all() {
+            call_ends::end_call(self, &call, false);
+        }
         self.purge_calls.requeue_journal();
         self.coalescing
             .turn(|coalescer, turn| coalescer.rescan_all(turn));
@@ -34,8 +37,6 @@ impl Worker {
         }
         let registered = self.roots.take_over();
         self.metrics.check(registered);
-        self.metrics
-            .belong_to(self.identity.worker, self.roots.receiver());
         self.resync();
     }
 
@@ -138,13 +139,15 @@ impl Worker {
     pub fn tick(&mut self) {
         self.coalescing.turn(|coalescer, turn| coalescer.tick(turn));
         self.hear_store();
-        bodies::give_up_overdue(self);
-        fills::give_up_overdue(self);
-        background::renew_claims(self);
+        let (roots, coalescing) = (&self.roots, &mut self.coalescing);
+        bodies::give_up_overdue(&self.identity, &mut self.bodies, roots, coalescing);
+        fills::give_up_overdue(&mut self.fills, coalescing);
+        background::renew_claims(coalescing, &mut self.calls);
         self.recorder.tick(self.host.monotonic_millis());
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
-        self.publish_gauges();
+        self.coalescing.publish_gauges(self.slices.count());
+        self.keys.publish_hot();
     }
 
     /// Does the work that only the root context can do, or that waited for its turn.

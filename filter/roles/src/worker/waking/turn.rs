@@ -12,8 +12,12 @@ use crate::reply::complete_reply::CompleteReply;
 use crate::request::account;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::calls::BackgroundCall;
+use crate::worker::coalescing::requests::OpenRequests;
+use crate::worker::own_requests::calls::{BackgroundCall, Calls};
+use crate::worker::policies::Policies;
+use crate::worker::slices::KnownObjects;
 use crate::worker::waking::resumption;
+use sluice_store::Confirmations;
 
 impl Worker {
     /// Ends a callback: carries out the effects of its events, resumes requests, and requests a turn of the root
@@ -34,70 +38,58 @@ impl Worker {
     /// Carries out the effects of the events that the coalescer has handled.
     pub(in crate::worker) fn carry_out_effects(&mut self) {
         for effect in self.coalescing.take_effects() {
-            self.carry_out(effect);
-        }
-    }
-
-    fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::Count(metric, amount) => self.metrics.count(metric, amount),
-            Effect::Resume {
-                stream,
-                next_step,
-                waited,
-            } => {
-                self.coalescing.has_waited(stream, waited);
-                self.coalescing.wakeups.resume(stream, next_step);
-            }
-            Effect::Fail {
-                stream,
-                status,
-                waited,
-            } => {
-                self.metrics.count(Metric::FollowersFailed, 1);
-                let failure = match self.is_of_former_version(stream) {
-                    true => CompleteReply::outdated_slice(SliceState::Changed),
-                    false => CompleteReply::failure(&self.identity.name, status, true),
-                };
-                let failure = DueReply::Complete(failure);
-                self.coalescing
-                    .answer_follower(stream, waited, account::FAILED, failure);
-            }
-            Effect::Confirm { key, target } => self.keys.confirm_current(key, &target),
-            Effect::Learn { target, names } => self.keys.learn(&target, names),
-            Effect::Notify { worker, message } => {
-                let notified = self.roots.send(worker, &Message::Flight(message));
-                self.metrics.check(notified);
-            }
-            Effect::Abort { stream } => match self.fills.context(stream) {
-                Some(context) => self.coalescing.wakeups.reset(context),
-                None => {
-                    self.coalescing
-                        .turn(|coalescer, turn| coalescer.fill_broken(stream, turn));
-                    self.carry_out_effects();
+            match effect {
+                Effect::Count(metric, amount) => self.metrics.count(metric, amount),
+                Effect::Resume {
+                    stream,
+                    next_step,
+                    waited,
+                } => {
+                    self.coalescing.has_waited(stream, waited);
+                    self.coalescing.wakeups.resume(stream, next_step);
                 }
-            },
-            Effect::Aborted { key } => {
-                let now = self.host.monotonic_millis();
-                self.confirmations.note_abort(key, now);
+                Effect::Fail {
+                    stream,
+                    status,
+                    waited,
+                } => {
+                    self.metrics.count(Metric::FollowersFailed, 1);
+                    let failure =
+                        match is_of_former_version(&self.coalescing.requests, &self.slices, stream)
+                        {
+                            true => CompleteReply::outdated_slice(SliceState::Changed),
+                            false => CompleteReply::failure(&self.identity.name, status, true),
+                        };
+                    let failure = DueReply::Complete(failure);
+                    self.coalescing
+                        .answer_follower(stream, waited, account::FAILED, failure);
+                }
+                Effect::Confirm { key, target } => self.keys.confirm_current(key, &target),
+                Effect::Learn { target, names } => self.keys.learn(&target, names),
+                Effect::Notify { worker, message } => {
+                    let notified = self.roots.send(worker, &Message::Flight(message));
+                    self.metrics.check(notified);
+                }
+                Effect::Abort { stream } => match self.fills.context(stream) {
+                    Some(context) => self.coalescing.wakeups.reset(context),
+                    None => {
+                        self.coalescing
+                            .turn(|coalescer, turn| coalescer.fill_broken(stream, turn));
+                        self.carry_out_effects();
+                    }
+                },
+                Effect::Aborted { key } => {
+                    let now = self.host.monotonic_millis();
+                    self.confirmations.note_abort(key, now);
+                }
+                Effect::Await { key, fill } => {
+                    let now = self.host.monotonic_millis();
+                    self.confirmations.await_fill(key, fill, now);
+                    send_lookups(&mut self.confirmations, &self.policies, &mut self.calls);
+                }
+                Effect::AwaitNoMore { key } => self.confirmations.await_no_more(key),
             }
-            Effect::Await { key, fill } => {
-                let now = self.host.monotonic_millis();
-                self.confirmations.await_fill(key, fill, now);
-                self.send_lookups();
-            }
-            Effect::AwaitNoMore { key } => self.confirmations.await_no_more(key),
         }
-    }
-
-    /// Whether a request is for a slice of a version that the origin does not have any more.
-    fn is_of_former_version(&self, stream: StreamId) -> bool {
-        let stream = self.coalescing.requests.get(stream);
-        let slice = stream.and_then(|stream| stream.slice.clone());
-        slice.is_some_and(|slice| {
-            let etag = slice.of.index.etag();
-            !self.slices.has_version(slice.of.object, etag)
-        })
     }
 
     /// Passes the store's news about awaited responses to the coalescer, and asks the store again for the other
@@ -110,20 +102,29 @@ impl Worker {
                 .turn(|coalescer, turn| coalescer.stored(key, news, turn));
             self.carry_out_effects();
         }
-        self.send_lookups();
+        send_lookups(&mut self.confirmations, &self.policies, &mut self.calls);
         self.arm_timer();
     }
+}
 
-    /// Sends the lookups that are due.
-    fn send_lookups(&mut self) {
-        let now = self.host.monotonic_millis();
-        for (key, target) in self.confirmations.take_due(now) {
-            self.metrics.count(Metric::StoreLookups, 1);
-            if let Some(policy) = self.policies.of_key(target.cache_key()).cloned() {
-                let (host, kind) = (&*self.host, CallKind::Confirmation(key));
-                self.calls
-                    .push(BackgroundCall::new(host, kind, target, policy));
-            }
+/// Whether a request is for a slice of a version that the origin does not have any more.
+fn is_of_former_version(requests: &OpenRequests, slices: &KnownObjects, stream: StreamId) -> bool {
+    let stream = requests.get(stream);
+    let slice = stream.and_then(|stream| stream.slice.clone());
+    slice.is_some_and(|slice| {
+        let etag = slice.of.index.etag();
+        !slices.has_version(slice.of.object, etag)
+    })
+}
+
+/// Sends the lookups that are due.
+fn send_lookups(confirmations: &mut Confirmations, policies: &Policies, calls: &mut Calls) {
+    let now = calls.host.monotonic_millis();
+    for (key, target) in confirmations.take_due(now) {
+        calls.metrics.count(Metric::StoreLookups, 1);
+        if let Some(policy) = policies.of_key(target.cache_key()).cloned() {
+            let kind = CallKind::Confirmation(key);
+            calls.push(BackgroundCall::new(kind, target, policy));
         }
     }
 }

@@ -7,7 +7,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, StreamId};
 
-use super::coalescing::Coalescing;
+use super::Coalescing;
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The requests of this worker, the flights in which they take part, and the requests that are due to continue.
 
+mod replies;
+pub mod requests;
+pub mod wakeups;
+
 use std::rc::Rc;
 
-use sluice_core::coalescing::{Coalescer, Effect, Turn};
+use requests::OpenRequests;
+use sluice_core::coalescing::learnt::hints::Hint;
+use sluice_core::coalescing::{Coalescer, Effect, NextStep, StoreRequest, Turn};
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
-use sluice_core::workers::{Millis, StreamId, WorkerId};
+use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
 use sluice_host::Host;
+use wakeups::Wakeups;
 
-use super::wakeups::Wakeups;
+use crate::request::policy::NumberedPolicy;
 use crate::worker::metrics::Metrics;
-use crate::worker::requests::OpenRequests;
 
 /// This worker's part of coalescing. The worker carries out the effects of its events at the end of the callback
 /// ([`Worker::settle`](crate::worker::Worker::settle)).
 #[derive(Debug)]
 pub struct Coalescing {
-    pub(super) host: Rc<dyn Host>,
-    pub(super) metrics: Rc<Metrics>,
+    pub(crate) host: Rc<dyn Host>,
+    pub(crate) metrics: Rc<Metrics>,
     /// The flights, the hints and the waiting lists. Its events pass through [`Coalescing::turn`].
     pub coalescer: Coalescer,
     /// The requests of EDGE whose clients are still connected.
@@ -56,9 +63,51 @@ impl Coalescing {
         event(&mut self.coalescer, &mut turn)
     }
 
+    /// Monotonic time.
+    pub fn now(&self) -> Millis {
+        self.host.monotonic_millis()
+    }
+
+    /// Whether this worker believes that the store can serve a key without the origin. Requests for it neither lead
+    /// nor wait.
+    pub fn believes_fresh(&mut self, key: KeyHash) -> bool {
+        let now = self.now();
+        self.coalescer.remembered(key, now) == Some(NextStep::Send(StoreRequest::Fresh))
+    }
+
+    /// Marks a key whose object is too large as hit-for-miss, so that requests for it bypass the store for a while.
+    pub fn mark_too_large(&mut self, key: KeyHash, policy: &NumberedPolicy) {
+        let (most, now) = (policy.flights.hit_for_miss, self.now());
+        let reason = UncacheableReason::TooLarge;
+        self.metrics.count(Metric::HitForMissMarked, 1);
+        self.coalescer.hints().mark(key, reason, most, now);
+    }
+
+    /// Marks a key whose file belongs to another key as hit-for-miss, so that requests for it bypass the store.
+    /// Returns when the mark expires.
+    pub fn mark_mismatch(&mut self, key: KeyHash, policy: &NumberedPolicy) -> Millis {
+        let until = self.now().saturating_add(policy.flights.hit_for_miss);
+        self.metrics.count(Metric::HitForMissMarked, 1);
+        let hint = Hint::HitForMiss(UncacheableReason::KeyMismatch);
+        self.coalescer.hints().set(key, hint, until);
+        until
+    }
+
     /// Ends the flight that `stream` leads, if it leads one.
     pub fn end_flight(&mut self, stream: StreamId, outcome: FlightOutcome) {
         self.turn(|coalescer, turn| coalescer.end_flight(stream, outcome, turn));
+    }
+
+    /// Publishes the gauges of the flights and the hints, and the number of indexes of sliced objects.
+    pub(in crate::worker) fn publish_gauges(&mut self, slice_indexes: usize) {
+        let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
+        let hints = self.coalescer.hints().len();
+        self.metrics.publish(&[
+            (Metric::ParkedNow, parked),
+            (Metric::FlightsNow, flights),
+            (Metric::HintsNow, hints),
+            (Metric::SliceIndexesNow, slice_indexes),
+        ]);
     }
 
     /// Whether an event has been handled since the last call.
