@@ -177,7 +177,6 @@ fn configuration(server: &Server, module: &Path, port: u16, folder: &Path) -> St
     let (state, port) = (folder.to_str().unwrap(), port.to_string());
     let variables = [
         ("SLUICE_ORIGIN", "http://127.0.0.1:1"),
-        ("SLUICE_SLICE_BYTES", "1MiB"),
         ("SLUICE_EDGE_PORT", &port),
         ("SLUICE_NATIVE", module.to_str().unwrap()),
         ("SLUICE_STATE", state),

@@ -270,6 +270,8 @@ impl Settings {
         let ca_file = env.file("SSL_CERT_FILE");
         let aws_ca_file = env.file("AWS_CA_BUNDLE").or_else(|| ca_file.clone());
         let memory = memory?;
+        let (cache, slices) = (cache?, slices?);
+        slices.check_room(env, &cache, memory.concurrency);
         Some(Self {
             credentials: match origin {
                 // The demo's key.
@@ -312,8 +314,8 @@ impl Settings {
             notes: Vec::new(),
             name: name?,
             tells_via: tells_via?,
-            cache: cache?,
-            slices: slices?,
+            cache,
+            slices,
             hot: memory.hot,
             filter: true,
             stream_idle: Duration::from_secs(300),

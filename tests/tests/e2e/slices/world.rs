@@ -32,14 +32,9 @@ pub async fn origin(reply: &Reply) -> Origin {
     origin
 }
 
-/// An edge that slices what is too large for the store.
+/// An edge in front of the origin. Slices are on by default.
 pub fn edge(origin: &Origin) -> Builder {
-    sliced(Edge::http(origin).origin_decides())
-}
-
-/// Turns slices on.
-pub fn sliced(edge: Builder) -> Builder {
-    edge.env("SLUICE_SLICE_BYTES", "1MiB")
+    Edge::http(origin).origin_decides()
 }
 
 /// Checks that a response has all bytes of this version of the object.
