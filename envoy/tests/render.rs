@@ -298,6 +298,8 @@ fn there_are_listeners_for_slices_if_the_slices_have_a_size() {
             let found = all.iter().any(|it| it["name"].as_str() == Some(name));
             assert!(found, "{runtime}: {kind}: {name}");
         }
+        let carriers = "slc-8080.sock";
+        assert!(config.to_string().contains(carriers), "{runtime}");
     }
 }
 

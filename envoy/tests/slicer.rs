@@ -193,7 +193,7 @@ fn configuration(server: &Server, module: &Path, port: u16, folder: &Path) -> St
     let resources = &mut config["static_resources"];
     let listeners = resources["listeners"].as_array_mut().unwrap();
     listeners.retain(|it| {
-        ["edge", "sluice_slices"]
+        ["edge", "sluice_slices", "sluice_slice_carriers"]
             .iter()
             .any(|name| it["name"] == *name)
     });

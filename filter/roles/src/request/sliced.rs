@@ -90,7 +90,7 @@ impl SlicedResponse {
     }
 }
 
-/// A slice that the slicer has requested, or that a background fill fetches in the place of such a request.
+/// A slice that the slicer has requested.
 #[derive(Debug)]
 pub struct RequestedSlice {
     /// The response that the slice is for.

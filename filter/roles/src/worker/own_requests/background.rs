@@ -250,7 +250,6 @@ fn call_for(
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     let headers = stream.progress.headers.borrow().clone();
     calls.push(BackgroundCall {
-        slice: stream.slice.clone(),
         headers,
         ..BackgroundCall::new(host, call, target, policy)
     });
@@ -263,8 +262,7 @@ fn call_for(
 pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     let less = stream.body.passing.get().part != Part::Whole;
     let known = !stream.progress.headers.borrow().is_empty();
-    // The slicer leaves a slice with its client. The slice is small, and needs no headers of the client.
-    let replaceable = stream.slice.is_some() || (stream.may_finish_early() && less && known);
+    let replaceable = stream.may_finish_early() && less && known;
     let filled = stream.progress.fragile.get() && replaceable;
     let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {
         return;

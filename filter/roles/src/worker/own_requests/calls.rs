@@ -17,7 +17,6 @@ use crate::reply::substitute::HeldResponse;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
-use crate::request::sliced::RequestedSlice;
 use crate::worker::identity::Identity;
 use sluice_host::{self as host, Host};
 
@@ -40,8 +39,6 @@ pub struct BackgroundCall {
     pub target: Rc<CanonicalTarget>,
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
-    /// The slice that it fetches, if it replaces a request for one.
-    pub slice: Option<Rc<RequestedSlice>>,
     /// Further headers of the client's request, on which the response may depend.
     pub headers: Vec<Header>,
     /// When the claim on a refresh was last renewed.
@@ -62,7 +59,6 @@ impl BackgroundCall {
             kind,
             target,
             policy,
-            slice: None,
             headers: Vec::new(),
             renewed: host.monotonic_millis(),
             number: StreamId(0),
