@@ -104,6 +104,7 @@ impl FakeEnvoy {
             state: record
                 .header(SLICE_STATE_HEADER)
                 .and_then(SliceState::parse),
+            plan: record.header(SLICES_HEADER).and_then(SlicePlan::parse),
         };
         self.slicer_event(client, &[], |assembly| assembly.on_answer(asked, answer));
     }

@@ -153,6 +153,7 @@ impl Slicer {
         let answer = SliceAnswer {
             status: status.unwrap_or_default(),
             state: find(SLICE_STATE_HEADER).and_then(SliceState::parse),
+            plan: find(SLICES_HEADER).and_then(SlicePlan::parse),
         };
         let received = Received {
             fields,
@@ -194,6 +195,10 @@ impl Slicer {
     }
 
     fn ask(self: &Rc<Self>, asked: AskedSlice) {
+        if asked == AskedSlice::Again {
+            // The next plan has other slices of the same numbers.
+            self.requested.forget_all();
+        }
         let is_sent = self.requested.ask(asked, |headers| match &self.carrier {
             Some(carrier) => carrier.ask(self, headers),
             None => self.filter.begin_exchange(CLUSTER, headers),

@@ -62,6 +62,11 @@ impl Requested {
         found.map(|(_, asked)| *asked).or(self.beginning.get())
     }
 
+    /// Forgets all exchanges. Their events are not found any more.
+    pub fn forget_all(&self) {
+        self.exchanges.borrow_mut().clear();
+    }
+
     /// Forgets an exchange that has ended.
     pub fn forget(&self, exchange: u64) {
         let mut exchanges = self.exchanges.borrow_mut();

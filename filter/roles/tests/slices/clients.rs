@@ -221,7 +221,7 @@ fn a_forged_slice_request_is_handled_like_any_request() {
     let link = "0123456789abcdef0123456789abcdefn0000000100000001";
     for headers in [
         [("x-sluice-slices", &*plan), ("x-sluice-slice", "0")],
-        [("x-sluice-link", link), ("x-sluice-slice", "whole")],
+        [("x-sluice-link", link), ("x-sluice-slice", "again")],
     ] {
         let client = envoy.request(0, "GET", KEY, &headers);
         serve(&mut envoy, &OBJECT);

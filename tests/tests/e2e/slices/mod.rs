@@ -9,6 +9,7 @@ mod failures;
 mod forged;
 mod parts;
 mod purges;
+mod renewals;
 mod slow_readers;
 mod store;
 mod world;

@@ -5,25 +5,21 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::NextStep;
-use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::SLICE_HEADER;
 use sluice_core::key::{CanonicalTarget, qualifiers};
-use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::AskedSlice;
 use sluice_core::slices::index::SliceVersion;
 use sluice_store::Link;
 
 use super::headers::set_target;
 use crate::edge::first_byte::FirstByteTimer;
-use crate::edge::{Edge, Refusal, State};
+use crate::edge::{Edge, Refusal};
 use crate::request::EdgeRequest;
 use crate::request::headers::may_share;
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
-use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Map};
 
@@ -59,7 +55,7 @@ impl Edge {
         self.admit_own(worker, stream)
     }
 
-    /// Handles the slicer's request for a slice, or for the whole object if that has changed.
+    /// Handles the slicer's request for a slice, or the client's request again if its object has changed.
     pub(super) fn receive_slice(
         &mut self,
         worker: &mut Worker,
@@ -77,7 +73,7 @@ impl Edge {
             AskedSlice::Number(number) => {
                 self.receive_number(worker, &client, sliced, number, headers)
             }
-            AskedSlice::Whole => self.receive_whole(worker, &client, &sliced, headers),
+            AskedSlice::Again => self.receive_again(worker, &client, &sliced, headers),
         }
     }
 
@@ -107,8 +103,9 @@ impl Edge {
         self.admit_own(worker, stream)
     }
 
-    /// Sends a request for the whole object around the store, with the demand of the client.
-    fn receive_whole(
+    /// Handles the request of a client again, because its object has changed. The answer is a plan for the object as it
+    /// is now, or the response if that is not made of slices.
+    fn receive_again(
         &mut self,
         worker: &mut Worker,
         client: &EdgeRequest,
@@ -116,20 +113,8 @@ impl Edge {
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         sliced.passes.set(true);
-        worker
-            .metrics
-            .count_of(&client.policy, Metric::SlicedPassed);
         self.aim_at(worker, &client.target, headers)?;
-        let (target, policy) = (Rc::clone(&client.target), client.policy.clone());
-        let stream = Rc::new(EdgeRequest {
-            demand: client.demand.clone(),
-            ..EdgeRequest::new(self.id, client.key, target, policy, false)
-        });
-        worker.requests.open(&stream);
-        let step = NextStep::HitForMiss(UncacheableReason::TooLarge);
-        resumption::send(worker, &stream, step)?;
-        self.state = State::Cached(stream);
-        Ok(Action::Continue)
+        self.admit_own(worker, client.repeated(self.id))
     }
 
     /// Has the coalescer decide on a request of the filter. Its first byte is not that of a client's response.

@@ -15,6 +15,7 @@ use sluice_core::workers::KeyHash;
 
 use super::background::{pause, wait_for_index};
 use super::calls::BackgroundCall;
+use crate::reply::complete_reply::CompleteReply;
 use crate::reply::demand_reply::DemandReply;
 use crate::reply::{CACHE_STATUS, DueReply};
 use crate::request::EdgeRequest;
@@ -52,6 +53,8 @@ pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
             None => Approach::Whole,
         },
         Some(Knowledge::Whole) => Approach::Whole,
+        // The slices of the object have just been found to be outdated.
+        None if stream.repeats.is_some() && !has_asked(stream) => ask(worker, stream),
         None if is_believed_large(worker, stream) => ask(worker, stream),
         None => Approach::Whole,
     }
@@ -174,9 +177,9 @@ fn begin(
                 return Approach::Whole;
             };
             let target = Rc::clone(&stream.target);
-            let response = SlicedResponse::new(stream.id, object, target, index, plan);
-            stream.progress.sliced.replace(Some(Rc::new(response)));
-            return Approach::Slices;
+            let client = stream.repeats.unwrap_or(stream.id);
+            let response = SlicedResponse::new(client, object, target, index, plan);
+            return prepare(worker, stream, response);
         }
         SlicedDelivery::NotModified => DemandReply::not_modified(),
         SlicedDelivery::PreconditionFailed => DemandReply::precondition_failed(),
@@ -195,6 +198,23 @@ fn begin(
         .results_in(result_of(Metric::RequestsHit));
     worker.metrics.count_of(&stream.policy, Metric::RequestsHit);
     worker.answer_later(stream.id.0, reply);
+    Approach::Waits
+}
+
+/// Prepares a response in slices. The slicer gets the plan with the request, or as the answer to a request that it has
+/// repeated.
+fn prepare(worker: &mut Worker, stream: &EdgeRequest, response: SlicedResponse) -> Approach {
+    let response = Rc::new(response);
+    let Some(client) = stream.repeats else {
+        stream.progress.sliced.replace(Some(response));
+        return Approach::Slices;
+    };
+    let reply = CompleteReply::plan(&response.plan);
+    if let Some(client) = worker.requests.get(client) {
+        client.progress.sliced.replace(Some(response));
+    }
+    stream.progress.answered.set(true);
+    worker.answer_later(stream.id.0, DueReply::Complete(reply));
     Approach::Waits
 }
 
