@@ -150,7 +150,10 @@ fn without_call(stream: &EdgeRequest) -> NextStep {
 /// Makes a request wait for a call. Makes the call if no other request waits for it. Returns the next step of the
 /// request if there are too many calls, or if the bounds on unread fills leave no room for one more.
 fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Option<NextStep> {
-    if worker.calls.join(call, stream.id) {
+    let is_index = matches!(call, CallKind::Index(_));
+    if worker.calls.join(call, stream.id)
+        || (is_index && worker.calls.join_unawaited(call, stream.id))
+    {
         return None;
     }
     if !worker.calls.has_room_to_prepare() {

@@ -110,6 +110,20 @@ impl Calls {
         joined.is_some()
     }
 
+    /// Has a request wait for a call that is due or under way, and for which no request waits. Returns false if there is
+    /// none.
+    pub fn join_unawaited(&mut self, call: CallKind, stream: StreamId) -> bool {
+        let mut all = self.due.iter().chain(self.under_way.values());
+        let number = all.find(|it| it.kind == call).map(|it| it.number);
+        if number.is_some() {
+            self.await_first(call, stream);
+            if let Some(waiting) = self.waiting.get_mut(&call) {
+                waiting.call = number;
+            }
+        }
+        number.is_some()
+    }
+
     /// Has a request wait for a call that is made for it.
     pub fn await_first(&mut self, call: CallKind, stream: StreamId) {
         let streams = vec![stream];
