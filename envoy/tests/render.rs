@@ -305,6 +305,8 @@ fn there_are_listeners_for_slices_unless_their_size_is_0() {
             let found = all.iter().any(|it| it["name"].as_str() == Some(name));
             assert!(found, "{runtime}: {kind}: {name}");
         }
+        let carriers = "slc-8080.sock";
+        assert!(config.to_string().contains(carriers), "{runtime}");
     }
 }
 

@@ -348,6 +348,11 @@ impl Settings {
         self.locations.workers_socket(self.edge_port)
     }
 
+    /// The Unix socket of the slicer's own connections.
+    pub fn slice_carriers_socket(&self) -> PathBuf {
+        self.locations.slice_carriers_socket(self.edge_port)
+    }
+
     /// The folder of Envoy's configuration. Edges that share a state folder have separate folders.
     pub fn files(&self) -> PathBuf {
         let name = format!("envoy-{}", self.edge_port);

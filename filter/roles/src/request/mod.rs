@@ -89,6 +89,8 @@ pub struct EdgeRequest {
     pub stand_in: Option<StandIn>,
     /// The slice that it requests, if it is for a slice.
     pub slice: Option<Rc<RequestedSlice>>,
+    /// The request of a client that it repeats for the slicer, because the object has changed.
+    pub repeats: Option<StreamId>,
     /// Its progress.
     pub progress: Progress,
     /// The body of its response, as it passes.
@@ -189,6 +191,7 @@ impl EdgeRequest {
             visit: None,
             stand_in: None,
             slice: None,
+            repeats: None,
             progress: Progress::new(Rc::default()),
             body: PassingBody::new(head),
         }
@@ -209,7 +212,26 @@ impl EdgeRequest {
             visit: self.visit.clone(),
             stand_in: self.stand_in,
             slice: self.slice.clone(),
+            repeats: self.repeats,
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)
+        }
+    }
+
+    /// Returns a request of the slicer, `id`, that repeats this request.
+    pub fn repeated(&self, id: StreamId) -> Self {
+        Self {
+            may_share: self.may_share,
+            may_lead: self.may_lead,
+            demand: self.demand.clone(),
+            repeats: Some(self.id),
+            progress: Progress::new(Rc::clone(&self.progress.account)),
+            ..Self::new(
+                id,
+                self.key,
+                Rc::clone(&self.target),
+                self.policy.clone(),
+                false,
+            )
         }
     }
 

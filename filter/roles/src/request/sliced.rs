@@ -40,7 +40,7 @@ pub struct SlicedResponse {
     pub begun: Cell<u64>,
     /// Slices that came from the origin for this response.
     pub led: Cell<u64>,
-    /// Whether the slicer gets the object in one piece, because it has changed.
+    /// Whether the response is not made of these slices, because the object has changed.
     pub passes: Cell<bool>,
     /// Whether the client has the headers of its response.
     pub responded: Cell<bool>,
@@ -98,7 +98,7 @@ impl SlicedResponse {
     }
 }
 
-/// A slice that the slicer has requested, or that a background fill fetches in the place of such a request.
+/// A slice that the slicer has requested.
 #[derive(Debug)]
 pub struct RequestedSlice {
     /// The response that the slice is for.

@@ -10,6 +10,7 @@ mod figures;
 mod forged;
 mod parts;
 mod purges;
+mod renewals;
 mod slow_readers;
 mod store;
 mod world;

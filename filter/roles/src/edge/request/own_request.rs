@@ -139,7 +139,6 @@ impl Edge {
         let own_headers = self.identity.own_headers(policy, cache_key, headers);
         let stream = Rc::new(EdgeRequest {
             for_others: true,
-            slice: call.slice,
             selecting: Some(Rc::new(headers.clone())),
             own_headers,
             may_share,

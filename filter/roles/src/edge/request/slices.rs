@@ -5,19 +5,16 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::NextStep;
-use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::SLICE_HEADER;
 use sluice_core::key::{CanonicalTarget, qualifiers};
-use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::AskedSlice;
 use sluice_core::slices::index::SliceVersion;
 use sluice_store::Link;
 
 use super::headers::set_target;
-use crate::edge::{Edge, Refusal, State};
+use crate::edge::{Edge, Refusal};
 use crate::request::EdgeRequest;
 use crate::request::headers::may_share;
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
@@ -61,7 +58,7 @@ impl Edge {
         })
     }
 
-    /// Handles the slicer's request for a slice, or for the whole object if that has changed.
+    /// Handles the slicer's request for a slice, or the client's request again if its object has changed.
     pub(super) fn receive_slice(
         &mut self,
         worker: &mut Worker,
@@ -80,16 +77,7 @@ impl Edge {
                 let stream = self.slice_request(&worker.keys, &client, sliced, number, headers)?;
                 self.admit(worker, stream, &ClientDemand::Shared)
             }
-            AskedSlice::Whole => {
-                sliced.passes.set(true);
-                let passed = Metric::SlicedPassed;
-                worker.metrics.count_of(&client.policy, passed);
-                self.aim_at(&*worker.host, &client.target, headers)?;
-                let step = NextStep::HitForMiss(UncacheableReason::TooLarge);
-                let stream = self.forward(worker, self.whole_request(&client), step)?;
-                self.state = State::Cached(stream);
-                Ok(Action::Continue)
-            }
+            AskedSlice::Again => self.receive_again(worker, &client, &sliced, headers),
         }
     }
 
@@ -118,13 +106,18 @@ impl Edge {
         })
     }
 
-    /// A request for the whole object, with the demand of the client. It is sent around the store.
-    fn whole_request(&self, client: &EdgeRequest) -> EdgeRequest {
-        let (target, policy) = (Rc::clone(&client.target), client.policy.clone());
-        EdgeRequest {
-            demand: client.demand.clone(),
-            ..EdgeRequest::new(self.id, client.key, target, policy, false)
-        }
+    /// Handles the request of a client again, because its object has changed. The answer is a plan for the object as it
+    /// is now, or the response if that is not made of slices.
+    fn receive_again(
+        &mut self,
+        worker: &mut Worker,
+        client: &EdgeRequest,
+        sliced: &SlicedResponse,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        sliced.passes.set(true);
+        self.aim_at(&*worker.host, &client.target, headers)?;
+        self.admit(worker, client.repeated(self.id), &ClientDemand::Shared)
     }
 
     /// Sets the target of a request of the filter.

@@ -153,7 +153,8 @@ fn without_call(stream: &EdgeRequest) -> NextStep {
 /// Makes a request wait for a call. Makes the call if no other request waits for it. Returns the next step of the
 /// request if there are too many calls, or if the bounds on unread fills leave no room for one more.
 fn wait_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> Option<NextStep> {
-    if calls.join(call, stream.id) {
+    let is_index = matches!(call, CallKind::Index(_));
+    if calls.join(call, stream.id) || (is_index && calls.join_unawaited(call, stream.id)) {
         return None;
     }
     if !calls.has_room_to_prepare() {
@@ -247,7 +248,6 @@ fn call_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     let headers = stream.progress.headers.borrow().clone();
     calls.push(BackgroundCall {
-        slice: stream.slice.clone(),
         headers,
         ..BackgroundCall::new(call, target, policy)
     });
@@ -259,8 +259,7 @@ fn call_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) {
 pub fn rescue(fills: &Fills, coalescing: &mut Coalescing, calls: &mut Calls, stream: &EdgeRequest) {
     let less = stream.body.passing.get().part != Part::Whole;
     let known = !stream.progress.headers.borrow().is_empty();
-    // The slicer leaves a slice with its client. The slice is small, and needs no headers of the client.
-    let replaceable = stream.slice.is_some() || (stream.may_finish_early() && less && known);
+    let replaceable = stream.may_finish_early() && less && known;
     let filled = stream.progress.fragile.get() && replaceable;
     let Some(context) = fills.context(stream.id).filter(|_| filled) else {
         return;

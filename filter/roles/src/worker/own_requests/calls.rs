@@ -18,7 +18,6 @@ use crate::reply::substitute::HeldResponse;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
-use crate::request::sliced::RequestedSlice;
 use crate::worker::identity::Identity;
 use crate::worker::metrics::Metrics;
 use sluice_host::{self as host, Host};
@@ -42,8 +41,6 @@ pub struct BackgroundCall {
     pub target: Rc<CanonicalTarget>,
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
-    /// The slice that it fetches, if it replaces a request for one.
-    pub slice: Option<Rc<RequestedSlice>>,
     /// Further headers of the client's request, on which the response may depend.
     pub headers: Vec<Header>,
     /// When the claim on a refresh was last renewed.
@@ -64,7 +61,6 @@ impl BackgroundCall {
             kind,
             target,
             policy,
-            slice: None,
             headers: Vec::new(),
             renewed: 0,
             number: StreamId(0),
@@ -148,6 +144,20 @@ impl Calls {
         let waiting = self.waiting.get_mut(&call);
         let joined = waiting.map(|waiting| waiting.streams.push(stream));
         joined.is_some()
+    }
+
+    /// Has a request wait for a call that is due or under way, and for which no request waits. Returns false if there is
+    /// none.
+    pub fn join_unawaited(&mut self, call: CallKind, stream: StreamId) -> bool {
+        let mut all = self.due.iter().chain(self.under_way.values());
+        let number = all.find(|it| it.kind == call).map(|it| it.number);
+        if number.is_some() {
+            self.await_first(call, stream);
+            if let Some(waiting) = self.waiting.get_mut(&call) {
+                waiting.call = number;
+            }
+        }
+        number.is_some()
     }
 
     /// Has a request wait for a call that is made for it.

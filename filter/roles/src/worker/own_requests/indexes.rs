@@ -22,6 +22,7 @@ use sluice_core::workers::KeyHash;
 
 use super::background::{pause, wait_for_index};
 use super::calls::BackgroundCall;
+use crate::reply::complete_reply::CompleteReply;
 use crate::reply::demand_reply::DemandReply;
 use crate::reply::{CACHE_STATUS, DueReply};
 use crate::request::EdgeRequest;
@@ -68,6 +69,8 @@ pub fn approach(
             }
         }
         Some(Knowledge::Whole) => Approach::Whole,
+        // The slices of the object have just been found to be outdated.
+        None if stream.repeats.is_some() && !has_asked(stream) => ask(roots, calls, stream),
         None if is_believed_large(coalescing, stream) => ask(roots, calls, stream),
         None => Approach::Whole,
     }
@@ -188,9 +191,9 @@ fn begin(
                 return Approach::Whole;
             };
             let target = Rc::clone(&stream.target);
-            let response = SlicedResponse::new(stream.id, object, target, index, plan);
-            stream.progress.sliced.replace(Some(Rc::new(response)));
-            return Approach::Slices;
+            let client = stream.repeats.unwrap_or(stream.id);
+            let response = SlicedResponse::new(client, object, target, index, plan);
+            return prepare(coalescing, stream, response);
         }
         SlicedDelivery::NotModified => DemandReply::not_modified(),
         SlicedDelivery::PreconditionFailed => DemandReply::precondition_failed(),
@@ -211,6 +214,29 @@ fn begin(
         .metrics
         .count_of(&stream.policy, Metric::RequestsHit);
     coalescing.wakeups.answer(stream.id.0, reply);
+    Approach::Waits
+}
+
+/// Prepares a response in slices. The slicer gets the plan with the request, or as the answer to a request that it has
+/// repeated.
+fn prepare(
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    response: SlicedResponse,
+) -> Approach {
+    let response = Rc::new(response);
+    let Some(client) = stream.repeats else {
+        stream.progress.sliced.replace(Some(response));
+        return Approach::Slices;
+    };
+    let reply = CompleteReply::plan(&response.plan);
+    if let Some(client) = coalescing.requests.get(client) {
+        client.progress.sliced.replace(Some(response));
+    }
+    stream.progress.answered.set(true);
+    coalescing
+        .wakeups
+        .answer(stream.id.0, DueReply::Complete(reply));
     Approach::Waits
 }
 
