@@ -49,6 +49,7 @@ fn render(settings: &Settings) -> anyhow::Result<String> {
         purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
+        secret: None,
     };
     render::render_whole(settings, &sites, run)
 }

@@ -35,7 +35,7 @@ pub struct SignedPath {
 }
 
 impl SignedPath {
-    /// Finds the parameters of a signature in a path with its query: those whose decoded names begin with
+    /// Finds the parameters of a signature in a path with its query: their decoded names begin with
     /// [`PARAMETER_PREFIX`], in any case. `None` if there are none.
     pub fn of(path: &[u8]) -> Option<Self> {
         let (path, query) = split_query(path)?;

@@ -53,9 +53,9 @@ pub enum AccessRefusal {
     NoProof,
     /// A parameter of a signature is missing, unknown, misspelled or given twice, or has a value that is not valid.
     Malformed,
-    /// There is no key of that name.
+    /// The site has no key of that name.
     UnknownKey,
-    /// The signature is not that of this URL, prefix, method and host.
+    /// The signature is for another URL, prefix, method or host, or is no signature by this key.
     WrongSignature,
     /// The signature has expired.
     Expired,

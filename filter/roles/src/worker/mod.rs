@@ -34,6 +34,7 @@ use questions::Questions;
 use requests::OpenRequests;
 use roots::Roots;
 use slices::KnownObjects;
+use sluice_core::access::signing_key::SigningKeys;
 use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreRequest};
@@ -41,6 +42,7 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::inspection::recordings::origin_errors::OriginErrors;
 use sluice_core::inspection::recordings::recorder::Recorder;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{PurgeOrder, TagHash, url_of};
@@ -129,7 +131,9 @@ impl Worker {
             Some(worker) => worker,
             None => worker.insert(Self::start(Rc::clone(host), &sites.edge).map_err(failed)?),
         };
-        let generation = worker.adopt(root, configuration, sites).map_err(failed)?;
+        let keys = open_keys(&sites, &worker.identity.store_secret)?;
+        let adopted = worker.adopt(root, configuration, sites, keys);
+        let generation = adopted.map_err(failed)?;
         if starts {
             worker.seek_predecessor();
         }
@@ -176,6 +180,7 @@ impl Worker {
         root: u32,
         configuration: &[u8],
         sites: Sites,
+        keys: Vec<SigningKeys>,
     ) -> host::Result<Rc<Generation>> {
         // These calls may fail, so they precede the former root context's loss of the timer and the queue.
         self.purge_calls.begin(&sites)?;
@@ -185,7 +190,7 @@ impl Worker {
         self.coalescer.hints().set_capacity(hints);
         self.slices.set_capacity(hints);
         self.recorder.keep_decisions(sites.edge.limits.decisions);
-        let generation = self.policies.renew(configuration, sites);
+        let generation = self.policies.renew(configuration, sites, keys);
         self.keys.keep_to(Rc::clone(&generation.sites));
         self.keys.hot.set_shares(&self.policies.shares());
         let sites = generation.sites.sites.iter();
@@ -309,4 +314,13 @@ impl Worker {
         ]);
         self.keys.publish_hot();
     }
+}
+
+/// The keys of the sites' signed URLs, in the order of the sites. The error names the site and the key.
+fn open_keys(sites: &Sites, secret: &StoreSecret) -> Result<Vec<SigningKeys>, String> {
+    let open = |site: &Site| {
+        let opened = SigningKeys::open(&site.policy, secret);
+        opened.map_err(|error| format!("{}: {error}", site.name()))
+    };
+    sites.sites.iter().map(open).collect()
 }

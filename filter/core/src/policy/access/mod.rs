@@ -27,7 +27,7 @@ section! {
     pub(in crate::policy) struct AccessSection {
         /// Networks from which each client must come. Default: all addresses.
         allow: Option<Vec<Network>> as Option<Filled<Network>>,
-        /// Schemes of which a request must satisfy one. Default: none is needed.
+        /// Schemes. A request must satisfy one of them. Default: none is needed.
         any_of: Option<Vec<AccessScheme>> as Option<Filled<AccessScheme>>,
         /// Patterns of paths that are open to everyone, as in rules but with the path as the client sends it, in its
         /// canonical spelling. Default: no path.
@@ -105,7 +105,7 @@ impl<T, F: Form<T>> Form<Vec<T>> for Filled<F> {
 pub struct AccessPolicy {
     /// Networks from which each client must come; empty for all addresses.
     pub allow: Vec<Network>,
-    /// Schemes of which a request must satisfy one; empty if none is needed.
+    /// Schemes; a request must satisfy one of them. Empty if none is needed.
     pub any_of: Vec<AccessScheme>,
     except: GlobSet,
     has_exceptions: bool,

@@ -18,6 +18,7 @@ use sluice_core::http::caching::cache_name::CDN_LOOP;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::repetition::repeats_too_much;
+use sluice_core::internal_headers::ORIGINAL_PATH_HEADER;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::metrics::Metric;
 use sluice_core::website::{MissingObjectVisit, root_location};
@@ -77,7 +78,10 @@ impl Edge {
                 let headers = host.headers(Map::Request)?;
                 self.begin_record(Some(worker), &headers);
                 self.record_site();
-                self.receive_for_site(host, Some(worker), &headers, end_of_stream)
+                // EDGE has already admitted its client.
+                let taken = self.take_signatures(host, &headers)?;
+                let headers = taken.headers.as_ref().unwrap_or(&headers);
+                self.receive_for_site(host, Some(worker), headers, end_of_stream)
             }
         }
     }
@@ -93,15 +97,26 @@ impl Edge {
         self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
         self.record_site();
+        let taken = self.take_signatures(host, headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
             return Ok(Action::Pause);
         }
-        self.receive_for_site(host, worker, headers, end_of_stream)
+        let headers = taken.headers.as_ref().unwrap_or(headers);
+        self.check_access(host, worker.as_deref(), headers, &taken)?;
+        let received = self.receive_for_site(host, worker, headers, end_of_stream)?;
+        match taken.shown_path {
+            Some(shown) if !matches!(self.state, State::Answered { .. }) => {
+                // The path of a request to the store replaces the one for logs.
+                host.set_header(Map::Request, ORIGINAL_PATH_HEADER, shown)?;
+            }
+            _ => {}
+        }
+        Ok(received)
     }
 
-    /// Handles the headers of a client's request after its site is known.
+    /// Handles the headers of a client's request after its site is known, and its client may read the site.
     fn receive_for_site(
         &mut self,
         host: &dyn Host,

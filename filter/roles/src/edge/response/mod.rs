@@ -38,7 +38,7 @@ use crate::request::body::Sharing;
 use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::own_requests::{background, unread};
 use crate::worker::{Worker, keys::AuthorizedSharing};
-use client_headers::{add_client_headers, add_headers};
+use client_headers::{add_client_headers, add_headers, keep_from_caches};
 use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
@@ -56,6 +56,7 @@ pub fn respond_passed(
 ) -> host::Result<Action> {
     sluice_store::unmark_around(host)?;
     add_headers(host, policy.rule(target.path()))?;
+    keep_from_caches(host, policy)?;
     let forward = match reason {
         PassReason::Method => Forward::Method,
         PassReason::Upgrade
