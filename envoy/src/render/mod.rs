@@ -83,6 +83,28 @@ pub fn render_whole(settings: &Settings, sites: &Sites, run: Run<'_>) -> anyhow:
     template::Templates::new(settings, sites, run, None, None)?.render("envoy.yaml.j2")
 }
 
+/// The sites as the filter reads them.
+///
+/// # Errors
+/// A policy cannot be used.
+pub fn filter_sites(
+    settings: &Settings,
+    sites: &Sites,
+) -> anyhow::Result<sluice_core::sites::Sites> {
+    let run = Run {
+        cache_dir: Path::new(""),
+        purge_log: None,
+        earlier_runs: &EarlierRuns::default(),
+        sns: None,
+        secret: None,
+    };
+    let certificates = certificates::NamedCertificate::all(sites);
+    let filter = filter::FilterConfiguration::new(settings, sites, &certificates, run)?;
+    Ok(sluice_core::sites::Sites::parse(
+        filter.json.to_string().as_bytes(),
+    )?)
+}
+
 /// A duration as Envoy's configuration writes it.
 fn seconds(duration: Duration) -> String {
     format!("{}s", duration.as_secs_f64())

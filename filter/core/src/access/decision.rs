@@ -55,7 +55,7 @@ pub enum AccessRefusal {
     Malformed,
     /// The site has no key of that name.
     UnknownKey,
-    /// The signature is for another URL, prefix, method or host, or is no signature by this key.
+    /// The signature is for another URL, prefix, method or host, or another key has made it.
     WrongSignature,
     /// The signature has expired.
     Expired,

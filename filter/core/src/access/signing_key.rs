@@ -7,9 +7,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use super::grant::Grant;
-use super::sealed_key::KeyPlace;
+use super::sealed_key::{KeyPlace, SealedKey};
 use crate::key::secret::StoreSecret;
-use crate::policy::{KeySource, Policy, PolicyError};
+use crate::policy::{KeyEntry, KeySource, Policy, PolicyError};
 
 /// Fewest bytes of a key: those of the hash (RFC 2104, 3).
 pub const SHORTEST_KEY: usize = 32;
@@ -69,13 +69,15 @@ impl SigningKeys {
     pub fn open(policy: &Policy, secret: &StoreSecret) -> Result<Self, PolicyError> {
         let signed = policy.access.as_ref().and_then(|access| access.signed());
         let entries = signed.into_iter().flat_map(|signed| &signed.keys);
-        let open = |entry: &crate::policy::KeyEntry| {
+        let open = |entry: &KeyEntry| {
             let place = KeyPlace {
                 site: &policy.site.name,
                 name: &entry.name,
             };
             let opened = match &entry.source {
-                KeySource::Sealed(sealed) => sealed.open(secret, &place),
+                KeySource::Sealed(text) => {
+                    SealedKey::from_hex(text).and_then(|sealed| sealed.open(secret, &place))
+                }
                 KeySource::Environment(_) | KeySource::File(_) => None,
             };
             let key = opened.as_deref().and_then(SigningKey::new);

@@ -36,7 +36,7 @@ impl StoreSecret {
         ]))
     }
 
-    /// A key for the purpose that `label` names (HMAC with SHA-256).
+    /// A key that depends on `label` (HMAC with SHA-256).
     pub(crate) fn derive(&self, label: &str) -> [u8; 32] {
         let [high, low] = self.0.map(u64::to_be_bytes);
         keyed_hash(&[high, low].concat(), |sink| sink(label.as_bytes()))

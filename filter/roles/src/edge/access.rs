@@ -15,7 +15,7 @@ use sluice_core::internal_headers::ORIGINAL_PATH_HEADER;
 use sluice_core::key::Rejection;
 use sluice_core::metrics::Metric;
 
-use super::{Edge, Refusal};
+use super::{Edge, Refusal, State};
 use crate::request::account::{tell_access, tell_signing_key};
 use crate::worker::Worker;
 use sluice_host::headers::{Headers, serialize};
@@ -32,7 +32,7 @@ pub(super) struct TakenSignatures {
     /// The headers without them; `None` if there were none.
     pub headers: Option<Headers>,
     /// The path for logs, if it has signatures.
-    pub shown_path: Option<Vec<u8>>,
+    shown_path: Option<Vec<u8>>,
 }
 
 impl Edge {
@@ -58,6 +58,20 @@ impl Edge {
             }
         }
         Ok(taken)
+    }
+
+    /// Sets the path for logs again, which the path for the store has replaced.
+    pub(super) fn keep_shown_path(
+        &self,
+        host: &dyn Host,
+        taken: &TakenSignatures,
+    ) -> Result<(), HostError> {
+        match &taken.shown_path {
+            Some(shown) if !matches!(self.state, State::Answered { .. }) => {
+                host.set_header(Map::Request, ORIGINAL_PATH_HEADER, shown)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The signatures of a request with these headers; `None` if there are none, or the site has no signed URLs.

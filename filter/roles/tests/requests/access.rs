@@ -213,7 +213,10 @@ fn a_signature_leaves_the_request_and_its_value_the_log() {
     assert_eq!(fetched.get(":path"), Some("/7"));
     // The path for the access log, which the hop removes.
     let shown = fetched.get(ORIGINAL_PATH_HEADER);
-    assert_eq!(shown, Some("/7?sluice-key=…&sluice-expires=…&sluice-signature=…"));
+    assert_eq!(
+        shown,
+        Some("/7?sluice-key=…&sluice-expires=…&sluice-signature=…")
+    );
     fill(&mut envoy, FIRST);
     let again = get(&mut envoy, &url);
     assert_eq!(admission(&envoy, again), Some(StoreRequest::Fresh));

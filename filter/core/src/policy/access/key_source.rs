@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::access::sealed_key::SealedKey;
+use crate::hexadecimal;
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, object, one_of};
 
@@ -21,8 +21,8 @@ pub enum KeySource {
     Environment(String),
     /// The file with this path.
     File(String),
-    /// The policy has the key in sealed form. The entry point seals keys.
-    Sealed(SealedKey),
+    /// The policy has the key in sealed form, as hexadecimal digits. The entry point seals keys.
+    Sealed(String),
 }
 
 /// A key with its name.
@@ -75,9 +75,8 @@ fn source(value: &Value) -> Result<KeySource, PolicyError> {
         "env" if is_variable(text) => Ok(KeySource::Environment(text.to_owned())),
         "env" => Err(PolicyError::new("env", "expected the name of a variable")),
         "file" => Ok(KeySource::File(text.to_owned())),
-        "sealed" => SealedKey::from_hex(text)
-            .map(KeySource::Sealed)
-            .ok_or_else(|| PolicyError::new("sealed", "expected a key as the edge seals it")),
+        "sealed" if hexadecimal::bytes(text).is_some() => Ok(KeySource::Sealed(text.to_owned())),
+        "sealed" => Err(PolicyError::new("sealed", "expected hexadecimal digits")),
         unknown => {
             let expected = format!("unknown field, expected {}", one_of(&["env", "file"]));
             Err(PolicyError::new(unknown, expected))

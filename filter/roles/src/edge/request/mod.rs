@@ -18,7 +18,6 @@ use sluice_core::http::caching::cache_name::CDN_LOOP;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::repetition::repeats_too_much;
-use sluice_core::internal_headers::ORIGINAL_PATH_HEADER;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::metrics::Metric;
 use sluice_core::website::{MissingObjectVisit, root_location};
@@ -106,13 +105,7 @@ impl Edge {
         let headers = taken.headers.as_ref().unwrap_or(headers);
         self.check_access(host, worker.as_deref(), headers, &taken)?;
         let received = self.receive_for_site(host, worker, headers, end_of_stream)?;
-        match taken.shown_path {
-            Some(shown) if !matches!(self.state, State::Answered { .. }) => {
-                // The path of a request to the store replaces the one for logs.
-                host.set_header(Map::Request, ORIGINAL_PATH_HEADER, shown)?;
-            }
-            _ => {}
-        }
+        self.keep_shown_path(host, &taken)?;
         Ok(received)
     }
 
