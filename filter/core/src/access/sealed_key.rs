@@ -139,7 +139,7 @@ mod tests {
         for start in 0..plain.len() - 8 {
             assert!(!text.contains(&plain[start..start + 8]));
         }
-        let changed = text.replacen(|digit| digit == 'a' || digit == '0', "1", 1);
+        let changed = text.replacen(['a', '0'], "1", 1);
         let changed = SealedKey::from_hex(&changed).unwrap();
         assert_eq!(changed.open(&secret, &PLACE), None);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The decision about a request, case by case.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use serde_json::json;
 use sluice_core::access::decision::AccessRefusal::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Properties of the decision for requests in any spelling.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use proptest::prelude::*;
 use serde_json::json;

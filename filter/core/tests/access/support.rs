@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A policy with rules for clients, and requests under these rules.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use std::net::IpAddr;
 
