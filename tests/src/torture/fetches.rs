@@ -27,8 +27,7 @@ pub struct Fetch {
     pub variant: String,
     /// Whether it asks for a body.
     pub body: bool,
-    /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a part
-    /// ahead of a fill.
+    /// Whether its response is for one client only: its header fields prevent it from leading.
     pub alone: bool,
     /// Whether it is conditional.
     pub conditional: bool,

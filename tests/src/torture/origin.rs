@@ -2,7 +2,7 @@
 //! The origin of a run: it answers at once, from the time alone, and fails as drawn.
 
 use super::adornment::{self, REQUEST_BYTES};
-use super::ask::{PADDING, PADDINGS, Part};
+use super::ask::{PADDING, PADDINGS};
 use super::clock::Clock;
 use super::fault::{Fault, REFUSED};
 use super::fetches::{Ending, Fetch, Fetches};
@@ -13,7 +13,6 @@ use crate::http::message::{Head, latin_1};
 use crate::server::Server;
 use crate::server::exchange::{self, After, Answering, LAST_CHUNK, write_chunk};
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncWriteExt as _;
@@ -71,8 +70,6 @@ struct Question<'a> {
     valid: bool,
     /// Whether the request asks for a body.
     body: bool,
-    /// The requested part, if it is not the whole body.
-    part: Option<Range<usize>>,
     /// The number of the fetch.
     number: usize,
 }
@@ -85,7 +82,6 @@ impl Question<'_> {
         } = *self;
         let status = match object.kind {
             _ if self.valid => 304,
-            _ if self.part.is_some() => 206,
             Kind::Missing => 404,
             _ => 200,
         };
@@ -115,15 +111,7 @@ impl Question<'_> {
         if object.chunked {
             head.push_str("transfer-encoding: chunked\r\n");
         } else {
-            let size = object.size(version);
-            if let Some(part) = &self.part {
-                let last = part.end - 1;
-                head.push_str(&format!(
-                    "content-range: bytes {}-{last}/{size}\r\n",
-                    part.start
-                ));
-            }
-            let length = self.part.as_ref().map_or(size, Range::len);
+            let length = object.size(version);
             head.push_str(&format!("content-length: {length}\r\n"));
         }
         head.push_str("accept-ranges: bytes\r\n");
@@ -135,13 +123,7 @@ impl Question<'_> {
             return Vec::new();
         }
         let content = self.object.content(&self.variant, self.version);
-        content.slice(self.range())
-    }
-
-    /// The range of the object that is sent.
-    fn range(&self) -> Range<usize> {
-        let all = 0..self.object.size(self.version);
-        self.part.clone().unwrap_or(all)
+        content.slice(0..self.object.size(self.version))
     }
 }
 
@@ -167,13 +149,6 @@ impl Shelf {
             None => asked("if-modified-since") == Some(&modified),
         };
         let body = head.word(0) == "GET";
-        // The edge asks for a part of the version that it has begun to store (RFC 9110, 13.1.5).
-        let same = object
-            .etag(version)
-            .is_some_and(|tag| asked("if-range") == Some(&tag));
-        let part = asked("range").filter(|_| body && same && !object.chunked);
-        let part = part.and_then(Part::parse);
-        let part = part.and_then(|part| part.of(object.size(version)));
         let conditions = ["if-none-match", "if-modified-since"];
         let varies = object.kind == Kind::Varying;
         let number = self.fetches.begin(Fetch {
@@ -184,9 +159,7 @@ impl Shelf {
                 String::new()
             },
             body,
-            // A range ahead of a fill gets all of another version (RFC 9110, 13.1.5).
-            alone: asked("if-range").is_some()
-                || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1])
+            alone: asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1])
                 || asked(adornment::NAME).is_some_and(|value| value.len() >= REQUEST_BYTES),
             conditional: conditions.iter().any(|name| asked(name).is_some()),
             unchanged: valid,
@@ -201,7 +174,6 @@ impl Shelf {
             modified,
             valid,
             body,
-            part,
             number,
         }
     }
@@ -226,7 +198,7 @@ impl Answering for Shelf {
     fn begin(&self, head: Head, _body: Vec<u8>) -> Answer {
         let question = self.question(&head);
         let Question { object, number, .. } = question;
-        let size = question.range().len();
+        let size = object.size(question.version);
         let bodiless = !question.body || question.valid;
         let mut rng = Rng::new(self.seed ^ mix(number as u64));
         let padded = head.headers.get(PADDING).is_some();

@@ -15,7 +15,6 @@ use crate::edge::purger::Purger;
 use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
 use crate::machine::disk::Disk;
-use crate::machine::tool::repository;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +25,7 @@ const CLIENTS: usize = 32;
 /// Period of looking at the edge.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Counters of the edge that show how a run went, since the edge was last started.
-const COUNTERS: [&str; 10] = [
+const COUNTERS: [&str; 9] = [
     "wait_timeouts",
     "handovers",
     "unshared",
@@ -35,11 +34,8 @@ const COUNTERS: [&str; 10] = [
     "fills_aborted",
     "limits_reached",
     "key_mismatches",
-    "ranges_ahead",
     "unread_fills_refused",
 ];
-/// How far ahead of a fill a range is sent to the origin alone, because objects here are small.
-const RANGE_AHEAD: &str = "65536";
 /// The room on the disk where it is filled.
 const DISK: u64 = 512 << 20;
 /// Texts of log lines without a fault that explains them, if the origin fails, and if it does not.
@@ -93,8 +89,7 @@ impl Plan {
         let purger = Purger::new();
         let builder = Builder::new()
             .env("SLUICE_ORIGIN", format!("http://{}", server.address()))
-            .env("SLUICE_ACCESS_LOG", "off")
-            .policy(&policy());
+            .env("SLUICE_ACCESS_LOG", "off");
         let mut builder = purger
             .open(builder)
             .medium(self.medium)
@@ -217,17 +212,6 @@ impl Plan {
             self.seed
         );
     }
-}
-
-/// The built-in policy, except [`RANGE_AHEAD`].
-fn policy() -> String {
-    let text = std::fs::read_to_string(repository().join("envoy/policies/http.yaml")).unwrap();
-    let policy = text.replace(
-        "\ncoalesce:\n",
-        &format!("\ncoalesce:\n  range_ahead: {RANGE_AHEAD}\n"),
-    );
-    assert_ne!(policy, text, "the policy has no section `coalesce`");
-    policy
 }
 
 /// Waits until no request waits and no fetch is under way, and prints the edge's counters.

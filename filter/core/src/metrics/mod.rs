@@ -130,7 +130,6 @@ with_reasons! { metrics! {
     FollowersResumed, "sluice_followers_resumed", Counter, "Waiting requests that went on, for whatever reason.";
     FollowersFailed, "sluice_followers_failed", Counter, "Waiting requests that were answered with their leader's error.";
     WaitTimeouts, "sluice_wait_timeouts", Counter, "Waiting requests that were sent to the origin alone because the leader made no progress for max_wait.";
-    RangesAhead, "sluice_ranges_ahead", Counter, "Ranges that were sent to the origin alone because they begin far ahead of the fill of their object.";
     SlicedRequests, "sluice_sliced_requests", Counter, "Requests that were answered in slices.";
     SlicesHit, "sluice_slices_hit", Counter, "Slices that came from the store.";
     SlicesMissed, "sluice_slices_missed", Counter, "Slices that came from the origin.";

@@ -92,10 +92,6 @@ section! {
         /// How long a worker may fetch a key without a sign of life before another worker takes
         /// over.
         lease: Duration as AtLeast<100> = Duration::from_secs(3),
-        /// How far ahead of the fill of its object a range must begin, in bytes, so that it is sent to the origin
-        /// instead of waiting. The distance is never shorter than the part that the fill brings within two seconds at
-        /// its rate so far. 0: every range waits.
-        range_ahead: u64 as Bytes<0, MAX_BYTES> = 8 << 20,
     }
 }
 

@@ -145,7 +145,7 @@ impl FakeEnvoy {
 
     /// Returns the coalescer of a worker, if it lives.
     pub fn coalescer(&self, seat: usize) -> Option<&Coalescer> {
-        self.worker(seat).map(|worker| &worker.coalescer)
+        self.worker(seat).map(|worker| &worker.coalescing.coalescer)
     }
 
     /// Returns the hash by which requests for this path wait for each other.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use sluice_core::workers::Millis;
 use sluice_host::Queue;
 use sluice_roles::root::Root;
+use sluice_roles::worker::succession;
 
 use super::FakeEnvoy;
 use crate::exchange::Side;
@@ -227,7 +228,7 @@ impl FakeEnvoy {
         if configured {
             let lost = self.lost.remove(&seat);
             if let (Some(worker), Some(lost)) = (self.worker(seat), lost) {
-                worker.succeed(lost);
+                succession::succeed(&*worker.host, &worker.metrics, lost);
             }
             self.run();
         } else {

@@ -17,11 +17,13 @@ use crate::worker::{Worker, bodies, fills};
 impl Worker {
     /// Makes up for the messages, answers to calls and turns that the former root context can no longer receive.
     pub(in crate::worker) fn resync(&mut self) {
-        call_ends::fail_calls(self);
+        // The answers to these calls are lost with the root context that made them.
+        for call in self.calls.take_all() {
+            call_ends::end_call(self, &call, false);
+        }
         self.purge_calls.requeue_journal();
-        self.turn(self.roots.serving(), |coalescer, turn| {
-            coalescer.rescan_all(turn)
-        });
+        self.coalescing
+            .turn(|coalescer, turn| coalescer.rescan_all(turn));
         self.confirmations.ask_anew(self.host.monotonic_millis());
         self.hear_store();
         self.roots.wake();
@@ -35,15 +37,13 @@ impl Worker {
         }
         let registered = self.roots.take_over();
         self.metrics.check(registered);
-        self.metrics
-            .belong_to(self.identity.worker, self.roots.receiver());
         self.resync();
     }
 
     /// The shortest timer period that any part of the worker needs, in milliseconds; 0 means none.
     fn needed_period(&self) -> Millis {
         let needed = [
-            self.coalescer.tick_period(),
+            self.coalescing.coalescer.tick_period(),
             self.confirmations.tick_period(),
             self.bodies.tick_period(),
             self.fills.tick_period(),
@@ -68,6 +68,7 @@ impl Worker {
                 Ok(Some(bytes)) => {
                     if let Some(message) = Message::decode(&bytes) {
                         self.receive_message(message);
+                        self.carry_out_effects();
                     }
                 }
                 Ok(None) => break,
@@ -85,7 +86,7 @@ impl Worker {
 
     fn receive_message(&mut self, message: Message) {
         match message {
-            Message::Flight(message) => self.turn(self.roots.serving(), |coalescer, turn| {
+            Message::Flight(message) => self.coalescing.turn(|coalescer, turn| {
                 coalescer.message(message, turn);
             }),
             Message::Purged {
@@ -127,7 +128,7 @@ impl Worker {
                 names,
             } => {
                 self.keys.learn_plain_variant(plain, plain_variant, names);
-                self.turn(self.roots.serving(), |coalescer, turn| {
+                self.coalescing.turn(|coalescer, turn| {
                     coalescer.part_variants(flight, turn);
                 });
             }
@@ -136,21 +137,25 @@ impl Worker {
 
     /// Handles the timer. Due work is also done here, in case no message arrives in the queue.
     pub fn tick(&mut self) {
-        self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
+        self.coalescing.turn(|coalescer, turn| coalescer.tick(turn));
         self.hear_store();
-        bodies::give_up_overdue(self);
-        fills::give_up_overdue(self);
-        background::renew_claims(self);
+        let (roots, coalescing) = (&self.roots, &mut self.coalescing);
+        bodies::give_up_overdue(&self.identity, &mut self.bodies, roots, coalescing);
+        fills::give_up_overdue(&mut self.fills, coalescing);
+        background::renew_claims(coalescing, &mut self.calls);
         self.recorder.tick(self.host.monotonic_millis());
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
-        self.publish_gauges();
+        self.coalescing.publish_gauges(self.slices.count());
+        self.keys.publish_hot();
     }
 
     /// Does the work that only the root context can do, or that waited for its turn.
     fn go_on_as_root(&mut self) {
+        self.carry_out_effects();
         resumption::resume_some(self);
-        self.send_answers();
+        self.coalescing.take_change();
+        self.coalescing.send_answers(&self.roots, &self.identity);
         call_ends::send_calls(self);
         self.purge_calls.go_on(&self.roots);
         self.arm_timer();

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use sluice_core::workers::message::Message;
-use sluice_core::workers::{Millis, WorkerId};
+use sluice_core::workers::shared_value::SharedError;
+use sluice_core::workers::{Millis, Roster, WorkerId};
 
 use crate::worker::metrics::Metrics;
 use sluice_host::{self as host, Host, Queue};
@@ -55,6 +56,11 @@ impl Roots {
             tick_period: 0,
             acting_as_other: Cell::new(false),
         }
+    }
+
+    /// This worker.
+    pub const fn worker(&self) -> WorkerId {
+        self.worker
     }
 
     /// Adds a root context, which is the newest now.
@@ -110,12 +116,8 @@ impl Roots {
         self.receiver = receiver;
         // The timer of the former root context stopped with that context.
         self.tick_period = 0;
+        self.metrics.belong_to(self.worker, receiver);
         Ok(())
-    }
-
-    /// The root context that is called for messages.
-    pub const fn receiver(&self) -> u32 {
-        self.receiver
     }
 
     /// Gives the receiver of another worker's queue a turn, and returns the queue.
@@ -174,6 +176,23 @@ impl Roots {
             }
         };
         self.host.enqueue(queue, &message.encode())
+    }
+
+    /// The other workers on the roster.
+    ///
+    /// # Errors
+    /// Shared data could not be read.
+    pub fn others(&self) -> Result<Vec<WorkerId>, SharedError> {
+        let mut members = Roster::new(&*self.host).members()?;
+        members.retain(|member| *member != self.worker);
+        Ok(members)
+    }
+
+    /// Sends a message to all other workers that the roster names. Logs `fault` for each worker that the message does
+    /// not reach.
+    pub fn tell_others(&mut self, message: &Message, fault: &'static str) {
+        let others = self.others().unwrap_or_default();
+        self.spread(&others, message, fault);
     }
 
     /// Sends a message to other workers. Logs `fault` for each worker that the message does not reach.

@@ -236,10 +236,7 @@ fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
 
 #[test]
 fn a_true_link_from_outside_is_worth_nothing() {
-    use StoreRequest::{Bypass, Fill, Lead, Lookup, Refresh, Size, Substitute, Unshared};
-    for request in [
-        Bypass, Unshared, Fill, Lead, Lookup, Refresh, Size, Substitute,
-    ] {
+    for request in StoreRequest::ALL {
         let mut envoy = envoy(1);
         envoy.get(0, KEY);
         fill(&mut envoy, FIRST);

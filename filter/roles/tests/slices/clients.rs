@@ -3,8 +3,9 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use sluice_core::coalescing::NextStep;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Ending, Kind, Stage};
+use sluice_fake::{Ending, HeaderTexts as _, Kind, Stage};
 
 use super::world::*;
 use crate::support::{assert_all_over, release};
@@ -69,6 +70,25 @@ fn the_first_range_of_an_unknown_object_costs_a_head_and_its_slice() {
     let part = OBJECT.part(SLICE, SLICE + 4);
     assert_eq!(envoy.clients[client.0].body(), part);
     assert_eq!((heads(&envoy), ranges(&envoy).len()), (1, 1));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_range_of_a_large_object_that_cannot_be_sliced_fetches_no_more_than_its_bytes() {
+    let mut envoy = workers(1);
+    let object = Object {
+        etag: "W/\"v1\"",
+        ..OBJECT
+    };
+    let client = get_range(&mut envoy, 0, "bytes=10-14");
+    serve(&mut envoy, &object);
+    assert_eq!(
+        release(&envoy, client),
+        Some(NextStep::HitForMiss(UncacheableReason::TooLarge))
+    );
+    assert_eq!(envoy.clients[client.0].body(), object.part(10, 14));
+    let asked = envoy.fetches.last().unwrap();
+    assert_eq!(asked.headers.get("range"), Some("bytes=10-14"));
     assert_all_over(&mut envoy);
 }
 

@@ -2,7 +2,6 @@
 //! A private bucket gets signed requests, and only requests that the filter has approved.
 
 use sluice_tests::bucket::Bucket;
-use sluice_tests::client;
 use sluice_tests::edge::{ADMIN_PAGES, Edge};
 use sluice_tests::machine::process::command_lines;
 use sluice_tests::origin::{Origin, Reply};
@@ -56,31 +55,6 @@ async fn requests_that_pass_the_cache_are_signed_too() {
         (200, "1000"),
         "{head}"
     );
-}
-
-#[tokio::test]
-async fn a_range_ahead_of_the_fill_is_signed_too_and_heeds_the_version() {
-    let bucket = Bucket::new().await;
-    bucket.put_stamped("a.bin", 1, 100_000).await;
-    let edge = Edge::bucket(&bucket)
-        .workers(1)
-        .policy("origin: {kind: bucket}\ncoalesce: {range_ahead: 1024}\n");
-    let edge = edge.start().await;
-    let range = ("range", "bytes=50000-50099");
-    let part = edge.send("GET", "/a.bin", &[range]).await;
-    assert_eq!((part.status, part.body.len()), (206, 100), "{part}");
-    assert!(
-        part.header("cache-status").ends_with("detail=range-ahead"),
-        "{part}"
-    );
-    let asked = bucket.requests().all();
-    let asked = asked
-        .iter()
-        .find(|request| request.headers.get("range") == Some(range.1));
-    let tag = asked.and_then(|request| request.headers.get("if-range"));
-    assert_eq!(tag, Some(part.header("etag")));
-    let whole = client::until_hit(edge.address(), "/a.bin").await;
-    assert_eq!(part.body, whole.body[50_000..50_100]);
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Record, Scope};
 use sluice_core::purge::{
     InitialPurges, JOURNAL_PATIENCE, PendingPurges, PurgeOrder, PurgeReceipt, SharedPurges,
-    TagHash, carry_out, invalidate_groups,
+    TagHash, carry_out, invalidate_groups, url_of,
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
@@ -17,6 +18,7 @@ use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{Millis, Roster, WorkerId};
 
 use crate::reply::receipt::{answer_receipt, log_receipt};
+use crate::request::EdgeRequest;
 use crate::worker::{keys::Keys, metrics::Metrics, roots::Roots};
 use sluice_host::{self as host, Host};
 
@@ -112,7 +114,7 @@ impl PurgeCalls {
             return Err(Unavailable::Busy);
         }
         let written = carry_out(&*self.host, order, keys.site_count());
-        let written = written.and_then(|records| Ok((records, keys.others()?)));
+        let written = written.and_then(|records| Ok((records, roots.others()?)));
         let (records, others) = written.map_err(|error| {
             self.metrics.fault("a purge failed", error.into());
             Unavailable::Failed
@@ -138,16 +140,25 @@ impl PurgeCalls {
 
     /// Makes the store revalidate the responses of these URLs of a site, because an unsafe request has changed them
     /// (RFC 9111, 4.4).
-    pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, site: &str, urls: &[Scope]) {
+    pub fn invalidate(
+        &mut self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        policy: &Policy,
+        urls: &[String],
+    ) {
+        let mut scopes: Vec<_> = urls.iter().map(|url| keys.scope_of(url)).collect();
+        scopes.sort_unstable();
+        scopes.dedup();
         keys.join_roster();
         let mut shared = SharedPurges::new(&*self.host, keys.site_count());
-        let written = shared.commit(Kind::Changed, urls);
+        let written = shared.commit(Kind::Changed, &scopes);
         let lost = "a change was not noted";
         let Some(records) = self.spread(keys, roots, written, lost) else {
             return;
         };
         self.metrics.count(Metric::Invalidations, 1);
-        self.record_changes(roots, site, newest(&records));
+        self.record_changes(roots, policy.site.name.as_str(), newest(&records));
     }
 
     /// Makes the store revalidate the responses of these cache groups of a site, because an unsafe request has
@@ -156,9 +167,10 @@ impl PurgeCalls {
         &self,
         keys: &mut Keys,
         roots: &mut Roots,
-        site: &str,
+        policy: &Policy,
         groups: &[TagHash],
     ) {
+        let site = policy.site.name.as_str();
         let written = invalidate_groups(&*self.host, site, groups, keys.site_count());
         let lost = "a change of a cache group was not noted";
         self.spread(keys, roots, written, lost);
@@ -181,8 +193,10 @@ impl PurgeCalls {
         }
     }
 
-    /// Purges the stored responses of a URL, which the store has damaged.
-    pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, url: Scope) {
+    /// Purges the stored response to a request, which the store has damaged.
+    pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, stream: &EdgeRequest) {
+        let url = url_of(&stream.policy.policy, stream.target.url());
+        let url = keys.scope_of(url);
         keys.join_roster();
         let mut shared = SharedPurges::new(&*self.host, keys.site_count());
         let written = shared.commit(Kind::Hard, &[url]);
@@ -199,7 +213,7 @@ impl PurgeCalls {
         written: Result<Vec<Record>, SharedError>,
         lost: &str,
     ) -> Option<Vec<Record>> {
-        match written.and_then(|records| Ok((records, keys.others()?))) {
+        match written.and_then(|records| Ok((records, roots.others()?))) {
             Ok((records, others)) => {
                 keys.apply(&records);
                 self.tell(roots, &others, NO_CALL, records.clone());
