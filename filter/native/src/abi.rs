@@ -80,6 +80,8 @@ pub enum BodyType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Attribute {
+    /// `source.address`
+    SourceAddress = 24,
     /// `connection.requested_server_name`
     RequestedServerName = 30,
     /// `xds.route_name`

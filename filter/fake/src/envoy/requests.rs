@@ -222,6 +222,7 @@ impl FakeEnvoy {
 
     /// Creates the request's context in the role of the root context `root`. False if the worker is dead.
     pub(super) fn open_context(&mut self, client: Client, root: &str, headers: HeaderMap) -> bool {
+        let address = self.address.clone();
         let exchange = &self.exchanges[client.0];
         let own = exchange.call.is_some() || exchange.outer.is_some() || exchange.slice.is_some();
         let seat = self.clients[client.0].seat;
@@ -238,6 +239,10 @@ impl FakeEnvoy {
             messages.request = Some(headers);
             let name = "xds\0route_name".to_owned();
             messages.properties.insert(name, route.into_bytes());
+            if !own {
+                let name = "source\0address".to_owned();
+                messages.properties.insert(name, address.into_bytes());
+            }
         });
         self.exchanges[client.0].edge = Some(Context { number, stream });
         self.contexts.insert((seat, number), (client, Side::Edge));

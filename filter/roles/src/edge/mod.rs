@@ -5,6 +5,7 @@
 //! passes (`request`). The response path reports the response to the coalescer and turns it into what the client
 //! should see (`response`).
 
+mod access;
 mod authorization_sharing;
 mod cors;
 mod first_byte;

@@ -67,7 +67,7 @@ pub fn answer_rejection(
         ("content-type", "text/plain; charset=utf-8"),
         (CACHE_STATUS, cache_status.as_str()),
     ];
-    if rejection == Rejection::Loop {
+    if matches!(rejection, Rejection::Loop | Rejection::AccessDenied) {
         headers.push(("cache-control", "no-store"));
     }
     if let Rejection::MethodNotAllowed { allow } = rejection {

@@ -33,9 +33,11 @@ use purges::purge_calls::PurgeCalls;
 use questions::Questions;
 use roots::Roots;
 use slices::KnownObjects;
+use sluice_core::access::signing_key::SigningKeys;
 use sluice_core::host::HostError;
 use sluice_core::inspection::recordings::origin_errors::OriginErrors;
 use sluice_core::inspection::recordings::recorder::Recorder;
+use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::EdgePolicy;
 use sluice_core::sites::{Site, Sites};
 use sluice_core::workers::StreamId;
@@ -116,7 +118,9 @@ impl Worker {
             Some(worker) => worker,
             None => worker.insert(Self::start(Rc::clone(host), &sites.edge).map_err(failed)?),
         };
-        let generation = worker.adopt(root, configuration, sites).map_err(failed)?;
+        let keys = open_keys(&sites, &worker.identity.store_secret)?;
+        let adopted = worker.adopt(root, configuration, sites, keys);
+        let generation = adopted.map_err(failed)?;
         if starts {
             worker.candidates = succession::candidates(&*worker.host, &worker.roots);
         }
@@ -165,6 +169,7 @@ impl Worker {
         root: u32,
         configuration: &[u8],
         sites: Sites,
+        keys: Vec<SigningKeys>,
     ) -> host::Result<Rc<Generation>> {
         // These calls may fail, so they precede the former root context's loss of the timer and the queue.
         self.purge_calls.begin(&sites)?;
@@ -174,7 +179,7 @@ impl Worker {
         self.coalescing.coalescer.hints().set_capacity(hints);
         self.slices.set_capacity(hints);
         self.recorder.keep_decisions(sites.edge.limits.decisions);
-        let generation = self.policies.renew(configuration, sites);
+        let generation = self.policies.renew(configuration, sites, keys);
         self.keys.keep_to(Rc::clone(&generation.sites));
         self.keys.hot.set_shares(&self.policies.shares());
         let sites = generation.sites.sites.iter();
@@ -200,4 +205,13 @@ impl Worker {
             slices::close(&self.metrics, &self.coalescing.requests, &closed);
         }
     }
+}
+
+/// The keys of the sites' signed URLs, in the order of the sites. The error names the site and the key.
+fn open_keys(sites: &Sites, secret: &StoreSecret) -> Result<Vec<SigningKeys>, String> {
+    let open = |site: &Site| {
+        let opened = SigningKeys::open(&site.policy, secret);
+        opened.map_err(|error| format!("{}: {error}", site.name()))
+    };
+    sites.sites.iter().map(open).collect()
 }

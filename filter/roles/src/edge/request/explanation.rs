@@ -77,7 +77,11 @@ impl Explanation {
         let mut edge = Edge::new(0, generation, policy.clone(), Rc::clone(identity));
         edge.site = Some(site);
         edge.is_secure = is_secure(headers);
-        let explained = edge.explain(keys, slices, coalescing, headers);
+        // The question of an operator is not checked, but its key is that of a client's request.
+        let taken = edge
+            .find_signatures(headers)
+            .and_then(|taken| taken.headers);
+        let explained = edge.explain(keys, slices, coalescing, taken.as_ref().unwrap_or(headers));
         Some(explained.unwrap_or_else(|decision| Self::without_target(Some(policy), decision)))
     }
 }

@@ -79,7 +79,10 @@ impl Edge {
                 let headers = host.headers(Map::Request)?;
                 self.begin_record(Some(worker), &headers);
                 self.record_site();
-                self.receive_for_site(host, Some(worker), &headers, end_of_stream)
+                // EDGE has already admitted its client.
+                let taken = self.take_signatures(host, &headers)?;
+                let headers = taken.headers.as_ref().unwrap_or(&headers);
+                self.receive_for_site(host, Some(worker), headers, end_of_stream)
             }
         }
     }
@@ -95,15 +98,20 @@ impl Edge {
         self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
         self.record_site();
+        let taken = self.take_signatures(host, headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
             return Ok(Action::Pause);
         }
-        self.receive_for_site(host, worker, headers, end_of_stream)
+        let headers = taken.headers.as_ref().unwrap_or(headers);
+        self.check_access(host, worker.as_deref(), headers, &taken)?;
+        let received = self.receive_for_site(host, worker, headers, end_of_stream)?;
+        self.keep_shown_path(host, &taken)?;
+        Ok(received)
     }
 
-    /// Handles the headers of a client's request after its site is known.
+    /// Handles the headers of a client's request after its site is known, and its client may read the site.
     fn receive_for_site(
         &mut self,
         host: &dyn Host,

@@ -39,7 +39,7 @@ use crate::request::body::Sharing;
 use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::Worker;
 use crate::worker::own_requests::{background, unread};
-use client_headers::{add_client_headers, add_headers};
+use client_headers::{add_client_headers, add_headers, keep_from_caches};
 use refused::{FOREIGN_HEADERS, UNMARKED, ask_again, refuse_mismatch, refuse_served};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
@@ -57,6 +57,7 @@ pub fn respond_passed(
 ) -> host::Result<Action> {
     sluice_store::unmark_around(host)?;
     add_headers(host, policy.rule(target.path()))?;
+    keep_from_caches(host, policy)?;
     let forward = match reason {
         PassReason::Method => Forward::Method,
         PassReason::Upgrade
