@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The objects that a worker knows to be served in slices, or not to be.
 
+use crate::worker::coalescing::requests::OpenRequests;
+use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
+use crate::worker::roots::Roots;
 use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
@@ -12,7 +16,6 @@ use sluice_core::workers::{KeyHash, Millis};
 
 use crate::request::EdgeRequest;
 use crate::request::sliced::SlicedResponse;
-use crate::worker::Worker;
 
 /// Facts about one object.
 #[derive(Clone, Debug)]
@@ -147,53 +150,63 @@ impl KnownObjects {
 }
 
 /// Learns the index of an object, and tells the other workers about it if `tells`.
-pub fn learn(worker: &mut Worker, key: KeyHash, url: LargeUrl, index: SliceIndex, tells: bool) {
+pub fn learn(
+    slices: &mut KnownObjects,
+    roots: &mut Roots,
+    key: KeyHash,
+    url: LargeUrl,
+    index: SliceIndex,
+    tells: bool,
+) {
     let index = Rc::new(index);
-    let knowledge = Knowledge::Sliced(Rc::clone(&index));
-    worker.slices.learn(key, url, knowledge);
+    slices.learn(key, url, Knowledge::Sliced(Rc::clone(&index)));
     if tells {
         let message = Message::SliceIndex {
             key,
             url,
             index: index.encode(),
         };
-        let others = worker.keys.others().unwrap_or_default();
         let fault = "a worker did not receive the index of an object";
-        worker.roots.spread(&others, &message, fault);
+        roots.tell_others(&message, fault);
     }
 }
 
 /// Makes all workers forget this version of an object, because the origin does not have that version any more.
-pub fn forget(worker: &mut Worker, key: KeyHash, etag: &str) {
-    worker.metrics.count(Metric::SlicesChanged, 1);
-    if worker.slices.forget(key, etag) {
+pub fn forget(
+    metrics: &Metrics,
+    slices: &mut KnownObjects,
+    roots: &mut Roots,
+    key: KeyHash,
+    etag: &str,
+) {
+    metrics.count(Metric::SlicesChanged, 1);
+    if slices.forget(key, etag) {
         let message = Message::SlicesChanged {
             key,
             etag: etag.to_owned(),
         };
-        let others = worker.keys.others().unwrap_or_default();
         let fault = "a worker did not hear that an object has changed";
-        worker.roots.spread(&others, &message, fault);
+        roots.tell_others(&message, fault);
     }
 }
 
 /// Whether a request is for the headers of an object, and the version that the store may have is outdated.
-pub fn must_validate(worker: &Worker, stream: &EdgeRequest) -> bool {
+pub fn must_validate(keys: &Keys, slices: &KnownObjects, stream: &EdgeRequest) -> bool {
     let target = &stream.target;
     target.is_for_headers() && {
-        let object = worker.keys.object_hash(target.whole_key());
-        worker.slices.is_outdated(object)
+        let object = keys.object_hash(target.whole_key());
+        slices.is_outdated(object)
     }
 }
 
 /// Notes the end of a request for a slice, or of a response in slices. The response was cut if it had begun, one of its
 /// slices has failed, and its client has not left before.
-pub fn close(worker: &Worker, closed: &EdgeRequest) {
+pub fn close(metrics: &Metrics, requests: &OpenRequests, closed: &EdgeRequest) {
     let bytes = closed.body.bytes.get();
     if let Some(slice) = &closed.slice {
         let range = slice.request().map(|request| request.range);
         let whole = range.is_some_and(|range| range.length() == bytes);
-        let awaited = worker.requests.get(slice.of.client).is_some();
+        let awaited = requests.get(slice.of.client).is_some();
         slice
             .of
             .failed
@@ -205,6 +218,6 @@ pub fn close(worker: &Worker, closed: &EdgeRequest) {
         sliced.responded.get() && sliced.failed.get() && !sliced.passes.get() && !whole
     };
     if sliced.is_some_and(|sliced| cut(&sliced)) {
-        worker.metrics.count_of(&closed.policy, Metric::SlicedCut);
+        metrics.count_of(&closed.policy, Metric::SlicedCut);
     }
 }

@@ -23,12 +23,11 @@ async fn start(path: &str) -> (Origin, Edge) {
     (origin, edge)
 }
 
-/// Waits until this number of files of earlier runs are in use again, and checks that the origin sends the headers of the
-/// object once in all runs, and no bytes again.
-async fn assert_stored(origin: &Origin, edge: &Edge, path: &str, files: usize, before: &Asked) {
-    let checked = format!("{files} files of earlier runs are whole");
+/// Waits until the files of this number of earlier runs are in use again, and checks that the origin sends the headers of
+/// the object once in all runs, and no bytes again.
+async fn assert_stored(origin: &Origin, edge: &Edge, path: &str, runs: usize, before: &Asked) {
     eventually("the end of the check", async || {
-        !edge.log_lines(&checked).is_empty()
+        edge.log_lines("files of earlier runs are whole").len() == runs
     })
     .await;
     for _ in 0..2 {
@@ -48,10 +47,10 @@ async fn slices_and_their_index_survive_a_restart(path: &str) {
     let (origin, mut edge) = start(path).await;
     let before = Asked::of(origin.requests(), path);
     edge.restart().await;
-    assert_stored(&origin, &edge, path, SLICES + before.heads, &before).await;
+    assert_stored(&origin, &edge, path, 1, &before).await;
     edge.wait_for_manifest(SLICES as u64 + 1).await;
     edge.restart().await;
-    assert_stored(&origin, &edge, path, SLICES + 1, &before).await;
+    assert_stored(&origin, &edge, path, 2, &before).await;
 }
 
 #[test_case(KNOWN; "of a known path")]
@@ -61,7 +60,7 @@ async fn slices_and_their_index_survive_a_crash(path: &str) {
     let (origin, mut edge) = start(path).await;
     let before = Asked::of(origin.requests(), path);
     edge.crash(|_| {}).await;
-    assert_stored(&origin, &edge, path, SLICES + before.heads, &before).await;
+    assert_stored(&origin, &edge, path, 1, &before).await;
 }
 
 #[tokio::test]

@@ -17,8 +17,10 @@ pub(in crate::policy) const LEAST_SLICE: u64 = 256 << 10;
 pub(in crate::policy) const GREATEST_SLICE: u64 = 16 << 20;
 /// Greatest number of slices that may be requested ahead of the client.
 pub const MOST_AHEAD: usize = 8;
-/// Endings of the names of files that are large as a rule: archives, images of disks, packages, media, data.
-const KNOWN: [&str; 32] = [
+/// Endings of the names of files that are large as a rule: archives, images of disks, packages, media, data. A HEAD of a
+/// small one costs the first client a round trip. An unknown large one is sent twice. So an ending is here even if only
+/// one file in a hundred is large, and segments of films (`m4s`, `ts`) are not, as none of them is.
+const KNOWN: [&str; 34] = [
     "7z",
     "apk",
     "avi",
@@ -28,11 +30,11 @@ const KNOWN: [&str; 32] = [
     "dmg",
     "exe",
     "flac",
+    "gguf",
     "gz",
     "img",
     "iso",
     "m4a",
-    "m4s",
     "m4v",
     "mkv",
     "mov",
@@ -42,11 +44,13 @@ const KNOWN: [&str; 32] = [
     "onnx",
     "parquet",
     "pkg",
+    "qcow2",
     "rar",
     "rpm",
     "safetensors",
     "tar",
     "tgz",
+    "wav",
     "webm",
     "xz",
     "zip",
