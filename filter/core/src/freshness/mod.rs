@@ -176,6 +176,7 @@ fn storage(
         may_ask,
         is_said: is_said(policy, rule, facts),
         allows_authenticated: said.control.allows_authenticated(),
+        is_index: false,
     })
 }
 

@@ -117,6 +117,8 @@ pub struct Storage {
     /// Whether it may be reused for requests with `Authorization`, and stored if it is the response to one (RFC 9111,
     /// 3.5).
     pub allows_authenticated: bool,
+    /// Whether it is the headers alone of an object that is served in slices.
+    pub is_index: bool,
 }
 
 impl Storage {
@@ -132,22 +134,23 @@ impl Storage {
         }
     }
 
-    /// Whether headers alone are stored for longer than those of an object that is not served in slices. `age` is the
-    /// age of the response when it arrived, in seconds.
-    pub fn outlasts_headers(lifetime: &Lifetime, age: u64) -> bool {
-        lifetime.ttl > age.saturating_add(HEADERS_TTL)
-    }
-
-    /// The way in which the headers of an object that is served in slices are stored: for the lifetime of the object.
-    /// The worker's index decides whether the object is served stale.
+    /// The way in which the headers of an object that is served in slices are stored: with the times of the object. A
+    /// worker that reads them decides by these times whether the object is served stale.
     #[must_use]
     pub fn for_index(self) -> Self {
         Self {
-            lifetime: Lifetime {
-                ttl: self.lifetime.ttl,
-                ..Lifetime::default()
-            },
+            may_ask: false,
+            is_index: true,
             ..self
+        }
+    }
+
+    /// The greatest age at which the store serves the response without asking the origin. Headers of an object in slices
+    /// are refreshed by the workers that know the object.
+    pub fn unasked(&self) -> u64 {
+        match self.is_index {
+            true => self.lifetime.ttl,
+            false => self.lifetime.unasked(),
         }
     }
 

@@ -121,6 +121,16 @@ fn headers_alone_are_stored_for_a_moment_and_never_served_stale() {
     }
 }
 
+#[test]
+fn headers_of_an_object_in_slices_keep_its_times_and_the_store_asks_when_they_are_stale() {
+    let said = "max-age=100, stale-while-revalidate=50, stale-if-error=70";
+    let storage = stored(judge(&policy(), &control(said), NOW)).unwrap();
+    let index = storage.for_index();
+    assert_eq!(index.lifetime, storage.lifetime);
+    assert_eq!((storage.unasked(), index.unasked()), (150, 100));
+    assert!(storage.may_ask && !index.may_ask);
+}
+
 /// Checks every row: a name, a response, and the seconds for which it is stored or the reason why it is not.
 fn assert_rows(policy: &Policy, rows: &[(&str, ResponseFacts<'_>, Result<u64, Verdict>)]) {
     for (name, facts, expected) in rows {

@@ -130,10 +130,9 @@ impl Fetch {
         let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
         let for_headers = cacheable && is_for_headers(&cache_key);
         let authenticated = headers.has(AUTHORIZATION_HEADER);
-        // A request for the headers costs no more than a validation, and the stored headers may not be for these
-        // credentials.
+        // The stored headers may not be for these credentials.
         let alone = authenticated && link.request == StoreRequest::Unshared;
-        let asks = cacheable && !for_headers && !alone;
+        let asks = cacheable && !alone;
         let stream = link.request.names_a_request();
         let stream = stream
             .then(|| coalescing.requests.get(link.stream))
@@ -146,7 +145,9 @@ impl Fetch {
         let own = !may_share || !selectors.is_empty();
         let host = &*coalescing.host;
         let stored = || stored_response(host, keys, headers, &stored_key, selection.as_ref(), own);
-        let revalidation = asks.then(stored).flatten();
+        // A request for the headers costs no more than a validation. Headers of an object in slices may be served stale.
+        let fits = |stored: &Revalidation| !for_headers || stored.has_stale_window();
+        let revalidation = asks.then(stored).flatten().filter(fits);
         let is_conditional = match &revalidation {
             Some(stored) => stored.conditional,
             None => !cacheable && NOT_MODIFIED.iter().any(|name| headers.has(name)),

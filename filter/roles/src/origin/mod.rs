@@ -179,7 +179,8 @@ impl OriginStream {
             fills::keep_unwritten(coalescing, link.stream, kept);
             return Ok(self.refuse(coalescing, CompleteReply::keeping(kept)));
         }
-        let revalidation = fetch.revalidation.as_ref();
+        // Headers alone may be asked for because they are outdated, however fresh they are.
+        let revalidation = fetch.revalidation.as_ref().filter(|_| !fetch.for_headers);
         if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
             coalescing.requests.note_late(link.stream);
             return Ok(self.refuse(coalescing, CompleteReply::unwritten(stored)));

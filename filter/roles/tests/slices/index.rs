@@ -6,7 +6,7 @@ use sluice_core::metrics::Metric;
 use sluice_fake::FakeEnvoy;
 
 use super::world::*;
-use crate::support::assert_all_over;
+use crate::support::{assert_all_over, await_lookup};
 
 /// An object that is served stale while its index is validated.
 const PATIENT: Object = Object {
@@ -101,6 +101,73 @@ fn a_stale_index_serves_while_the_origin_fails_and_one_head_asks() {
     }
     assert_eq!(heads(&envoy), 1);
     assert_all_over(&mut envoy);
+}
+
+#[test]
+fn an_index_of_the_store_serves_stale_after_a_restart_while_the_origin_fails_and_one_head_asks() {
+    for control in [
+        "max-age=60, stale-if-error=600",
+        "max-age=60, stale-while-revalidate=600, stale-if-error=0",
+    ] {
+        let failing = Object { control, ..OBJECT };
+        let mut envoy = workers_that_know(1, "/7*", 0);
+        introduce(&mut envoy, &failing);
+        envoy.advance(61_000);
+        envoy.kill(0);
+        envoy.revive(0);
+        let first = get(&mut envoy, 0);
+        let head = envoy.open_fetches()[0];
+        envoy.answer_with(head, 503, &[], b"");
+        envoy.close_all();
+        let second = get(&mut envoy, 0);
+        envoy.close_all();
+        for client in [first, second] {
+            assert_whole(&envoy, client, &failing);
+        }
+        assert_eq!(heads(&envoy), 1 + 1, "{control}");
+        assert_all_over(&mut envoy);
+    }
+}
+
+#[test]
+fn control_without_a_window_an_index_of_the_store_is_not_served_stale() {
+    let strict = Object {
+        control: "max-age=60, must-revalidate",
+        ..OBJECT
+    };
+    let mut envoy = workers_that_know(1, "/7*", 0);
+    introduce(&mut envoy, &strict);
+    envoy.advance(61_000);
+    envoy.kill(0);
+    envoy.revive(0);
+    let client = get(&mut envoy, 0);
+    while let Some(fetch) = envoy.open_fetches().first().copied() {
+        envoy.answer_with(fetch, 503, &[], b"");
+    }
+    envoy.close_all();
+    assert_eq!(envoy.clients[client.0].status(), 503);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn an_index_of_a_few_seconds_is_read_from_the_store_after_a_restart() {
+    let brief = Object {
+        control: "max-age=4",
+        ..OBJECT
+    };
+    let mut envoy = workers_that_know(1, "/7*", 0);
+    get(&mut envoy, 0);
+    answer_first(&mut envoy, &brief);
+    envoy.commit(KEY);
+    await_lookup(&mut envoy, 0);
+    envoy.answer_lookup(0);
+    envoy.close_all();
+    envoy.kill(0);
+    envoy.revive(0);
+    let client = get(&mut envoy, 0);
+    envoy.close_all();
+    assert!(is_sliced(&envoy, client));
+    assert_eq!(heads(&envoy), 1);
 }
 
 #[test]

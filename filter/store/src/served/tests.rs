@@ -39,6 +39,7 @@ fn entry() -> Entry<'static> {
         disguised: false,
         shared_once: false,
         allows_authenticated: false,
+        is_of_index: false,
         key: "h/k",
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use crate::stored::words::Words;
-use sluice_core::freshness::{Lifetime, Storage};
+use sluice_core::freshness::Lifetime;
 use sluice_core::workers::BodyId;
 
 /// Name of the response header with the entry.
@@ -56,6 +56,9 @@ pub struct Entry<'a> {
     pub shared_once: bool,
     /// Whether the response may be reused for requests with `Authorization` (RFC 9111, 3.5).
     pub allows_authenticated: bool,
+    /// Whether these are the headers alone of an object that is served in slices, as the store has them. Other headers
+    /// alone are stored for a moment.
+    pub is_of_index: bool,
     /// Whole cache key, because Envoy's disk stores name files by a short hash and do not compare keys.
     pub key: &'a str,
 }
@@ -65,14 +68,9 @@ const REVALIDATED: u8 = 2;
 const DISGUISED: u8 = 4;
 const SHARED_ONCE: u8 = 8;
 const ALLOWS_AUTHENTICATED: u8 = 16;
+const OF_INDEX: u8 = 32;
 
 impl<'a> Entry<'a> {
-    /// Whether these are the headers alone of an object that is served in slices. Other headers alone are stored for a
-    /// moment.
-    pub fn is_of_index(&self) -> bool {
-        self.stored && Storage::outlasts_headers(&self.lifetime, self.age)
-    }
-
     /// Returns the value of the header: the fields with spaces between them, the key last.
     pub fn encode(&self) -> String {
         let mut value = String::with_capacity(64 + self.key.len());
@@ -133,6 +131,7 @@ impl<'a> Entry<'a> {
             disguised: flags & DISGUISED != 0,
             shared_once: flags & SHARED_ONCE != 0,
             allows_authenticated: flags & ALLOWS_AUTHENTICATED != 0,
+            is_of_index: flags & OF_INDEX != 0,
             key: fields.rest()?,
         })
     }
@@ -150,6 +149,7 @@ impl<'a> Entry<'a> {
             | flag(self.disguised, DISGUISED)
             | flag(self.shared_once, SHARED_ONCE)
             | flag(self.allows_authenticated, ALLOWS_AUTHENTICATED)
+            | flag(self.is_of_index, OF_INDEX)
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn entry_round_trips() {
-        for bits in 0..32_u8 {
+        for bits in 0..64_u8 {
             let entry = Entry {
                 fill: FillId {
                     nonce: u64::MAX,
@@ -179,6 +179,7 @@ mod tests {
                 disguised: bits & 4 != 0,
                 shared_once: bits & 8 != 0,
                 allows_authenticated: bits & 16 != 0,
+                is_of_index: bits & 32 != 0,
                 key: "bucket.example/site/a%20b",
             };
             assert_eq!(Entry::parse(&entry.encode()), Some(entry));

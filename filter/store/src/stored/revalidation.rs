@@ -131,6 +131,12 @@ impl Revalidation {
         self.servable().saturating_sub(self.age)
     }
 
+    /// Whether the response may be served stale if the origin fails.
+    pub fn has_stale_window(&self) -> bool {
+        let lifetime = self.validator().map(|stored| stored.lifetime);
+        lifetime.is_some_and(|lifetime| lifetime.servable() > lifetime.ttl)
+    }
+
     /// Whether the response is validated at each use.
     pub fn must_be_validated(&self) -> bool {
         let lifetime = self.validator().map(|stored| stored.lifetime);

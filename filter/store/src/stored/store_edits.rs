@@ -66,6 +66,7 @@ impl<'a> OriginResponse<'a> {
         let entry = Entry {
             stored: true,
             disguised: storage.disguise,
+            is_of_index: storage.is_index,
             ..self.storable_entry(storage)
         };
         let strict = if storage.forbids_stale {
@@ -76,7 +77,7 @@ impl<'a> OriginResponse<'a> {
         let control = if entry.lifetime.must_be_validated() {
             "no-cache".to_owned()
         } else {
-            format!("max-age={}{strict}", entry.lifetime.unasked())
+            format!("max-age={}{strict}", storage.unasked())
         };
         let mut edits = Vec::new();
         set(&mut edits, ENTRY_HEADER, entry.encode().into());
@@ -176,6 +177,7 @@ impl<'a> OriginResponse<'a> {
             disguised: false,
             shared_once: false,
             allows_authenticated: false,
+            is_of_index: false,
             key: self.key,
         }
     }

@@ -21,6 +21,7 @@ use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::sliced::{RequestedSlice, Sliceable, SlicedResponse};
+use crate::worker::own_requests::background::pause;
 use crate::worker::own_requests::indexes::{fresh_for, headers_of};
 use crate::worker::slices::{self, Knowledge};
 use sluice_host::{self as host, Action, Host, Map};
@@ -154,7 +155,7 @@ pub fn learn(
         Some(Sliceable { storage, purge }) => Some((storage.lifetime, storage.age, purge)),
         // ORIGIN has found that the object is not to be served in slices.
         None if served.own => None,
-        None if served.entry.is_of_index() => {
+        None if served.entry.is_of_index => {
             Some((served.entry.lifetime, served.age, served.entry.purge))
         }
         None => return Ok(()),
@@ -181,7 +182,13 @@ pub fn learn(
         return Ok(());
     }
     match index {
-        Some(index) => slices::learn(slices, roots, object, url, index, served.own),
+        Some(index) => {
+            slices::learn(slices, roots, object, url, index, served.own);
+            if served.failure.is_some() {
+                let (now, pause) = (coalescing.now(), pause(&*coalescing.host, &stream.policy));
+                slices.question_fails(object, now.saturating_add(pause));
+            }
+        }
         None if served.entry.status < 500 => slices.learn(object, url, Knowledge::Whole),
         None => {}
     }

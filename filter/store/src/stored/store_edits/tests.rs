@@ -20,6 +20,7 @@ fn storage() -> Storage {
         may_ask: true,
         is_said: true,
         allows_authenticated: false,
+        is_index: false,
     }
 }
 
