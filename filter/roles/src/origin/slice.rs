@@ -44,7 +44,12 @@ pub fn receive(worker: &mut Worker, fetch: &mut Fetch, headers: Headers) -> host
     };
     slice.becomes(state);
     fetch.response.refused = true;
-    slices::forget(worker, slice.of.object, slice.of.index.etag());
+    slices::forget(
+        worker,
+        &fetch.policy,
+        slice.of.object,
+        slice.of.index.etag(),
+    );
     indexes::renew(worker, &slice.of, &fetch.policy);
     worker
         .host

@@ -45,6 +45,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{PurgeOrder, TagHash, url_of};
 use sluice_core::sites::{Site, Sites};
+use sluice_core::slices::connections::SlicedConnections;
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 use sluice_store::Confirmations;
 use sluice_store::Room;
@@ -86,6 +87,8 @@ pub struct Worker {
     pub ahead: Ahead,
     /// The objects that are known to be served in slices, or not to be.
     pub slices: KnownObjects,
+    /// The responses in slices of each client's connection.
+    pub sliced: SlicedConnections,
     /// Background calls: requests that the worker makes itself.
     pub calls: Calls,
     /// The purges that the worker carries out.
@@ -157,6 +160,7 @@ impl Worker {
             unread: UnreadFills::default(),
             ahead: Ahead::default(),
             slices: KnownObjects::new(policy.limits.hints),
+            sliced: SlicedConnections::default(),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             questions: Questions::default(),
@@ -306,6 +310,7 @@ impl Worker {
             (Metric::FlightsNow, flights),
             (Metric::HintsNow, hints),
             (Metric::SliceIndexesNow, self.slices.count()),
+            (Metric::SlicedNow, self.sliced.running()),
         ]);
         self.keys.publish_hot();
     }

@@ -3,15 +3,26 @@
 
 use std::rc::Rc;
 
+use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
+use sluice_core::slices::asked::SliceState;
+use sluice_core::slices::connections::ConnectionId;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
 use sluice_core::workers::{KeyHash, Millis};
 
 use crate::request::EdgeRequest;
-use crate::request::sliced::SlicedResponse;
+use crate::request::policy::NumberedPolicy;
+use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
+
+/// Envoy's property with the number of a client's connection, in eight bytes.
+const CONNECTION_ID: &str = "connection\0id";
+
+/// The state of a request that waits for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued;
 
 /// Facts about one object.
 #[derive(Clone, Debug)]
@@ -140,8 +151,8 @@ pub fn learn(worker: &mut Worker, key: KeyHash, index: SliceIndex, tells: bool) 
 }
 
 /// Makes all workers forget this version of an object, because the origin does not have that version any more.
-pub fn forget(worker: &mut Worker, key: KeyHash, etag: &str) {
-    worker.metrics.count(Metric::SlicesChanged, 1);
+pub fn forget(worker: &mut Worker, policy: &NumberedPolicy, key: KeyHash, etag: &str) {
+    worker.metrics.count_of(policy, Metric::SlicesChanged);
     if worker.slices.forget(key, etag) {
         let message = Message::SlicesChanged {
             key,
@@ -162,11 +173,88 @@ pub fn must_validate(worker: &Worker, stream: &EdgeRequest) -> bool {
     }
 }
 
+/// Takes a turn among the responses in slices of the request's connection. Returns the connection if it is known, or
+/// an error if the request waits for its turn.
+pub fn take_turn(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+) -> Result<Option<ConnectionId>, Queued> {
+    let progress = &stream.progress;
+    let former = progress.queued.take();
+    let Some(connection) = former.or_else(|| connection_of(worker, stream)) else {
+        return Ok(None);
+    };
+    let most = stream.policy.policy.edge.slices.streams;
+    let now = worker.host.monotonic_millis();
+    if worker.sliced.begin(connection, stream.id, most) {
+        progress.account.stops_waiting(now);
+        return Ok(Some(connection));
+    }
+    if former.is_none() {
+        progress.account.parks(now);
+        worker
+            .metrics
+            .count_of(&stream.policy, Metric::SlicedQueued);
+    }
+    progress.queued.set(Some(connection));
+    Err(Queued)
+}
+
+/// Ends a response in slices, and lets the next request of its connection have its turn.
+fn give_turn(worker: &mut Worker, connection: ConnectionId) {
+    for stream in worker.sliced.end(connection) {
+        worker.wakeups.resume(stream, NextStep::Sliced);
+        worker.roots.wake();
+    }
+}
+
+/// The connection of a request's client.
+fn connection_of(worker: &Worker, stream: &EdgeRequest) -> Option<ConnectionId> {
+    let host = worker.roots.act_as(stream.id.0).ok()?;
+    let number = host.property(CONNECTION_ID).ok().flatten()?;
+    let number = <[u8; 8]>::try_from(number.as_slice()).ok()?;
+    Some(ConnectionId(u64::from_le_bytes(number)))
+}
+
+/// Notes that a slice begins to arrive, and returns in which way. `result` is the metric of requests with this result.
+pub fn note_arrival(
+    worker: &Worker,
+    policy: &NumberedPolicy,
+    slice: &RequestedSlice,
+    result: Metric,
+) -> SliceState {
+    let state = slice.arrives(result);
+    if let Some((slices, _)) = metrics_of(state) {
+        worker.metrics.count_of(policy, slices);
+    }
+    state
+}
+
+/// The counters of slices that come in this way, and of their bytes.
+const fn metrics_of(state: SliceState) -> Option<(Metric, Metric)> {
+    match state {
+        SliceState::Hit => Some((Metric::SlicesHit, Metric::SliceBytesHit)),
+        SliceState::Led => Some((Metric::SlicesMissed, Metric::SliceBytesMissed)),
+        SliceState::Followed => Some((Metric::SlicesCollapsed, Metric::SliceBytesCollapsed)),
+        SliceState::Changed | SliceState::Gone => None,
+    }
+}
+
+/// Counts the bytes of a slice whose request ends. A background fill has no client.
+fn count_bytes(worker: &Worker, closed: &EdgeRequest, slice: &RequestedSlice) {
+    let metrics = slice.state().and_then(metrics_of);
+    if let Some((_, bytes)) = metrics.filter(|_| !closed.for_others) {
+        let size = closed.body.bytes.get();
+        worker.metrics.add_of(&closed.policy, bytes, size);
+    }
+}
+
 /// Notes the end of a request for a slice, or of a response in slices. The response was cut if it had begun, one of its
 /// slices has failed, and its client has not left before.
-pub fn close(worker: &Worker, closed: &EdgeRequest) {
+pub fn close(worker: &mut Worker, closed: &EdgeRequest) {
     let bytes = closed.body.bytes.get();
     if let Some(slice) = &closed.slice {
+        count_bytes(worker, closed, slice);
         let range = slice.request().map(|request| request.range);
         let whole = range.is_some_and(|range| range.length() == bytes);
         let awaited = worker.requests.get(slice.of.client).is_some();
@@ -175,7 +263,13 @@ pub fn close(worker: &Worker, closed: &EdgeRequest) {
             .failed
             .set(slice.of.failed.get() || (awaited && !whole));
     }
+    if let Some(connection) = closed.progress.queued.take() {
+        worker.sliced.leave(connection, closed.id);
+    }
     let sliced = closed.progress.sliced.take();
+    if let Some(connection) = sliced.as_ref().and_then(|sliced| sliced.connection) {
+        give_turn(worker, connection);
+    }
     let cut = |sliced: &Rc<SlicedResponse>| {
         let whole = bytes == sliced.plan.content_length();
         sliced.responded.get() && sliced.failed.get() && !sliced.passes.get() && !whole

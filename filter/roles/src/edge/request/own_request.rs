@@ -70,6 +70,7 @@ impl Edge {
         let own_headers = self.identity.own_headers(policy, cache_key, headers);
         let stream = Rc::new(EdgeRequest {
             for_others: true,
+            counts: call.slice.is_none(),
             slice: call.slice,
             selecting: Some(Rc::new(headers.clone())),
             own_headers,

@@ -54,6 +54,7 @@ impl Edge {
             own_headers,
             may_share,
             may_lead: may_share,
+            counts: false,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, true)
         };
         self.admit_own(worker, stream)
@@ -66,6 +67,7 @@ impl Edge {
         link: Link,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
+        self.is_slicers = true;
         let client = worker.requests.get(link.stream);
         let client = client.ok_or(Refusal::Stranger)?;
         let sliced = client.progress.sliced.borrow().clone();
@@ -102,6 +104,7 @@ impl Edge {
         let policy = client.policy.clone();
         let stream = EdgeRequest {
             slice: Some(Rc::new(slice)),
+            counts: false,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
         self.admit_own(worker, stream)

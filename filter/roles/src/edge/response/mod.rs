@@ -349,12 +349,12 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
             .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     }
     let result = served.metric(stream.progress.request());
-    if stream.slice.is_none() {
+    if stream.counts {
         worker.metrics.count_of(&stream.policy, result);
+        worker
+            .metrics
+            .count_uncacheable(&stream.policy, reason_of(stream, served));
     }
-    worker
-        .metrics
-        .count_uncacheable(&stream.policy, reason_of(stream, served));
     stream.progress.account.results_in(result_of(result));
     worker.turn(stream.id.0, |coalescer, turn| {
         let left = match served.failure {
@@ -415,7 +415,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     if let Some(slice) = stream.slice.as_ref().filter(|_| status == 200) {
         sliced::tell_arrival(worker, stream, slice, Metric::RequestsMiss)?;
     }
-    if !bypass && !is_ahead && stream.slice.is_none() {
+    if !bypass && !is_ahead && stream.counts {
         worker
             .metrics
             .count_of(&stream.policy, Metric::RequestsMiss);

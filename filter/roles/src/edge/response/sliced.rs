@@ -2,6 +2,7 @@
 //! Responses in slices: the one that a client gets, those to the slicer's requests for slices, and those from which
 //! the worker learns that an object is served in slices.
 
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::internal_headers::SLICE_STATE_HEADER;
 use sluice_core::metrics::Metric;
@@ -27,11 +28,18 @@ pub fn respond(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {
         return Ok(Action::Continue);
     };
     if sliced.passes.get() {
+        let reason = UncacheableReason::TooLarge;
+        let result = Metric::RequestsHitForMiss;
+        stream.progress.account.is_not_stored(reason);
+        stream.progress.account.results_in(result_of(result));
         return Ok(Action::Continue);
     }
     let headers = worker.host.headers(Map::Response)?;
     if headers.status() != Some(sliced.plan.status()) {
         stream.progress.account.results_in(account::FAILED);
+        worker
+            .metrics
+            .count_of(&stream.policy, Metric::FollowersFailed);
         worker
             .host
             .remove_header(Map::Response, SLICE_STATE_HEADER)?;
@@ -92,13 +100,7 @@ pub fn tell_arrival(
     slice: &RequestedSlice,
     result: Metric,
 ) -> host::Result<()> {
-    let state = slice.arrives(result);
-    let metric = match state {
-        SliceState::Led => Metric::SlicesMissed,
-        SliceState::Followed => Metric::SlicesCollapsed,
-        _ => Metric::SlicesHit,
-    };
-    worker.metrics.count_of(&stream.policy, metric);
+    let state = slices::note_arrival(worker, &stream.policy, slice, result);
     let host = &*worker.host;
     host.set_header(Map::Response, SLICE_STATE_HEADER, state.as_str())
 }

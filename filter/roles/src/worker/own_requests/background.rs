@@ -172,7 +172,9 @@ fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Option
         worker.metrics.count(Metric::StoreLookups, 1);
     }
     if matches!(call, CallKind::Index(_)) {
-        worker.metrics.count(Metric::SliceIndexesAsked, 1);
+        worker
+            .metrics
+            .count_of(&stream.policy, Metric::SliceIndexesAsked);
     }
     call_for(
         &*worker.host,

@@ -24,7 +24,7 @@ use crate::request::headers::avoid_the_store;
 use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::SlicedResponse;
 use crate::worker::Worker;
-use crate::worker::slices::Knowledge;
+use crate::worker::slices::{self, Knowledge};
 use sluice_host::headers::{Headers, extend, serialize};
 use sluice_host::{self as host, Map};
 
@@ -35,7 +35,7 @@ pub enum Approach {
     Whole,
     /// Through the slicer.
     Slices,
-    /// To a pause: the request waits for the index of its object, or for its answer.
+    /// To a pause: the request waits for the index of its object, for its turn, or for its answer.
     Waits,
 }
 
@@ -138,7 +138,7 @@ fn refresh(
     if !worker.calls.has_room_to_prepare() || !worker.slices.take_question(object, now, until) {
         return;
     }
-    worker.metrics.count(Metric::SliceIndexesAsked, 1);
+    worker.metrics.count_of(policy, Metric::SliceIndexesAsked);
     let call = CallKind::Index(worker.keys.flight_key(target).key);
     let (target, policy) = (Rc::clone(target), policy.clone());
     let call = BackgroundCall::new(&*worker.host, call, target, policy);
@@ -167,14 +167,17 @@ fn begin(
     };
     let reply = match delivery {
         SlicedDelivery::Bytes(selection) => {
-            let slices = &stream.policy.policy.edge.slices;
+            let policy = &stream.policy.policy.edge.slices;
             let secret = &worker.identity.store_secret;
-            let plan = index.plan(selection, secret, slices.bytes, slices.ahead);
+            let plan = index.plan(selection, secret, policy.bytes, policy.ahead);
             let Some(plan) = plan else {
                 return Approach::Whole;
             };
+            let Ok(connection) = slices::take_turn(worker, stream) else {
+                return Approach::Waits;
+            };
             let target = Rc::clone(&stream.target);
-            let response = SlicedResponse::new(stream.id, object, target, index, plan);
+            let response = SlicedResponse::new(stream.id, object, target, index, plan, connection);
             stream.progress.sliced.replace(Some(Rc::new(response)));
             return Approach::Slices;
         }

@@ -79,7 +79,10 @@ impl Worker {
                 status,
                 waited,
             } => {
-                self.metrics.count(Metric::FollowersFailed, 1);
+                // The response in slices counts the failure of its first slice.
+                if self.counts(stream) {
+                    self.metrics.count(Metric::FollowersFailed, 1);
+                }
                 let failure = match self.is_of_former_version(stream) {
                     true => CompleteReply::outdated_slice(SliceState::Changed),
                     false => CompleteReply::failure(&self.identity.name, status, true),
@@ -108,6 +111,12 @@ impl Worker {
             }
             Effect::AwaitNoMore { key } => self.confirmations.await_no_more(key),
         }
+    }
+
+    /// Whether a request counts as a request of a client.
+    fn counts(&self, stream: StreamId) -> bool {
+        let stream = self.requests.get(stream);
+        stream.is_none_or(|stream| stream.counts)
     }
 
     /// Whether a request is for a slice of a version that the origin does not have any more.
