@@ -310,7 +310,6 @@ impl Worker {
             (Metric::FlightsNow, flights),
             (Metric::HintsNow, hints),
             (Metric::SliceIndexesNow, self.slices.count()),
-            (Metric::SlicedNow, self.sliced.running()),
         ]);
         self.keys.publish_hot();
     }

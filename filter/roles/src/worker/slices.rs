@@ -188,6 +188,7 @@ pub fn take_turn(
     let now = worker.host.monotonic_millis();
     if worker.sliced.begin(connection, stream.id, most) {
         progress.account.stops_waiting(now);
+        publish(worker);
         return Ok(Some(connection));
     }
     if former.is_none() {
@@ -206,6 +207,13 @@ fn give_turn(worker: &mut Worker, connection: ConnectionId) {
         worker.wakeups.resume(stream, NextStep::Sliced);
         worker.roots.wake();
     }
+    publish(worker);
+}
+
+/// Publishes the number of responses under way. Their ends need no timer, with which the other gauges are published.
+fn publish(worker: &Worker) {
+    let running = worker.sliced.running();
+    worker.metrics.publish(&[(Metric::SlicedNow, running)]);
 }
 
 /// The connection of a request's client.

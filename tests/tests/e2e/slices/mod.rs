@@ -7,6 +7,7 @@ mod cold;
 mod departures;
 mod failures;
 mod forged;
+mod operation;
 mod parts;
 mod purges;
 mod slow_readers;
