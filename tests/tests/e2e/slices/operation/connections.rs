@@ -27,7 +27,7 @@ async fn requests_of_a_connection_beyond_its_bound_wait_for_their_turn() {
     }
     edge.wait_for_counter("sluice_sliced_queued", 3).await;
     edge.wait_for_value("sluice_sliced_now", 2).await;
-    // Another connection has turns of its own.
+    // Another connection has other turns.
     assert_whole(&edge.get(KNOWN).await, KNOWN, 1);
     // The turn of a client that leaves is given to the next one.
     streams.pop().unwrap().reset(h2::Reason::CANCEL);

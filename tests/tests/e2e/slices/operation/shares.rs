@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Slices are objects of the store and of their site's share. If the cache is full, slices that nobody reads go first.
+//! Slices are objects of the store and of their site's share. If the cache is full, slices that clients do not read go first.
 
 use crate::slices::world::{
     Asked, KNOWN, SLICES, assert_part, assert_whole, object, origin, sliced,
@@ -31,7 +31,7 @@ async fn wait_for_eviction(edge: &Edge, label: &str) {
 }
 
 #[tokio::test]
-async fn a_tail_that_nobody_reads_is_evicted_and_the_head_stays() {
+async fn a_tail_that_no_client_reads_is_evicted_and_the_head_stays() {
     let origin = origin(&object(1)).await;
     let edge = small(Edge::http(&origin).origin_decides()).start().await;
     let head = async || {
