@@ -31,7 +31,7 @@ async fn requests(edge: &Edge) -> u64 {
 #[tokio::test]
 async fn a_response_in_slices_counts_as_one_request() {
     let origin = origin(&object(1)).await;
-    let edge = edge(&origin).metrics().start().await;
+    let edge = edge(&origin).workers(1).metrics().start().await;
     for _ in 0..2 {
         assert_whole(&edge.get(KNOWN).await, KNOWN, 1);
     }
@@ -71,7 +71,7 @@ async fn a_response_in_slices_counts_as_one_request() {
 #[tokio::test]
 async fn an_object_that_passes_counts_as_one_request_and_its_bytes_are_fetched_twice() {
     let origin = origin(&object(1)).await;
-    let edge = edge(&origin).start().await;
+    let edge = edge(&origin).workers(1).start().await;
     for passed in 1..=2 {
         assert_whole(&edge.get(UNKNOWN).await, UNKNOWN, 1);
         edge.wait_for_counter("sluice_bytes_sent", passed * BYTES)

@@ -3,5 +3,6 @@
 
 mod connections;
 mod counts;
+mod outage;
 mod reload;
 mod shares;
