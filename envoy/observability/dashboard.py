@@ -9,7 +9,7 @@ import json
 
 EDGE = 'job=~"$job",instance=~"$instance"'
 SITE = 'site=~"$site"'
-CLIENTS = 'envoy_http_conn_manager_prefix!~"origin|sluice_.*|purge|metrics|admin"'
+CLIENTS = 'envoy_http_conn_manager_prefix!~"origin|sluice.+|purge|metrics|admin"'
 ORIGIN = 'envoy_http_conn_manager_prefix="origin"'
 
 
