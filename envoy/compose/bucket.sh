@@ -8,6 +8,8 @@ mc mirror --overwrite /demo minio/demo
 # The page requests two objects whose names are awkward for files.
 mc cp /demo/text/plus.txt 'minio/demo/text/a+b & c.txt'
 mc cp /demo/text/umlaut.txt 'minio/demo/text/größe.txt'
+# A large object, which the edge stores in slices: each line is its own offset.
+seq -f %63.0f 0 64 $((24 * 1024 * 1024 - 64)) | mc pipe --attr 'Content-Type=application/octet-stream' minio/demo/data/offsets.bin
 
 mc admin user add minio "$READER" "$READER_PASSWORD"
 mc admin policy create minio reader /setup/reader.json

@@ -1,4 +1,4 @@
-// Loads a dozen objects through the edge and shows the edge's Cache-Status for each.
+// Loads some objects through the edge and shows the edge's Cache-Status for each.
 
 const OBJECTS = [
   "images/aurora.svg",
@@ -9,6 +9,7 @@ const OBJECTS = [
   "data/planets.json",
   "data/rivers.csv",
   "data/feed.xml",
+  "data/offsets.bin",
   "text/poem.txt",
   "text/a+b & c.txt",
   "text/größe.txt",

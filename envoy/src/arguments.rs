@@ -12,6 +12,8 @@ use sluice::control::commands::{
     Explain, Purge, ShowFlights, ShowLog, ShowOrigins, ShowPurges, ShowUsage, Top,
 };
 
+use sluice::sign::Sign;
+
 use crate::completions::CompletedShell;
 use crate::manual::Supplement;
 use crate::version::ProgramVersion;
@@ -81,6 +83,8 @@ pub enum Action {
     Purge(Purge),
     /// Show the last purges of a running edge: time, caller, subject, and the workers that have applied each
     Purges(ShowPurges),
+    /// Sign a URL of a site with signed URLs, or make a cookie for all URLs below it
+    Sign(Sign),
     /// Show the sites and the URLs of a running edge with the most requests, misses, bytes or time of the origin
     Top(Top),
     /// Print the manual page of sluice, or write the pages of all commands to a folder
@@ -204,6 +208,16 @@ mod tests {
                 "--soft",
             ],
             &["sluice", "purge", "--all"],
+            &["sluice", "sign", "https://a/b", "--expires", "1h"],
+            &[
+                "sluice",
+                "sign",
+                "https://a/b/",
+                "--expires",
+                "1h",
+                "--prefix",
+                "--cookie",
+            ],
         ] {
             assert!(
                 Arguments::try_parse_from(arguments).is_ok(),
@@ -219,6 +233,16 @@ mod tests {
             &["sluice", "purge", "--soft"],
             &["sluice", "purge", "--all", "--site", "shop"],
             &["sluice", "log", "duraton>1s"],
+            &["sluice", "sign", "https://a/b"],
+            &["sluice", "sign", "/b", "--expires", "1h"],
+            &[
+                "sluice",
+                "sign",
+                "https://a/b/",
+                "--expires",
+                "1h",
+                "--cookie",
+            ],
             &["sluice", "explain", "/b"],
             &["sluice", "explain", "https://a/b", "-H", "Accept"],
         ] {

@@ -9,6 +9,7 @@
 //! | a setting: its name, default, meaning or check | `docs/settings.md` and `settings/` |
 //! | the address of a bucket or an HTTP origin | `origin/` |
 //! | the sites of one edge, and their file | `sites/` |
+//! | the links of `sluice sign` | `sign.rs` |
 //! | Envoy's configuration | `render/` and `templates/` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
 //! | what `sluice check` finds | `check/` |
@@ -26,7 +27,7 @@
 //! | child processes, threads, limits of the machine, notifications to systemd | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `render`, `control`, `metrics`, `cache` and
+//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `sign`, `render`, `control`, `metrics`, `cache` and
 //! `demo`, `settings`, `sites`, `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
@@ -41,6 +42,7 @@ mod reload;
 pub mod render;
 pub mod run;
 pub mod settings;
+pub mod sign;
 pub mod sites;
 pub mod sns;
 pub mod system;

@@ -74,6 +74,7 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Action::Log(log)) => log.run(),
         Some(Action::Origins(origins)) => origins.run(),
         Some(Action::Purge(purge)) => purge.run(),
+        Some(Action::Sign(sign)) => sign.run(),
         Some(Action::Top(top)) => top.run(),
         Some(Action::Man { folder }) => write_manual(folder.as_deref()),
         Some(Action::Completions { shell }) => Ok(print(&shell.script(arguments::command()))),
@@ -92,6 +93,7 @@ fn render() -> anyhow::Result<String> {
         purge_log: None,
         earlier_runs: &earlier_runs,
         sns: None,
+        secret: None,
     };
     render::render_whole(&settings, &sites, run)
 }

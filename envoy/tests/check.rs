@@ -292,3 +292,32 @@ fn warnings_in_json_leave_the_status_at_zero_and_no_finding_is_an_empty_array() 
     let (code, findings) = check_json(folder.path(), &variables[..1]);
     assert_eq!((code, findings), (Some(0), json!([])));
 }
+
+#[test]
+fn access_rules_that_open_too_much_are_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = TempDir::new().unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, "k".repeat(32)).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let rules = "any_of: [{signed: {keys: {a: {file: key}}}}]\nexcept: ['/*', '*.css']\n";
+    std::fs::write(folder.path().join("access.yaml"), rules).unwrap();
+    let variables = [("ORIGIN", "http://127.0.0.1:1"), ("ACCESS", "access.yaml")];
+    let (status, told) = check(folder.path(), &[], &variables);
+    let told = told.join("\n");
+    assert_eq!(status, Some(0), "{told}");
+    for expected in [
+        "signatures and cookies are sent in clear",
+        "except: \"/*\" opens every path",
+        "except: \"*.css\" also opens pages",
+        "other users can read the key in",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    std::fs::write(&key, "short").unwrap();
+    let (status, told) = check(folder.path(), &[], &variables);
+    let told = told.join("\n");
+    assert_eq!(status, Some(1), "{told}");
+    let expected = "any_of[0].signed.keys.a: expected a key of 32 to 1024 bytes: it has 5";
+    assert!(told.contains(expected) && !told.contains("short"), "{told}");
+}

@@ -76,7 +76,7 @@ fn envoy_takes_every_kind_of_configuration() {
         ],
         &[
             ("SLUICE_ORIGIN", "http://127.0.0.1:8000"),
-            ("SLUICE_SLICE_BYTES", "1MiB"),
+            ("SLUICE_SLICE_BYTES", "0"),
         ],
         &[
             ("SLUICE_ORIGIN", "https://example.com"),
@@ -178,11 +178,16 @@ fn the_store_has_room_until_the_entry_point_says_otherwise() {
     let layers = config["layered_runtime"]["layers"].as_array().unwrap();
     assert!(layers.iter().any(|layer| layer["admin_layer"].is_object()));
     let listeners = config["static_resources"]["listeners"].as_array().unwrap();
-    for listener in ["edge", "sluice_background"] {
-        let listener = listeners.iter().find(|it| it["name"] == listener);
+    for name in ["edge", "sluice_background", "sluice_slice"] {
+        let listener = listeners.iter().find(|it| it["name"] == name);
         let manager = &listener.unwrap()["filter_chains"][0]["filters"][0]["typed_config"];
-        let route = &manager["route_config"]["virtual_hosts"][0]["routes"][0];
-        assert!(route["name"].as_str().unwrap().ends_with("+no_room"));
+        let routes = manager["route_config"]["virtual_hosts"][0]["routes"].as_array();
+        let is_for_no_room = |route: &&Value| {
+            let name = route["name"].as_str();
+            name.is_some_and(|name| name.ends_with("+no_room"))
+        };
+        let route = routes.unwrap().iter().find(is_for_no_room);
+        let route = route.unwrap_or_else(|| panic!("{name}"));
         let fraction = &route["match"]["runtime_fraction"];
         assert_eq!(fraction["runtime_key"], "sluice.no_room");
         assert_eq!(fraction["default_value"]["numerator"], 0);
@@ -283,14 +288,16 @@ fn an_https_origin_is_verified_by_its_name() {
 }
 
 #[test]
-fn there_are_listeners_for_slices_if_the_slices_have_a_size() {
+fn there_are_listeners_for_slices_unless_their_size_is_0() {
     const LISTENERS: [&str; 2] = ["sluice_slices", "sluice_slice"];
-    let text = rendered(&settings(&[("SLUICE_ORIGIN", "s3://site")]));
+    let text = rendered(&settings(&[
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("SLUICE_SLICE_BYTES", "0"),
+    ]));
     assert!(LISTENERS.iter().all(|name| !text.contains(name)));
     for runtime in ["wasm", "native"] {
         let config = parsed(&settings(&[
             ("SLUICE_ORIGIN", "s3://site"),
-            ("SLUICE_SLICE_BYTES", "1MiB"),
             ("SLUICE_RUNTIME", runtime),
         ]));
         for (kind, name) in ["listeners", "clusters"].iter().zip(LISTENERS) {
@@ -298,6 +305,8 @@ fn there_are_listeners_for_slices_if_the_slices_have_a_size() {
             let found = all.iter().any(|it| it["name"].as_str() == Some(name));
             assert!(found, "{runtime}: {kind}: {name}");
         }
+        let carriers = "slc-8080.sock";
+        assert!(config.to_string().contains(carriers), "{runtime}");
     }
 }
 

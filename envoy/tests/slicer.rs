@@ -6,13 +6,14 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use sluice::settings::Settings;
-use support::{PATIENCE, envoy, eventually, free_port, native_module, trap_module};
+use support::{PATIENCE, envoy, eventually, exchange_on, free_port, native_module, trap_module};
 
 /// Size of a slice.
 const SLICE: usize = 256 << 10;
@@ -69,6 +70,11 @@ fn serve(mut stream: TcpStream, log: &Mutex<Vec<String>>, object: &[u8]) {
         let asked = field("x-sluice-slice: ").unwrap_or_default();
         assert_eq!(field("x-sluice-link: "), Some("the link"), "{head}");
         log.lock().unwrap().push(format!("{path} {asked}"));
+        if path == "/hangs" {
+            let _ = reader.read_line(&mut String::new());
+            log.lock().unwrap().push(format!("{path} ended"));
+            return;
+        }
         let (status, state, body) = answer(path, asked, object);
         let answer = format!(
             "HTTP/1.1 {status} X\r\ncontent-length: {}\r\ncache-status: first;hit\r\netag: \"{asked}\"\r\n\
@@ -126,8 +132,9 @@ impl Edge {
             "-c",
         ]);
         let process = process.arg(file).spawn().unwrap();
+        let admin = folder.path().join(format!("admin-{port}.sock"));
         eventually("ready", || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() && has_carrier(&admin)
         });
         Self {
             port,
@@ -155,6 +162,13 @@ impl Edge {
     }
 }
 
+/// Whether the worker has a carrier for requests for slices.
+fn has_carrier(admin: &Path) -> bool {
+    let target = "GET /stats?filter=slice_carriers";
+    let answer = UnixStream::connect(admin).map(|admin| exchange_on(admin, target, ""));
+    answer.is_ok_and(|answer| answer.contains("downstream_rq_active: 1"))
+}
+
 impl Drop for Edge {
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -177,7 +191,6 @@ fn configuration(server: &Server, module: &Path, port: u16, folder: &Path) -> St
     let (state, port) = (folder.to_str().unwrap(), port.to_string());
     let variables = [
         ("SLUICE_ORIGIN", "http://127.0.0.1:1"),
-        ("SLUICE_SLICE_BYTES", "1MiB"),
         ("SLUICE_EDGE_PORT", &port),
         ("SLUICE_NATIVE", module.to_str().unwrap()),
         ("SLUICE_STATE", state),
@@ -193,7 +206,7 @@ fn configuration(server: &Server, module: &Path, port: u16, folder: &Path) -> St
     let resources = &mut config["static_resources"];
     let listeners = resources["listeners"].as_array_mut().unwrap();
     listeners.retain(|it| {
-        ["edge", "sluice_slices"]
+        ["edge", "sluice_slices", "sluice_slice_carriers"]
             .iter()
             .any(|name| it["name"] == *name)
     });
@@ -289,11 +302,11 @@ fn a_slice_that_fails_first_is_answered_and_a_later_one_cuts() {
     let edge = Edge::start(&server, &native_module());
     let (head, body) = edge.get("/changed", &plan("whole"));
     assert!(
-        head.starts_with("http/1.1 200") && head.contains("etag: \"whole\""),
+        head.starts_with("http/1.1 200") && head.contains("etag: \"again\""),
         "{head}"
     );
     assert_eq!(body, b"the new object");
-    assert_eq!(server.asked("/changed"), ["0", "whole"]);
+    assert_eq!(server.asked("/changed"), ["0", "again"]);
     let (head, body) = edge.get("/busy", &plan("whole"));
     assert!(
         head.starts_with("http/1.1 503") && body == b"busy",
@@ -322,4 +335,23 @@ fn a_panic_ends_only_its_own_response() {
     let (head, _) = read(edge.begin("/hit", &plan("whole"), "x-trap: slicer\r\n"));
     assert!(head.starts_with("http/1.1 503"), "{head}");
     assert!(read(other).1.ends_with(&object()[LENGTH - 100..]));
+}
+
+#[test]
+fn at_most_64_slices_go_on_without_their_clients() {
+    let server = Server::start();
+    let edge = Edge::start(&server, &native_module());
+    let asked = |what: &str| {
+        let asked = server.asked("/hangs");
+        asked.iter().filter(|it| *it == what).count()
+    };
+    for count in 1..=70 {
+        let client = edge.begin("/hangs", &plan("whole"), "");
+        eventually("a request for the slice", || asked("0") == count);
+        drop(client);
+    }
+    eventually("the end of six requests", || asked("ended") == 6);
+    let object = object();
+    assert!(edge.get("/led", &plan("whole")).1 == object);
+    assert_eq!(asked("ended"), 6);
 }

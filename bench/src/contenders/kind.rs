@@ -152,6 +152,15 @@ impl Kind {
 
     /// Starts the server; `None` if it is not installed.
     pub async fn start(self, before: Before<'_>) -> Option<Contender> {
+        self.start_with(before, &[]).await
+    }
+
+    /// Starts the server, with these settings if it is Sluice; `None` if it is not installed.
+    pub async fn start_with(
+        self,
+        before: Before<'_>,
+        settings: &[(&str, &str)],
+    ) -> Option<Contender> {
         let (origin, certificate) = (before.address(), before.certificate());
         let peer = match self {
             Self::Origin => return Some(Contender::of(self, origin, Vec::new(), None)),
@@ -162,7 +171,7 @@ impl Kind {
             Self::TrafficServer => trafficserver::COALESCING.start(origin).await?,
             Self::TrafficServerSlices => trafficserver::start_slices(origin).await?,
             Self::Haproxy => haproxy::start(origin, certificate).await?,
-            _ => return Some(self.sluice(before).await),
+            _ => return Some(self.sluice(before, settings).await),
         };
         let started = Contender::peer(self, peer);
         let two = certificate.is_some() || matches!(self, Self::Nginx(_));
@@ -194,7 +203,7 @@ impl Kind {
         Contender::bare(self, bare)
     }
 
-    async fn sluice(self, before: Before<'_>) -> Contender {
+    async fn sluice(self, before: Before<'_>, settings: &[(&str, &str)]) -> Contender {
         let second = loopback(free_port());
         let edge: Builder = match before {
             Before::Origin(origin) => Edge::http(origin),
@@ -218,6 +227,8 @@ impl Kind {
             Self::SluiceCold => edge.medium(Medium::Disk).env("SLUICE_HOT_BYTES", "0"),
             _ => edge.medium(Medium::Disk),
         };
+        let add = |edge: Builder, (name, value): &(&str, &str)| edge.env(name, *value);
+        let edge = settings.iter().fold(edge, add);
         let started = Contender::sluice(self, edge).await;
         match before.certificate() {
             Some(_) => Contender { second, ..started },

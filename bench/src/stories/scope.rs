@@ -14,6 +14,11 @@ pub fn contenders(known: &[Kind]) -> Vec<Kind> {
     or_exit(parse_contenders(&variable("CONTENDERS"), known))
 }
 
+/// The scenes of `known` that `SCENES` names, or all of them. Ends the program if a scene is unknown.
+pub fn scenes(known: &[&'static str]) -> Vec<&'static str> {
+    or_exit(parse_scenes(&variable("SCENES"), known))
+}
+
 /// The rates of `known`, in requests a second, that `RATES` names, or all of them. Ends the program if a rate is
 /// unknown.
 pub fn rates(known: &[u32]) -> Vec<u32> {
@@ -55,6 +60,17 @@ fn parse_contenders(value: &str, known: &[Kind]) -> Result<Vec<Kind>, String> {
     Ok(known.iter().copied().filter(wanted).collect())
 }
 
+fn parse_scenes(value: &str, known: &[&'static str]) -> Result<Vec<&'static str>, String> {
+    if value.trim().is_empty() {
+        return Ok(known.to_vec());
+    }
+    let parse = |word: &str| {
+        let scene = known.iter().find(|scene| **scene == word).copied();
+        scene.ok_or_else(|| format!("SCENES: {word:?}: expected some of: {}", known.join(" ")))
+    };
+    value.split_whitespace().map(parse).collect()
+}
+
 fn parse_rates(value: &str, known: &[u32]) -> Result<Vec<u32>, String> {
     if value.trim().is_empty() {
         return Ok(known.to_vec());
@@ -80,6 +96,8 @@ mod tests {
     fn rounds_and_rates_are_taken_from_what_is_said() {
         assert_eq!(parse_rounds("5", 3), Ok(5));
         assert_eq!(parse_rates("500", &[100, 500]), Ok(vec![500]));
+        assert_eq!(parse_scenes("far", &["far", "slow"]), Ok(vec!["far"]));
+        assert_eq!(parse_scenes(" ", &["far"]), Ok(vec!["far"]));
     }
 
     #[test]
@@ -102,6 +120,8 @@ mod tests {
     fn what_cannot_be_measured_is_named_with_what_can() {
         let error = parse_rounds("0", 3).unwrap_err();
         assert_eq!(error, "ROUNDS: \"0\": expected a number from 1");
+        let error = parse_scenes("far b", &["far", "slow"]).unwrap_err();
+        assert_eq!(error, "SCENES: \"b\": expected some of: far slow");
         let error = parse_rates("100 7", &[100, 500]).unwrap_err();
         assert_eq!(error, "RATES: \"7\": expected one of [100, 500]");
     }

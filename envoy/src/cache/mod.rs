@@ -36,7 +36,8 @@ pub use entries::Usage;
 pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use inventory::{
-    CacheContents, GroupUsage, Grouping, Inventory, StoredResponse, StoredResponses, UsageQuestion,
+    CacheContents, GroupUsage, Grouping, Inventory, StoredResponse, StoredResponses, StoredSlices,
+    UsageQuestion,
 };
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::{Keeper, SharedState};

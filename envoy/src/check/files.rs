@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use sluice_core::policy::PolicyError;
 
-use super::{Finding, Place};
+use super::{Finding, Place, access};
 use crate::cache::{self, EarlierRuns};
 use crate::demo::Demo;
 use crate::render::{self, Run};
@@ -31,6 +31,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     let sites = render::sites(settings, None).ok();
     let mut known = BTreeSet::new();
     for site in sites.iter().flat_map(|sites| &sites.sites) {
+        findings.extend(access::check(site, settings));
         let certificate = site.certificate.as_ref();
         if let Some(certificate) =
             certificate.filter(|certificate| known.insert(&certificate.chain))
@@ -49,6 +50,7 @@ fn render(settings: &Settings) -> anyhow::Result<String> {
         purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
+        secret: None,
     };
     render::render_whole(settings, &sites, run)
 }

@@ -4,6 +4,7 @@
 //! `files` needs neither an edge nor a network. `bucket` sends a request to a bucket with the credentials of its
 //! site, and `bucket_answer` interprets the answer.
 
+mod access;
 mod bucket;
 mod bucket_answer;
 mod files;

@@ -9,7 +9,7 @@ use rusty_s3::{Credentials, S3Action as _, UrlStyle};
 use ureq::Agent;
 
 use super::keys::Keys;
-use super::site::Object;
+use super::site::{self, LARGE, LARGE_BYTES, Object};
 use super::{BUCKET, REGION};
 use crate::net::http;
 use crate::origin::Endpoint;
@@ -64,12 +64,32 @@ impl PrivateBucket {
     /// # Errors
     /// MinIO refuses the object.
     pub fn upload(&self, object: &Object) -> anyhow::Result<()> {
-        let put = self.bucket.put_object(Some(&self.credentials), object.key);
+        self.upload_body(object.key, object.media_type, object.body)
+    }
+
+    /// Uploads the large object, unless the bucket has it from an earlier start.
+    ///
+    /// # Errors
+    /// MinIO refuses the object.
+    pub fn upload_large(&self) -> anyhow::Result<()> {
+        let head = self.bucket.head_object(Some(&self.credentials), LARGE);
+        let found = self.client.head(head.sign(VALIDITY).as_str()).call();
+        let found = found.context(LARGE)?;
+        let length = found.headers().get("content-length");
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        if found.status() == 200 && length == Some(LARGE_BYTES) {
+            return Ok(());
+        }
+        self.upload_body(LARGE, "application/octet-stream", site::large().as_bytes())
+    }
+
+    fn upload_body(&self, key: &str, media_type: &str, body: &[u8]) -> anyhow::Result<()> {
+        let put = self.bucket.put_object(Some(&self.credentials), key);
         let url = put.sign(VALIDITY);
         let status = self
-            .put(url.as_str(), object.media_type, object.body)
-            .context(object.key)?;
-        ensure!(status == 200, "{}: status {status}", object.key);
+            .put(url.as_str(), media_type, body)
+            .context(key.to_owned())?;
+        ensure!(status == 200, "{key}: status {status}");
         Ok(())
     }
 

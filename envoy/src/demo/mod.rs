@@ -62,6 +62,7 @@ impl Demo {
         bucket.create(&mut minio, &log)?;
         let mut objects = site::OBJECTS.iter();
         let uploaded = objects.try_for_each(|object| bucket.upload(object));
+        let uploaded = uploaded.and_then(|()| bucket.upload_large());
         uploaded.context("MinIO refused the demo's site")?;
         Ok(Self {
             minio,

@@ -1,6 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The demo's site, whose objects are uploaded to the bucket.
 
+use std::fmt::Write as _;
+
+/// Key of the large object, which the edge stores in slices. Each line of the object is its own offset.
+pub const LARGE: &str = "data/offsets.bin";
+/// Size of the large object in bytes: 24 slices of the default size.
+pub const LARGE_BYTES: usize = 24 << 20;
+/// Size of a line of the large object in bytes.
+const LINE: usize = 64;
+
+/// The content of the large object.
+pub fn large() -> String {
+    let mut lines = String::with_capacity(LARGE_BYTES);
+    for offset in (0..LARGE_BYTES).step_by(LINE) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(lines, "{offset:width$}", width = LINE - 1);
+    }
+    lines
+}
+
 /// An object of the site.
 pub struct Object {
     /// The object's key.
@@ -44,3 +63,17 @@ pub const OBJECTS: &[Object] = objects! {
     "text/a+b & c.txt" from "text/plus.txt" as "text/plain; charset=utf-8"
     "text/größe.txt" from "text/umlaut.txt" as "text/plain; charset=utf-8"
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_the_large_object_is_its_offset() {
+        let large = large();
+        assert_eq!(large.len(), LARGE_BYTES);
+        let offset = LARGE_BYTES / 2;
+        let line = large.get(offset..offset + LINE);
+        assert_eq!(line, Some(format!("{offset:>63}\n").as_str()));
+    }
+}

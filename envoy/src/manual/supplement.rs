@@ -383,4 +383,32 @@ pub const ALL: &[Supplement] = &[
         exit_status: PRINTED,
         files: &[],
     },
+    Supplement {
+        command: "sign",
+        examples: &[
+            (
+                "A link that opens one file for an hour",
+                "sluice sign https://www.example.com/report.pdf --expires 1h",
+            ),
+            (
+                "A cookie that opens all files of a film for a day",
+                "sluice sign https://www.example.com/films/7/ --prefix --cookie --expires 1d",
+            ),
+        ],
+        exit_status: &[
+            ("0", "The signature is on standard output"),
+            (
+                "1",
+                "The settings are not valid, or the site of the URL has no such key",
+            ),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[
+            SITES,
+            (
+                "SLUICE_ACCESS",
+                "The file with the clients that the edge answers, and the files with keys that this file or a site names",
+            ),
+        ],
+    },
 ];

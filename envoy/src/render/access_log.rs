@@ -9,6 +9,8 @@ use crate::settings::{AccessLog, AccessLogFormat};
 pub const ACCOUNT: &[(&str, bool)] = &[
     ("site", false),
     ("result", false),
+    ("access", false),
+    ("signing_key", false),
     ("key", false),
     ("role", false),
     ("wait_ms", true),

@@ -8,6 +8,7 @@ use super::Run;
 use super::certificates::NamedCertificate;
 use super::policy_document::{PolicyDocument, edge_sections, fill};
 use super::server::Server;
+use super::signing_keys;
 use crate::settings::Settings;
 use crate::sites::{Site, Sites};
 
@@ -59,6 +60,9 @@ impl FilterConfiguration {
             None => &mut json,
         };
         fill(part, &of_run(run))?;
+        if let Some(secret) = &run.secret {
+            signing_keys::seal(&mut json, sites, secret);
+        }
         let understood = sluice_core::sites::Sites::parse(json.to_string().as_bytes())?;
         Ok(Self {
             has_purge_token: understood.take_purges(),

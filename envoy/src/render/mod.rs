@@ -7,6 +7,7 @@
 //! | a site's policy, completed | `policy_document` |
 //! | the configuration of the filter, with all sites | `filter` |
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |
+//! | the keys of signed URLs | `signing_keys` |
 //! | credentials in a file for Envoy | `credentials` |
 //! | the certificates of the listener for TLS | `certificates` |
 //! | the access log | `access_log` |
@@ -25,10 +26,13 @@ mod policy_document;
 mod rendered;
 mod resource;
 mod server;
+mod signing_keys;
 mod template;
 
 use std::path::Path;
 use std::time::Duration;
+
+use sluice_core::key::secret::StoreSecret;
 
 pub use one_site::{one_site, sites};
 pub use rendered::Rendered;
@@ -51,6 +55,9 @@ pub struct Run<'a> {
     pub earlier_runs: &'a EarlierRuns,
     /// The socket at which messages of SNS are verified.
     pub sns: Option<&'a Path>,
+    /// The secret under which the filter gets the keys of signed URLs. `None`: it gets none, so that it refuses the
+    /// configuration.
+    pub secret: Option<StoreSecret>,
 }
 
 /// Renders the configuration for `settings` and `origin` as one document, with the cache's entries in `cache_dir`.
@@ -63,6 +70,7 @@ pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow:
         purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
+        secret: None,
     };
     render_whole(settings, &one_site(settings, origin)?, run)
 }
@@ -73,6 +81,28 @@ pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow:
 /// A policy cannot be used, or there are no CA certificates to verify an origin with.
 pub fn render_whole(settings: &Settings, sites: &Sites, run: Run<'_>) -> anyhow::Result<String> {
     template::Templates::new(settings, sites, run, None, None)?.render("envoy.yaml.j2")
+}
+
+/// The sites as the filter reads them.
+///
+/// # Errors
+/// A policy cannot be used.
+pub fn filter_sites(
+    settings: &Settings,
+    sites: &Sites,
+) -> anyhow::Result<sluice_core::sites::Sites> {
+    let run = Run {
+        cache_dir: Path::new(""),
+        purge_log: None,
+        earlier_runs: &EarlierRuns::default(),
+        sns: None,
+        secret: None,
+    };
+    let certificates = certificates::NamedCertificate::all(sites);
+    let filter = filter::FilterConfiguration::new(settings, sites, &certificates, run)?;
+    Ok(sluice_core::sites::Sites::parse(
+        filter.json.to_string().as_bytes(),
+    )?)
 }
 
 /// A duration as Envoy's configuration writes it.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::origin::Origin;
 use crate::settings::{BUCKET, HTTP, Settings};
-use crate::sites::{Certificate, Site, Sites, read_yaml};
+use crate::sites::{Certificate, Site, SiteAccess, Sites, read_yaml};
 
 /// The sites of the settings; with neither `SLUICE_SITES` nor `SLUICE_ORIGIN` the one site for `demo`.
 ///
@@ -41,6 +41,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         chain: tls.cert.clone(),
         key: tls.key.clone(),
     });
+    let variables = settings.access.iter().flat_map(SiteAccess::variables);
     let site = Site {
         name: String::new(),
         hosts: Vec::new(),
@@ -50,12 +51,13 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         credentials: settings.credentials.clone(),
         policy_name,
         policy,
+        access: settings.access.clone(),
         certificate,
         redirect_to_https: false,
         hsts: None,
         share: 1,
         purge_token: None,
-        secret_variables: Vec::new(),
+        secret_variables: variables.map(str::to_owned).collect(),
     };
     Ok(Sites {
         edge: json!({}),

@@ -26,6 +26,13 @@ impl PolicyDocument {
     pub fn complete(site: &Site, edge: &Value, settings: &Settings) -> anyhow::Result<Self> {
         let complete = || -> anyhow::Result<Self> {
             let mut json = site.policy.clone();
+            ensure!(
+                json.get("access").is_none(),
+                "access: expected in the file of SLUICE_ACCESS, and not in the policy"
+            );
+            if let (Some(access), Some(sections)) = (&site.access, json.as_object_mut()) {
+                sections.insert("access".to_owned(), access.section.clone());
+            }
             fill(&mut json, &decided(settings, &site.origin))?;
             let mut whole = json.clone();
             fill(&mut whole, edge)?;

@@ -250,6 +250,7 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         default_host => default_host,
         admin => settings.admin_socket(),
         workers => settings.workers_socket(),
+        slice_carriers => settings.slice_carriers_socket(),
         health => settings.health_socket(),
         control => settings.filter_control_socket(),
         health_path => settings.health_path,

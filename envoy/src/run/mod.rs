@@ -23,7 +23,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use sluice_core::http::caching::cache_name::{NAME_VARIABLE, VIA_VARIABLE};
-use sluice_core::key::secret::SECRET_VARIABLE;
+use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
 
 pub use access_log_format::check_access_log_format;
 pub use bucket_check::check_bucket;
@@ -102,6 +102,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         purge_log: Some(cache.purge_log.path()),
         earlier_runs: &earlier_runs,
         sns,
+        secret: StoreSecret::parse(cache.secret.digits()),
     };
     let rendered = Rendered::new(settings, &sites, run, None)?;
     rendered.write().map_err(at(&rendered.folder))?;

@@ -52,6 +52,11 @@ impl Locations {
         self.state.join(format!("wrk-{edge_port}.sock"))
     }
 
+    /// The Unix socket for the slicer's own connections, for the edge on this port.
+    pub fn slice_carriers_socket(&self, edge_port: u16) -> PathBuf {
+        self.state.join(format!("slc-{edge_port}.sock"))
+    }
+
     /// The Unix socket at which a worker reports the health of the edge on this port.
     pub fn health_socket(&self, edge_port: u16) -> PathBuf {
         self.state.join(format!("up-{edge_port}.sock"))

@@ -5,6 +5,7 @@
 //! has one group of settings: its type, and how it is read. To add a setting, add a row to the page and a field to the
 //! type of its group.
 
+mod access;
 mod cache;
 pub mod docs;
 mod environment;
@@ -48,7 +49,7 @@ pub use tracing::Tracing;
 use crate::log::LogFormat;
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
-use crate::sites::{Credentials, EXPECTED_KEEPALIVE, Sites, keepalive};
+use crate::sites::{Credentials, EXPECTED_KEEPALIVE, SiteAccess, Sites, keepalive};
 use crate::sns::Sns;
 use crate::system::machine::Machine;
 
@@ -118,6 +119,10 @@ pub struct Settings {
     pub hot: HotTier,
     /// The policy; `None` is the built-in one for the kind of origin.
     pub policy: Option<PolicyChoice>,
+    /// The rules for the clients of the one site in front of `origin`; `None`: every client is answered.
+    pub access: Option<SiteAccess>,
+    /// The file that `SLUICE_ACCESS` names.
+    pub access_file: Option<PathBuf>,
     /// The runtime of the filter.
     pub runtime: Runtime,
     /// The number of Envoy's workers.
@@ -223,13 +228,18 @@ impl Settings {
         let clients = Clients::read(env);
         let purge = PurgeListener::read(env);
         let sites = sites::read(env, clients.as_ref(), purge.as_ref());
-        let (origin, tls, policy) = match env.set("SLUICE_SITES") {
-            Some(_) => (None, None, None),
-            None => (
+        let has_sites = env.set("SLUICE_SITES").is_some();
+        let (origin, tls, policy) = match has_sites {
+            true => (None, None, None),
+            false => (
                 origin::read(env),
                 TlsListener::read(env),
                 PolicyChoice::read(env),
             ),
+        };
+        let access = match has_sites {
+            true => None,
+            false => access::read(env, origin.as_ref()),
         };
         let mut secrets = FileSecrets::default();
         let is_bucket = matches!(origin, Some(Origin::Bucket(_)));
@@ -270,6 +280,8 @@ impl Settings {
         let ca_file = env.file("SSL_CERT_FILE");
         let aws_ca_file = env.file("AWS_CA_BUNDLE").or_else(|| ca_file.clone());
         let memory = memory?;
+        let (cache, slices) = (cache?, slices?);
+        slices.check_room(env, &cache, memory.concurrency);
         Some(Self {
             credentials: match origin {
                 // The demo's key.
@@ -301,6 +313,8 @@ impl Settings {
             watches: watches?,
             drain: Duration::from_secs(drain?),
             policy,
+            access,
+            access_file: env.set("SLUICE_ACCESS").map(PathBuf::from),
             runtime: runtime?,
             concurrency: memory.concurrency,
             ca_file,
@@ -312,8 +326,8 @@ impl Settings {
             notes: Vec::new(),
             name: name?,
             tells_via: tells_via?,
-            cache: cache?,
-            slices: slices?,
+            cache,
+            slices,
             hot: memory.hot,
             filter: true,
             stream_idle: Duration::from_secs(300),
@@ -346,21 +360,31 @@ impl Settings {
         self.locations.workers_socket(self.edge_port)
     }
 
+    /// The Unix socket of the slicer's own connections.
+    pub fn slice_carriers_socket(&self) -> PathBuf {
+        self.locations.slice_carriers_socket(self.edge_port)
+    }
+
     /// The folder of Envoy's configuration. Edges that share a state folder have separate folders.
     pub fn files(&self) -> PathBuf {
         let name = format!("envoy-{}", self.edge_port);
         self.locations.state.join(name)
     }
 
-    /// The user's files that a reload reads again: those of the sites and the policies. Envoy itself watches
-    /// certificates and credentials.
+    /// The user's files that a reload reads again: those of the sites, the policies and the access rules, and the keys
+    /// of signed URLs. Envoy itself watches certificates and credentials.
     pub fn files_of_the_user(&self) -> Vec<PathBuf> {
         let base = self.sites_file.as_deref().and_then(Path::parent);
         let sites = self.sites.iter().flat_map(|sites| &sites.sites);
         let of_sites = sites.map(|site| site.policy_name.as_str());
         let named = of_sites.chain(self.policy.iter().map(|policy| policy.name.as_str()));
         let paths = named.map(|name| base.map_or_else(|| name.into(), |base| base.join(name)));
-        let files = paths.chain(self.sites_file.clone());
+        let of_sites = self.sites.iter().flat_map(|sites| &sites.sites);
+        let of_sites = of_sites.filter_map(|site| site.access.as_ref());
+        let rules = of_sites.chain(&self.access);
+        let keys = rules.flat_map(SiteAccess::files).cloned();
+        let named = self.sites_file.iter().chain(&self.access_file).cloned();
+        let files = paths.chain(named).chain(keys);
         let files = files.filter(|path| path.is_file());
         files
             .filter_map(|path| std::path::absolute(path).ok())

@@ -11,12 +11,13 @@ use super::purge::PurgeListener;
 use crate::sites::{Sites, Surroundings};
 
 /// Settings that each site has in the file of sites, and their fields.
-const OF_A_SITE: [(&str, &str); 7] = [
+const OF_A_SITE: [(&str, &str); 8] = [
     ("SLUICE_ORIGIN", "origin"),
     ("SLUICE_ORIGIN_KEEPALIVE", "keepalive"),
     ("SLUICE_S3_ENDPOINT", "endpoint"),
     ("SLUICE_S3_ADDRESSING", "addressing"),
     ("SLUICE_POLICY", "policy"),
+    ("SLUICE_ACCESS", "access"),
     ("SLUICE_TLS_CERT", "tls.certificate"),
     ("SLUICE_TLS_KEY", "tls.key"),
 ];

@@ -157,6 +157,12 @@ const SITE: &[Field] = &[
         ]),
     },
     Field {
+        name: "access",
+        about: "The clients that the site answers. All others get 403. Default: all clients.",
+        required: false,
+        form: Form::Policy("access"),
+    },
+    Field {
         name: "tls",
         about: "The certificate that clients get for the site's hosts. Default: none.",
         required: false,
@@ -326,13 +332,17 @@ pub fn schema() -> Value {
     let mut schema = FILE.schema();
     let policy: Value = serde_json::from_str(POLICY_SCHEMA).unwrap_or_default();
     let (edge, site) = split(&policy);
+    let access = policy.pointer("/properties/access").cloned();
     if let Some(schema) = schema.as_object_mut() {
         let entries = [
             (
                 "$schema",
                 json!("https://json-schema.org/draft/2020-12/schema"),
             ),
-            ("$defs", json!({"edge": edge, "policy": site})),
+            (
+                "$defs",
+                json!({"edge": edge, "policy": site, "access": access}),
+            ),
             ("title", json!("Sites of Sluice")),
             ("description", json!("The sites that one edge serves.")),
         ];
@@ -347,6 +357,7 @@ fn split(policy: &Value) -> (Value, Value) {
     let mut site = policy.get("properties").cloned().unwrap_or_default();
     if let Some(fields) = site.as_object_mut() {
         fields.remove("origin");
+        fields.remove("access");
         for section in EDGE_SECTIONS {
             let shared = fields.remove(section).unwrap_or_default();
             edge.insert(section.to_owned(), shared);

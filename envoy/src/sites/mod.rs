@@ -4,6 +4,7 @@
 //! `fields` defines the file of sites, `reader` makes [`Sites`] from it, and `table` checks the sites together.
 //! `file` has the parts for any file of the user: lines, forms, problems.
 
+mod access;
 mod built_in;
 mod certificate;
 mod credentials;
@@ -23,6 +24,7 @@ mod tests;
 
 use serde_json::Value;
 
+pub use access::{SigningSecret, SiteAccess};
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;

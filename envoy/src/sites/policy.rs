@@ -141,6 +141,11 @@ impl<'a> ChosenPolicy<'a> {
             let message = "not a section of a site's policy: remove it, because the site's own field `origin` sets it";
             problems.push(self.problem("origin", message));
         }
+        if self.value.get("access").is_some() {
+            let message =
+                "not a section of a site's policy: move it to the site's own field `access`";
+            problems.push(self.problem("access", message));
+        }
         for section in EDGE_SECTIONS {
             if self.value.get(section).is_some() {
                 problems.push(self.belongs_to_the_edge(section));

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sluice_core::policy::purge::TokenHash;
 
+use super::access::{AccessReader, SiteAccess};
 use super::certificate::Certificate;
 use super::credentials::Credentials;
 use super::fields::{FILE, keepalive, max_age};
@@ -119,7 +120,14 @@ impl<'a> Reader<'a> {
         let redirect = entry.value.get("redirect_to_https");
         let share = entry.value.get("share").and_then(Value::as_u64);
         let token = entry.text("purge_token").map(str::to_owned);
-        let secret_variables = credentials.own_variables().chain(token).collect();
+        let access = self.read_access(entry, &origin);
+        let keys = access.iter().flat_map(SiteAccess::variables);
+        let keys = keys.map(str::to_owned);
+        let secret_variables = credentials
+            .own_variables()
+            .chain(token)
+            .chain(keys)
+            .collect();
         Some(Site {
             name: entry.text("name").unwrap_or_default().to_owned(),
             hosts: hosts.map(str::to_ascii_lowercase).collect(),
@@ -129,6 +137,7 @@ impl<'a> Reader<'a> {
             credentials,
             policy_name,
             policy,
+            access,
             certificate: self.read_certificate(entry),
             redirect_to_https: redirect.and_then(Value::as_bool).unwrap_or_default(),
             hsts,
@@ -251,6 +260,20 @@ impl<'a> Reader<'a> {
             self.refuse(&field, format!("the value of {name} {ACCEPTED_TOKEN}"));
         }
         hash
+    }
+
+    fn read_access(&mut self, entry: &Entry<'_>, origin: &Origin) -> Option<SiteAccess> {
+        let value = entry
+            .value
+            .get("access")
+            .filter(|value| value.is_object())?;
+        let reader = AccessReader {
+            document: self.document,
+            path: &entry.field("access"),
+            lookup: self.surroundings.lookup,
+        };
+        let read = reader.read(value, origin);
+        read.map_err(|problems| self.problems.extend(problems)).ok()
     }
 
     fn read_hsts(&mut self, entry: &Entry<'_>) -> Option<String> {

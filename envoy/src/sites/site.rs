@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sluice_core::policy::purge::TokenHash;
 
+use super::access::SiteAccess;
 use super::certificate::Certificate;
 use super::credentials::Credentials;
 use crate::origin::Origin;
@@ -30,6 +31,8 @@ pub struct Site {
     pub policy_name: String,
     /// The policy's document as the user has written it: an object without `origin` and without sections of the edge.
     pub policy: Value,
+    /// The rules for its clients; `None`: every client is answered.
+    pub access: Option<SiteAccess>,
     /// The certificate that the edge uses for the site's hosts.
     pub certificate: Option<Certificate>,
     /// Whether requests over cleartext are redirected to HTTPS.

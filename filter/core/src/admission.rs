@@ -150,10 +150,18 @@ impl<'a> RequestFacts<'a> {
         self.authorization && passes && matches!(policy.origin, Origin::Http(_))
     }
 
-    /// Whether a browser asks if a page of another origin may send a request (Fetch, 4.8).
     fn is_preflight(&self) -> bool {
-        self.method == "OPTIONS" && self.origin && self.asks_for_method
+        is_preflight(self.method, |name| match name {
+            "origin" => self.origin,
+            _ => self.asks_for_method,
+        })
     }
+}
+
+/// Whether a browser asks if a page of another origin may send a request (Fetch, 4.8). `has` says whether the request
+/// has a header.
+pub fn is_preflight(method: &str, has: impl Fn(&str) -> bool) -> bool {
+    method == "OPTIONS" && has("origin") && has("access-control-request-method")
 }
 
 fn is_grpc(content_type: &[u8]) -> bool {

@@ -17,6 +17,22 @@ pub fn push(text: &mut String, bytes: &[u8]) {
     }
 }
 
+/// Reads two lower-case digits for each byte; `None` for anything else.
+pub fn bytes(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    let pairs = pairs.iter();
+    pairs
+        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
+        .collect()
+}
+
 /// Reads `digits` as a number; `None` for anything else, or for more than 64 bits.
 pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {

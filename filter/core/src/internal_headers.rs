@@ -44,7 +44,8 @@ pub const AGAIN_HEADER: &str = "x-sluice-again";
 /// Name of the request header in which EDGE hides a client's `Authorization` from the store, which would not look up
 /// a response otherwise. ORIGIN restores it.
 pub const AUTHORIZATION_HEADER: &str = "x-sluice-authorization";
-/// Name of the request header by which EDGE asks the slicer for a response that is made of slices. Its value is a
+/// Name of the request header by which EDGE asks the slicer for a response that is made of slices, and of the response
+/// header by which EDGE tells it the plan for an object that has changed. Its value is a
 /// [`SlicePlan`](crate::slices::plan::SlicePlan).
 pub const SLICES_HEADER: &str = "x-sluice-slices";
 /// Name of the request header by which the slicer tells EDGE which slice it asks for. Its value is an

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | the fields of the policy, their defaults and errors | [`policy`] |
 //! | the choice of the site for a request | [`sites`] |
+//! | the clients that may read a site | [`access`] |
 //! | the meaning of HTTP's fields | [`http`] |
 //! | cache keys, and the URLs that are refused | [`key`] |
 //! | the choice of requests that use the cache | [`admission`] |
@@ -23,6 +24,7 @@
 //! | metrics | [`metrics`] |
 //! | the host functions that the logic needs | [`host`] |
 
+pub mod access;
 pub mod admission;
 pub mod bucket_error;
 pub mod coalescing;

@@ -2,6 +2,7 @@
 //! The tests of the pure logic, with a module for each folder of the logic. The tests are one binary, which is linked
 //! once.
 
+mod access;
 mod coalescing;
 mod freshness;
 mod hot;

@@ -84,7 +84,7 @@ pub(crate) struct SharedQueue {
     pub name: String,
     /// Worker and root context that have registered the queue last.
     pub receiver: (usize, u32),
-    /// Messages on their way from other workers.
+    /// Messages from other workers whose callbacks have not run yet. Only another callback takes them.
     pub under_way: VecDeque<Vec<u8>>,
     /// Messages that the receiver can take.
     pub arrived: VecDeque<Vec<u8>>,
@@ -97,6 +97,8 @@ pub(crate) struct Process {
     pub now: Cell<Millis>,
     pub tasks: RefCell<VecDeque<Task>>,
     pub queues: RefCell<Vec<SharedQueue>>,
+    /// Whether a callback for the messages in a queue runs.
+    pub hears: Cell<bool>,
     /// All messages so far, except wake-ups.
     pub sent: RefCell<Vec<Vec<u8>>>,
     pub log: RefCell<Vec<String>>,
@@ -118,6 +120,7 @@ impl Process {
             now: Cell::new(1_000),
             tasks: RefCell::default(),
             queues: RefCell::default(),
+            hears: Cell::new(false),
             sent: RefCell::default(),
             log: RefCell::default(),
             environment: RefCell::default(),

@@ -82,23 +82,20 @@ pub enum Kind {
     Size,
     /// A request of the filter that refreshes a stale response.
     Refresh,
-    /// A request of the filter for the headers of an object.
-    Index,
     /// A request of the slicer.
     Slice,
-    /// A request of the filter for a document that replaces a missing object.
-    Substitute,
+    /// A request of the filter for the headers of an object that may be sliced, or for a document.
+    Call,
 }
 
 impl Kind {
-    /// Returns the kind of a request of the filter.
-    pub(crate) const fn of_call(request: StoreRequest) -> Self {
+    /// Returns the kind of a request of the filter. `leads` says whether its call leads for other requests.
+    pub(crate) const fn of_call(request: StoreRequest, leads: bool) -> Self {
         match request {
-            StoreRequest::Fill => Self::Background,
-            StoreRequest::Size | StoreRequest::Inspection => Self::Size,
+            StoreRequest::Call if leads => Self::Background,
+            StoreRequest::Call => Self::Call,
+            StoreRequest::Head => Self::Size,
             StoreRequest::Refresh => Self::Refresh,
-            StoreRequest::Index => Self::Index,
-            StoreRequest::Substitute => Self::Substitute,
             _ => Self::Lookup,
         }
     }
@@ -107,13 +104,7 @@ impl Kind {
     pub const fn is_own(self) -> bool {
         matches!(
             self,
-            Self::Lookup
-                | Self::Background
-                | Self::Size
-                | Self::Refresh
-                | Self::Index
-                | Self::Slice
-                | Self::Substitute
+            Self::Lookup | Self::Background | Self::Size | Self::Refresh | Self::Slice | Self::Call
         )
     }
 }

@@ -314,7 +314,11 @@ impl Host for WorkerHost {
     fn dequeue(&self, queue: Queue) -> Result<Option<Vec<u8>>> {
         let mut queues = self.process.queues.borrow_mut();
         let queue = queues.get_mut(queue.0 as usize).ok_or(NOT_FOUND)?;
-        Ok(queue.arrived.pop_front())
+        let arrived = queue.arrived.pop_front();
+        if arrived.is_some() || self.process.hears.get() {
+            return Ok(arrived);
+        }
+        Ok(queue.under_way.pop_front())
     }
 
     fn set_tick_period(&self, milliseconds: u32) -> Result<()> {

@@ -80,6 +80,8 @@ pub enum BodyType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Attribute {
+    /// `source.address`
+    SourceAddress = 24,
     /// `connection.id`
     ConnectionId = 28,
     /// `connection.requested_server_name`
@@ -177,6 +179,7 @@ unsafe extern "C" {
     fn envoy_dynamic_module_callback_http_filter_get_attribute_int(filter: *mut c_void, attribute: Attribute, value: *mut u64) -> bool;
     fn envoy_dynamic_module_callback_http_filter_http_callout(filter: *mut c_void, id: *mut u64, cluster: Buffer, headers: *const Header, headers_size: usize, body: Buffer, timeout_milliseconds: u64) -> Status;
     fn envoy_dynamic_module_callback_http_filter_start_http_stream(filter: *mut c_void, id: *mut u64, cluster: Buffer, headers: *const Header, headers_size: usize, body: Buffer, ends: bool, timeout_milliseconds: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_reset_http_stream(filter: *mut c_void, id: u64);
     fn envoy_dynamic_module_callback_http_clear_route_cache(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_continue_encoding(filter: *mut c_void);
@@ -523,6 +526,11 @@ impl Filter {
             )
         };
         (status == SUCCESS).then_some(id)
+    }
+
+    /// Ends an exchange. The hook for its failure may be called.
+    pub fn end_exchange(self, exchange: u64) {
+        unsafe { envoy_dynamic_module_callback_http_filter_reset_http_stream(self.0, exchange) }
     }
 
     /// Makes Envoy select the route again, because the request's headers have changed.

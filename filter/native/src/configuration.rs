@@ -11,8 +11,17 @@ use crate::aid::Aid;
 const CARRIER: &[u8] = b"worker";
 /// Name of the filter that makes responses of slices ([`crate::slicer`]).
 const SLICER: &[u8] = b"slicer";
+/// Name of the filter that carries the slicer's requests ([`crate::slicer::carrier`]).
+const SLICE_CARRIER: &[u8] = b"slice_carrier";
 /// Names of the filters whose configuration has no policy.
-const WITHOUT_POLICY: [&[u8]; 5] = [b"origin", b"readiness", b"control", CARRIER, SLICER];
+const WITHOUT_POLICY: [&[u8]; 6] = [
+    b"origin",
+    b"readiness",
+    b"control",
+    CARRIER,
+    SLICER,
+    SLICE_CARRIER,
+];
 
 /// A configuration that Envoy has created.
 #[derive(Debug)]
@@ -55,9 +64,14 @@ impl Configuration {
         self.role == SLICER
     }
 
+    /// Whether it configures the carriers of the slicer's requests.
+    pub fn is_slice_carrier(&self) -> bool {
+        self.role == SLICE_CARRIER
+    }
+
     /// Whether its filter uses no worker of the roles.
     pub fn is_alone(&self) -> bool {
-        self.is_slicer() || self.aid().is_some()
+        self.is_slicer() || self.is_slice_carrier() || self.aid().is_some()
     }
 
     /// Whether its filter is in a chain behind the cache filter.

@@ -20,6 +20,7 @@ use crate::metrics;
 use crate::native_worker::NativeWorker;
 use crate::process::PROCESS;
 use crate::slicer::Slicer;
+use crate::slicer::carrier::SliceCarrier;
 use crate::stream::{Part, Stream};
 
 /// The type that implements the hooks.
@@ -113,6 +114,9 @@ impl Hooks for Module {
     ) -> Option<Arc<Configuration>> {
         let made = panic::catch_unwind(AssertUnwindSafe(|| {
             let configuration = Configuration::new(role, text)?;
+            if configuration.is_slice_carrier() {
+                carrier::connect_all(&configuration.text);
+            }
             if configuration.is_alone() {
                 return Ok(Arc::new(configuration));
             }
@@ -140,8 +144,12 @@ impl Hooks for Module {
             return Some(Rc::new(Stream::new(0, filter, Part::Aid(aid), true)));
         }
         if configuration.is_slicer() {
-            let slicer = Part::Slicer(Box::new(Slicer::new(filter)));
+            let slicer = Part::Slicer(Rc::new(Slicer::new(filter)));
             return Some(Rc::new(Stream::new(0, filter, slicer, false)));
+        }
+        if configuration.is_slice_carrier() {
+            let carrier = Part::SliceCarrier(Rc::new(SliceCarrier::new(filter)));
+            return Some(Rc::new(Stream::new(0, filter, carrier, false)));
         }
         let native_worker = NativeWorker::take(|native_worker| Rc::new(NativeHost(native_worker)));
         let opened = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -162,6 +170,10 @@ impl Hooks for Module {
         }
         if let Part::Slicer(slicer) = &stream.part {
             slicer.begin();
+            return HeadersStatus::StopIteration;
+        }
+        if let Part::SliceCarrier(carrier) = &stream.part {
+            carrier.begin();
             return HeadersStatus::StopIteration;
         }
         guarded(stream, HeadersStatus::StopIteration, |native_worker| {
@@ -189,7 +201,7 @@ impl Hooks for Module {
         match stream.part {
             Part::Aid(_) => return DataStatus::Continue,
             // The slicer does not use the body, and no client can send more of it than Envoy buffers.
-            Part::Slicer(_) => return DataStatus::StopIterationAndBuffer,
+            Part::Slicer(_) | Part::SliceCarrier(_) => return DataStatus::StopIterationAndBuffer,
             Part::Carrier | Part::Role(_) => {}
         }
         guarded(
@@ -211,7 +223,7 @@ impl Hooks for Module {
     fn on_request_trailers(stream: &Rc<Stream>) -> TrailersStatus {
         match stream.part {
             Part::Aid(_) => return TrailersStatus::Continue,
-            Part::Slicer(_) => return TrailersStatus::StopIteration,
+            Part::Slicer(_) | Part::SliceCarrier(_) => return TrailersStatus::StopIteration,
             Part::Carrier | Part::Role(_) => {}
         }
         guarded(stream, TrailersStatus::StopIteration, |native_worker| {
@@ -280,7 +292,7 @@ impl Hooks for Module {
     }
 
     fn on_stream_complete(stream: &Rc<Stream>) {
-        if let Part::Aid(_) | Part::Slicer(_) = stream.part {
+        if let Part::Aid(_) | Part::Slicer(_) | Part::SliceCarrier(_) = stream.part {
             return;
         }
         guarded(stream, (), |native_worker| {
@@ -296,11 +308,12 @@ impl Hooks for Module {
         match &stream.part {
             Part::Aid(_) => return,
             Part::Slicer(slicer) => return slicer.end(),
+            Part::SliceCarrier(carrier) => return carrier.end(),
             Part::Carrier | Part::Role(_) => {}
         }
         guarded(&stream, (), |native_worker| match stream.part {
             Part::Carrier => carrier::end(native_worker, &stream),
-            Part::Aid(_) | Part::Slicer(_) => {}
+            Part::Aid(_) | Part::Slicer(_) | Part::SliceCarrier(_) => {}
             Part::Role(_) => end(native_worker, &stream),
         });
         stream.ended.set(true);
@@ -325,7 +338,7 @@ impl Hooks for Module {
                         });
                     }
                 }
-                Part::Aid(_) | Part::Slicer(_) => {}
+                Part::Aid(_) | Part::Slicer(_) | Part::SliceCarrier(_) => {}
                 Part::Role(_) => {
                     native_worker.call(stream, |role, host, worker| {
                         role.on_call_response(host, worker, answered, size);
@@ -350,8 +363,10 @@ impl Hooks for Module {
     }
 
     fn on_exchange(stream: &Rc<Stream>, exchange: u64, event: ExchangeEvent<'_>) {
-        if let Part::Slicer(slicer) = &stream.part {
-            slicer.on_exchange(exchange, event);
+        match &stream.part {
+            Part::Slicer(slicer) => slicer.on_exchange(exchange, event),
+            Part::SliceCarrier(carrier) => carrier.on_exchange(exchange, event),
+            Part::Carrier | Part::Aid(_) | Part::Role(_) => {}
         }
     }
 

@@ -248,6 +248,10 @@ impl Host for NativeHost {
                 let filter = self.stream()?.filter;
                 Ok(filter.attribute(Attribute::RouteName))
             }
+            "source\0address" => {
+                let filter = self.stream()?.filter;
+                Ok(filter.attribute(Attribute::SourceAddress))
+            }
             "connection\0id" => {
                 let number = self
                     .stream()?

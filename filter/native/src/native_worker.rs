@@ -14,9 +14,9 @@ use std::time::Duration;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{NumberMap, WorkerId};
 use sluice_host::{Action, Half, Host, Queue};
-use sluice_roles::callbacks::StreamContext;
+use sluice_roles::callbacks::{self, StreamContext};
 use sluice_roles::root::Root;
-use sluice_roles::worker::Worker;
+use sluice_roles::worker::{Worker, succession};
 
 use crate::abi::{self, CallAnswer, Filter, LogLevel};
 use crate::configuration::Configuration;
@@ -192,7 +192,7 @@ impl NativeWorker {
                 if let Some(worker) = &*worker
                     && let Some(lost) = self.lost.take()
                 {
-                    worker.succeed(lost);
+                    succession::succeed(&*worker.host, &worker.metrics, lost);
                 }
                 accepted
             }
@@ -291,7 +291,7 @@ impl NativeWorker {
     /// callback has the worker.
     fn lend<R>(&self, callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
         match self.worker.try_borrow_mut() {
-            Ok(mut worker) => callback(worker.as_mut()),
+            Ok(mut worker) => callbacks::lend(worker.as_mut(), callback),
             Err(_) => {
                 self.count(Metric::ReenteredCallbacks);
                 callback(None)

@@ -2,6 +2,7 @@
 //! A stream: Envoy's side of it, and the role's context.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use sluice_host::Half;
 use sluice_host::headers::Headers;
@@ -11,6 +12,7 @@ use crate::abi::{BodyType, Filter, HeaderMapType, Scheduler};
 use crate::aid::Aid;
 use crate::reply::Reply;
 use crate::slicer::Slicer;
+use crate::slicer::carrier::SliceCarrier;
 
 /// The handler of a stream.
 pub enum Part {
@@ -19,7 +21,9 @@ pub enum Part {
     /// A small filter.
     Aid(Aid),
     /// The slicer.
-    Slicer(Box<Slicer>),
+    Slicer(Rc<Slicer>),
+    /// The carrier of a worker's requests for slices.
+    SliceCarrier(Rc<SliceCarrier>),
     /// A role.
     Role(RefCell<Box<dyn StreamContext>>),
 }
@@ -76,7 +80,11 @@ impl Stream {
 
     /// Whether its response passes without a role: it is the filter's own reply, or the stream has no role.
     pub fn passes(&self) -> bool {
-        self.replied.get() || matches!(self.part, Part::Aid(_) | Part::Slicer(_))
+        let has_role = !matches!(
+            self.part,
+            Part::Aid(_) | Part::Slicer(_) | Part::SliceCarrier(_)
+        );
+        self.replied.get() || !has_role
     }
 
     /// Notes the method when the role first reads the request's headers, because the role may change it later.

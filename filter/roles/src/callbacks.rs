@@ -4,6 +4,16 @@
 use crate::worker::Worker;
 use sluice_host::{Action, Host};
 
+/// Lends the worker to a callback of the host, and ends the callback there.
+pub fn lend<R>(worker: Option<&mut Worker>, callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
+    let Some(worker) = worker else {
+        return callback(None);
+    };
+    let result = callback(Some(worker));
+    worker.settle();
+    result
+}
+
 /// The context of a stream in one of the roles. A callback that a role does not implement lets the stream continue. A
 /// callback does not get the worker while another callback of the same VM has it.
 pub trait StreamContext {

@@ -16,6 +16,8 @@ use crate::callbacks::StreamContext;
 use crate::reply::answer_rejection;
 use crate::request::policy::Generation;
 use crate::worker::Worker;
+use crate::worker::identity::Identity;
+use crate::worker::metrics::Metrics;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -35,24 +37,25 @@ impl Front {
         Self { generation }
     }
 
-    fn receive(&self, worker: &Worker) -> Result<Action, HostError> {
-        let headers = worker.host.headers(Map::Request)?;
+    fn receive(
+        &self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        identity: &Identity,
+    ) -> Result<Action, HostError> {
+        let headers = host.headers(Map::Request)?;
         match canonical_target(&self.generation, &headers) {
             Ok(target) => {
                 // One edge owns all responses of a URL, and learns which headers they vary with.
-                worker
-                    .host
-                    .set_header(Map::Request, KEY_HEADER, target.url())?;
+                host.set_header(Map::Request, KEY_HEADER, target.url())?;
                 if READS.iter().any(|read| headers.is(":method", read)) {
-                    worker
-                        .host
-                        .set_header(Map::Request, "x-envoy-retry-on", "reset")?;
+                    host.set_header(Map::Request, "x-envoy-retry-on", "reset")?;
                 }
                 Ok(Action::Continue)
             }
             Err(rejection) => {
-                worker.metrics.count(Metric::RequestsRejected, 1);
-                answer_rejection(&*worker.host, &worker.identity.name, rejection)?;
+                metrics.count(Metric::RequestsRejected, 1);
+                answer_rejection(host, &identity.name, rejection)?;
                 Ok(Action::Pause)
             }
         }
@@ -62,7 +65,7 @@ impl Front {
 impl StreamContext for Front {
     fn on_request_headers(&mut self, _: &dyn Host, worker: Option<&mut Worker>, _: bool) -> Action {
         let received = worker.and_then(|worker| {
-            let received = self.receive(worker);
+            let received = self.receive(&*worker.host, &worker.metrics, &worker.identity);
             let fault = |error| {
                 worker
                     .metrics

@@ -4,39 +4,38 @@
 
 use serde_json::{Value, json};
 
-use crate::worker::Worker;
+use crate::worker::metrics::Metrics;
+use sluice_host::Host;
 
 /// Maximum size of an order in the log, in bytes. An order may name thousands of URLs.
 const MOST_BYTES: usize = 1_000;
 
 /// Names the caller: `site` and the name of the site whose token the caller has shown, or else `edge`, `sns` and the ARN of
 /// the topic, or `control socket`. Tokens are never logged.
-pub fn tell_caller(worker: &Worker, caller: &str) {
-    tell(worker, "sluice.purge_caller", caller);
+pub fn tell_caller(host: &dyn Host, metrics: &Metrics, caller: &str) {
+    tell(host, metrics, "sluice.purge_caller", caller);
 }
 
 /// Repeats a call's order as JSON, which has no line breaks.
-pub fn tell_order(worker: &Worker, body: &[u8]) {
+pub fn tell_order(host: &dyn Host, metrics: &Metrics, body: &[u8]) {
     if let Ok(order) = serde_json::from_slice::<Value>(body) {
-        tell(worker, "sluice.purge_order", &cut(order.to_string()));
+        tell(host, metrics, "sluice.purge_order", &cut(order.to_string()));
     }
 }
 
 /// Names the URLs that a call purges without an order.
-pub fn tell_urls(worker: &Worker, urls: &[String]) {
+pub fn tell_urls(host: &dyn Host, metrics: &Metrics, urls: &[String]) {
     let order = match urls {
         [url] => json!({"url": url}),
         urls => json!({"urls": urls}),
     };
-    tell(worker, "sluice.purge_order", &cut(order.to_string()));
+    tell(host, metrics, "sluice.purge_order", &cut(order.to_string()));
 }
 
 /// Sets a property. Its failure does not stop the purge.
-fn tell(worker: &Worker, property: &str, value: &str) {
-    if let Err(error) = worker.host.set_property(property, value) {
-        worker
-            .metrics
-            .fault("the log of a purge lacks a field", error);
+fn tell(host: &dyn Host, metrics: &Metrics, property: &str, value: &str) {
+    if let Err(error) = host.set_property(property, value) {
+        metrics.fault("the log of a purge lacks a field", error);
     }
 }
 

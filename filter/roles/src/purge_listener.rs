@@ -16,7 +16,13 @@ use crate::reply::refusal::answer_refusal;
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
 use crate::worker::Worker;
-use crate::worker::purges::{ignored_events, purge_calls::Unavailable};
+use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
+use crate::worker::purges::{
+    ignored_events,
+    purge_calls::{PurgeCalls, Unavailable},
+};
+use crate::worker::roots::Roots;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -110,7 +116,7 @@ impl PurgeCall {
             (_, Some(site)) => format!("site {}", site.policy.site.name),
             (_, None) => "edge".to_owned(),
         };
-        purge_audit::tell_caller(worker, &caller);
+        purge_audit::tell_caller(&*worker.host, &worker.metrics, &caller);
         self.generation = Some(generation);
         let length = headers.get("content-length").and_then(FieldValue::number);
         endpoint.check_size(length.unwrap_or(0))?;
@@ -132,47 +138,37 @@ impl PurgeCall {
             Some(site) => Caller::of_site(&generation.sites, site, &identity.store_secret),
             None => Caller::of_edge(&generation.sites, &identity.store_secret),
         };
+        let (host, metrics) = (&*worker.host, &worker.metrics);
         let order = match endpoint {
-            Endpoint::Orders => return carry_out_order(worker, self.context, caller, body),
-            Endpoint::Itself(url) => PurgeOrder::of_url(&caller, &url)
-                .inspect(|_| purge_audit::tell_urls(worker, &[url])),
-            Endpoint::Events => return self.purge_changed(worker, &caller, body),
+            Endpoint::Orders => Some(read_order(host, metrics, caller, body)?),
+            Endpoint::Itself(url) => {
+                let order = PurgeOrder::of_url(&caller, &url).map_err(refuse_order)?;
+                purge_audit::tell_urls(host, metrics, &[url]);
+                Some(order)
+            }
+            Endpoint::Events => read_events(host, metrics, &caller, body)?,
             Endpoint::Sns => {
                 let unverified =
                     |_| unavailable(Unavailable::Failed).counted(Metric::SnsUnverified);
-                return sns::ask(&*worker.host, body).map_err(unverified);
+                return sns::ask(host, body).map_err(unverified);
             }
         };
-        self.purge(worker, &order.map_err(refuse_order)?)
+        let (keys, roots) = (&mut worker.keys, &mut worker.roots);
+        order.map_or(Ok(()), |order| {
+            self.purge(&mut worker.purge_calls, keys, roots, &order)
+        })
     }
 
-    /// Purges the objects that events report as changed.
-    fn purge_changed(
+    /// Carries out an order.
+    fn purge(
         &self,
-        worker: &mut Worker,
-        caller: &Caller<'_>,
-        body: &[u8],
+        purge_calls: &mut PurgeCalls,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        order: &PurgeOrder,
     ) -> Result<(), PurgeRefusal> {
-        let notification = Notification::parse(caller, body);
-        let notification =
-            notification.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
-        let Notification { urls, ignored } = notification;
-        ignored_events::note(worker, &ignored);
-        if urls.is_empty() {
-            let body = format!("{{\"ignored\":{}}}\n", ignored.len());
-            return answer(worker, "sluice_events_ignored", &body);
-        }
-        purge_audit::tell_urls(worker, &urls);
-        let scopes = urls.iter().map(|url| caller.scope_of(url));
-        let order = PurgeOrder {
-            what: PurgeSubject::Scopes(scopes.collect()),
-            kind: Kind::Hard,
-        };
-        self.purge(worker, &order)
-    }
-
-    fn purge(&self, worker: &mut Worker, order: &PurgeOrder) -> Result<(), PurgeRefusal> {
-        worker.purge(self.context, order).map_err(unavailable)
+        let purged = purge_calls.purge(keys, roots, self.context, order);
+        purged.map_err(unavailable)
     }
 
     /// Handles the entry point's verdict on a message of SNS.
@@ -184,33 +180,60 @@ impl PurgeCall {
             }
             Verification::Confirmation => {
                 worker.metrics.count(metric, 1);
-                answer(worker, "sluice_sns_confirmed", "{}\n")
+                answer(&*worker.host, "sluice_sns_confirmed", "{}\n")
             }
             Verification::Notification { topic, event } => {
                 worker.metrics.count(metric, 1);
-                purge_audit::tell_caller(worker, &format!("sns {topic}"));
+                purge_audit::tell_caller(&*worker.host, &worker.metrics, &format!("sns {topic}"));
                 let generation = sites(&worker.policies)?;
                 let identity = Rc::clone(&worker.identity);
                 let caller = Caller::of_edge(&generation.sites, &identity.store_secret);
-                self.purge_changed(worker, &caller, &event)
+                let order = read_events(&*worker.host, &worker.metrics, &caller, &event)?;
+                let (keys, roots) = (&mut worker.keys, &mut worker.roots);
+                order.map_or(Ok(()), |order| {
+                    self.purge(&mut worker.purge_calls, keys, roots, &order)
+                })
             }
         }
     }
 }
 
-/// Carries out the order of an edge's or a site's operator, a JSON document. `context` gets the receipt.
+/// Reads the order of an edge's or a site's operator, a JSON document.
 ///
 /// # Errors
-/// The document is not a valid order of this caller, or the purge cannot be carried out now.
-pub fn carry_out_order(
-    worker: &mut Worker,
-    context: u32,
+/// The document is not a valid order of this caller.
+pub fn read_order(
+    host: &dyn Host,
+    metrics: &Metrics,
     caller: Caller<'_>,
     document: &[u8],
-) -> Result<(), PurgeRefusal> {
+) -> Result<PurgeOrder, PurgeRefusal> {
     let order = PurgeOrder::parse(caller, document).map_err(refuse_order)?;
-    purge_audit::tell_order(worker, document);
-    worker.purge(context, &order).map_err(unavailable)
+    purge_audit::tell_order(host, metrics, document);
+    Ok(order)
+}
+
+/// Reads the objects that events report as changed. If there are none, answers the call and returns `None`.
+fn read_events(
+    host: &dyn Host,
+    metrics: &Metrics,
+    caller: &Caller<'_>,
+    body: &[u8],
+) -> Result<Option<PurgeOrder>, PurgeRefusal> {
+    let notification = Notification::parse(caller, body);
+    let notification = notification.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
+    let Notification { urls, ignored } = notification;
+    ignored_events::note(host, metrics, &ignored);
+    if urls.is_empty() {
+        let body = format!("{{\"ignored\":{}}}\n", ignored.len());
+        return answer(host, "sluice_events_ignored", &body).map(|()| None);
+    }
+    purge_audit::tell_urls(host, metrics, &urls);
+    let scopes = urls.iter().map(|url| caller.scope_of(url));
+    Ok(Some(PurgeOrder {
+        what: PurgeSubject::Scopes(scopes.collect()),
+        kind: Kind::Hard,
+    }))
 }
 
 fn refuse_order(error: OrderError) -> PurgeRefusal {
@@ -218,9 +241,9 @@ fn refuse_order(error: OrderError) -> PurgeRefusal {
 }
 
 /// Answers a call that purges nothing.
-fn answer(worker: &Worker, details: &'static str, body: &str) -> Result<(), PurgeRefusal> {
+fn answer(host: &dyn Host, details: &'static str, body: &str) -> Result<(), PurgeRefusal> {
     let headers = [("content-type", "application/json")];
-    let answered = worker.host.respond(200, details, &headers, body);
+    let answered = host.respond(200, details, &headers, body);
     answered.map_err(|_| unavailable(Unavailable::Failed))
 }
 
@@ -233,7 +256,8 @@ pub fn sites(policies: &Policies) -> Result<Rc<Generation>, PurgeRefusal> {
     generation.ok_or_else(|| unavailable(Unavailable::Failed))
 }
 
-fn unavailable(reason: Unavailable) -> PurgeRefusal {
+/// The refusal of a call that cannot be carried out now.
+pub fn unavailable(reason: Unavailable) -> PurgeRefusal {
     match reason {
         Unavailable::Busy => PurgeRefusal::new(503, "too many purges are under way"),
         Unavailable::Failed => PurgeRefusal::new(503, "nothing could be purged now"),

@@ -140,15 +140,19 @@ impl Root {
 
     /// Handles messages in the worker's queue.
     pub fn on_queue_ready(&self, worker: Option<&mut Worker>) {
-        self.serve(worker, receive);
+        self.serve(worker, |worker| {
+            worker.receive();
+            control::go_on(worker);
+        });
     }
 
     /// Handles messages in `queue`, which may be the queue of a dead worker in whose place this one is.
-    pub fn on_queue_ready_of(&self, worker: Option<&mut Worker>, queue: Queue) {
-        self.serve(worker, |worker| {
-            worker.hear_of(queue);
-            receive(worker);
+    pub fn on_queue_ready_of(&self, mut worker: Option<&mut Worker>, queue: Queue) {
+        self.serve(worker.as_deref_mut(), |worker| {
+            let (host, metrics) = (&*worker.host, &worker.metrics);
+            worker.candidates.hear_of(host, metrics, queue);
         });
+        self.on_queue_ready(worker);
     }
 
     /// Handles the end of a call of this context, whose answer has a body of `size` bytes. `answered` is false if the
@@ -205,10 +209,4 @@ impl Root {
             event(worker);
         }
     }
-}
-
-/// Handles the messages in the worker's queue, and the questions among them.
-fn receive(worker: &mut Worker) {
-    worker.receive();
-    control::go_on(worker);
 }

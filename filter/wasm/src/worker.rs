@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 
 use sluice_core::metrics::Metric;
 use sluice_host::{Host as _, Level};
+use sluice_roles::callbacks;
 use sluice_roles::worker::Worker;
 
 use crate::host::{self, Envoy};
@@ -23,7 +24,7 @@ thread_local! {
 pub fn lend<R>(callback: impl FnOnce(Option<&mut Worker>) -> R) -> R {
     host::enter();
     WORKER.with(|worker| match worker.try_borrow_mut() {
-        Ok(mut worker) => callback(worker.as_mut()),
+        Ok(mut worker) => callbacks::lend(worker.as_mut(), callback),
         Err(_) => {
             report();
             callback(None)

@@ -32,6 +32,8 @@ pub struct Answer {
     pub after: Option<(usize, u16, Moment)>,
     /// Time just before the request was sent.
     pub asked: Moment,
+    /// Time at which the last bytes of the body had been received, or of the request if there are none.
+    pub progressed: Moment,
     /// Time at which the response had ended.
     pub ended: Moment,
 }

@@ -26,18 +26,6 @@ impl Part {
         }
     }
 
-    /// Parses a value of `Range`; `None` for any other form.
-    #[must_use]
-    pub fn parse(field: &str) -> Option<Self> {
-        let (first, last) = field.strip_prefix("bytes=")?.split_once('-')?;
-        match (first.parse(), last.parse()) {
-            (Ok(first), Ok(last)) => Some(Self::Between(first, last)),
-            (Ok(first), Err(_)) if last.is_empty() => Some(Self::From(first)),
-            (Err(_), Ok(last)) if first.is_empty() => Some(Self::Last(last)),
-            _ => None,
-        }
-    }
-
     /// The range in a body of this size; `None` if it is empty.
     #[must_use]
     pub fn of(&self, size: usize) -> Option<Range<usize>> {

@@ -4,7 +4,7 @@
 use super::adornment::Adornment;
 use super::answer::{Answer, End};
 use super::ask::{Ask, PADDING, PADDINGS, Part};
-use super::clock::Moment;
+use super::clock::{Clock, Moment};
 use super::judge::{Case, UNANSWERED};
 use super::ledger::Wrong;
 use super::object::VARIANTS;
@@ -20,8 +20,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The counter of responses that are made of slices.
+pub const SLICED: &str = "responses in slices";
 /// Longest time of a response.
 const STUCK: Duration = Duration::from_secs(20);
+/// Longest time in which no bytes of a body are received.
+const SILENT: Duration = Duration::from_secs(10);
 /// How long a follower waits for a leader without success (`coalesce.max_wait`).
 const LATE: Duration = Duration::from_millis(4_900);
 /// How uneven the popularity of objects is.
@@ -32,6 +36,8 @@ const THINKS: usize = 15;
 const PIECES: usize = 100;
 /// How long a client waits before it connects again.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Bytes that a client takes from its connection at once.
+const PIECE: usize = 64 << 10;
 /// The fewest bytes that a slow reader takes at once.
 const SMALLEST_PIECE: usize = 4_096;
 /// The largest object that is read through a small receive buffer, which takes seconds for it.
@@ -151,6 +157,7 @@ impl Client {
             end: End::Left,
             after: self.last,
             asked,
+            progressed: asked,
             ended: asked,
         };
         let limit = manner.leaves.map_or(STUCK, |(leaves, _)| leaves);
@@ -159,13 +166,17 @@ impl Client {
             Ok(Ok(())) => End::Whole,
             Ok(Err(how)) => End::Cut(how),
             Err(_) if manner.leaves.is_some() => End::Left,
+            // A large object takes long on a busy machine, and its client leaves.
+            Err(_) if self.world.shelf.clock.now() < answer.progressed + SILENT => End::Left,
             Err(_) => End::Stuck,
         };
         answer.ended = self.world.shelf.clock.now();
         self.last = answer
             .status
             .map(|status| (ask.object, status, answer.ended));
-        if answer.end == End::Left {
+        let cut = matches!(answer.end, End::Cut(_));
+        // The slices that are under way for a client end with its response.
+        if answer.end == End::Left || cut && self.world.shelf.objects[ask.object].is_sliced() {
             self.world.departures.note(ask.object, answer.ended);
         }
         let closes = answer.headers.get("connection") == Some("close");
@@ -205,15 +216,17 @@ impl Client {
             let narrow = manner.slow && *object.sizes.end() <= LARGEST_NARROW;
             self.connection = Some(self.connect(narrow).await?);
         }
+        let clock = self.world.shelf.clock;
         match self.connection.as_mut() {
             Some(Connection::Http1(client)) => {
                 let bytes = latin_1(&request_text(method, &path, &fields));
-                over_http1(client, &bytes, manner, answer)
+                over_http1(client, &bytes, (manner, clock), answer)
                     .await
                     .map_err(|failure| failure.to_string())
             }
             Some(Connection::Http2(connection)) => {
-                let exchange = over_http2(connection, method, &path, &fields, manner, answer);
+                let request = (method, path.as_str(), fields.as_slice());
+                let exchange = over_http2(connection, request, (manner, clock), answer);
                 exchange.await.map_err(|error| error.to_string())
             }
             None => Ok(()),
@@ -265,6 +278,9 @@ impl Client {
             Ok(counted) => world.ledger.count(counted),
             Err((wrong, what)) => world.ledger.complain(wrong, answer.ended, &what),
         }
+        if answer.headers.get("cache-status").is_some_and(is_in_slices) {
+            world.ledger.count(SLICED);
+        }
         note_leader(&case);
         if !manner.slow {
             note_time(&case);
@@ -281,6 +297,11 @@ impl Client {
             self.copies.insert((ask.object, ask.variant), validator);
         }
     }
+}
+
+/// Whether `Cache-Status` says that the response is made of slices.
+fn is_in_slices(cache_status: &str) -> bool {
+    cache_status.contains("detail=slices")
 }
 
 /// Records the client for which a fetch was made.
@@ -309,7 +330,7 @@ fn note_time(case: &Case<'_>) {
 async fn over_http1(
     client: &mut client::Client,
     bytes: &[u8],
-    manner: Manner,
+    (manner, clock): (Manner, Clock),
     answer: &mut Answer,
 ) -> Result<(), Failure> {
     client.send(bytes).await?;
@@ -318,14 +339,18 @@ async fn over_http1(
     answer.headers = response.headers;
     let length = answer.headers.number("content-length");
     let has_body = !bytes.starts_with(b"HEAD") && answer.status != Some(304);
-    if let (Some(length), true, true) = (length, manner.slow, has_body) {
-        let piece = (length / PIECES).max(SMALLEST_PIECE);
+    if let (Some(length), true) = (length, has_body) {
+        let slow_piece = (length / PIECES).max(SMALLEST_PIECE);
+        let piece = if manner.slow { slow_piece } else { PIECE };
         while answer.body.len() < length {
-            tokio::time::sleep(SLOWNESS).await;
+            if manner.slow {
+                tokio::time::sleep(SLOWNESS).await;
+            }
             let some = client.some(piece.min(length - answer.body.len())).await?;
             if some.is_empty() {
                 return Err(Failure::NoResponse);
             }
+            answer.progressed = clock.now();
             answer.body.extend_from_slice(&some);
         }
         return Ok(());
@@ -338,10 +363,8 @@ async fn over_http1(
 
 async fn over_http2(
     connection: &Http2,
-    method: &str,
-    path: &str,
-    fields: &[(&str, &str)],
-    manner: Manner,
+    (method, path, fields): (&str, &str, &[(&str, &str)]),
+    (manner, clock): (Manner, Clock),
     answer: &mut Answer,
 ) -> Result<(), h2::Error> {
     let ends = !manner.empty_frame;
@@ -360,6 +383,7 @@ async fn over_http2(
         if some.is_empty() {
             return Ok(());
         }
+        answer.progressed = clock.now();
         answer.body.extend_from_slice(&some);
     }
 }

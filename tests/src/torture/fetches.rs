@@ -18,6 +18,18 @@ pub enum Ending {
     Left,
 }
 
+/// A slice of a version of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slice {
+    /// Version of the object.
+    pub version: u64,
+    /// Position of the first byte.
+    pub first: usize,
+}
+
+/// Key of the response of a fetch: the object, its variant, and the slice, if it is one.
+pub type Key = (usize, String, Option<Slice>);
+
 /// A request to the origin.
 #[derive(Clone, Debug)]
 pub struct Fetch {
@@ -25,10 +37,12 @@ pub struct Fetch {
     pub object: usize,
     /// Variant of the object.
     pub variant: String,
+    /// The slice that it asks for; `None` for a whole object.
+    pub slice: Option<Slice>,
     /// Whether it asks for a body.
     pub body: bool,
-    /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a part
-    /// ahead of a fill.
+    /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a slice of
+    /// a former version.
     pub alone: bool,
     /// Whether it is conditional.
     pub conditional: bool,
@@ -40,6 +54,14 @@ pub struct Fetch {
     pub ended: (Ending, Moment),
     /// The fault that it got, and when.
     pub fault: Option<(Fault, Moment)>,
+}
+
+impl Fetch {
+    /// The key of its response.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        (self.object, self.variant.clone(), self.slice)
+    }
 }
 
 /// A fetch of a key that arrived while other fetches of the key ran.
@@ -54,8 +76,8 @@ pub struct Overlap {
 #[derive(Default)]
 struct Book {
     all: Vec<Fetch>,
-    /// Bodies under way, by object and variant.
-    running: HashMap<(usize, String), Vec<usize>>,
+    /// Bodies under way.
+    running: HashMap<Key, Vec<usize>>,
     overlaps: Vec<Overlap>,
     /// The fetches that got a fault, by object.
     failed: HashMap<usize, Vec<usize>>,
@@ -74,8 +96,7 @@ impl Fetches {
         let mut book = self.0.lock().unwrap();
         let number = book.all.len();
         if fetch.body && !fetch.alone {
-            let key = (fetch.object, fetch.variant.clone());
-            let running = book.running.entry(key).or_default();
+            let running = book.running.entry(fetch.key()).or_default();
             let beside = running.clone();
             running.push(number);
             if !beside.is_empty() {
@@ -108,7 +129,7 @@ impl Fetches {
         let mut book = self.0.lock().unwrap();
         let fetch = &mut book.all[number];
         fetch.ended = (ending, at);
-        let key = (fetch.object, fetch.variant.clone());
+        let key = fetch.key();
         if let Some(running) = book.running.get_mut(&key) {
             running.retain(|&other| other != number);
         }

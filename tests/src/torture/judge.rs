@@ -125,7 +125,7 @@ impl Case<'_> {
     }
 
     /// Whether the response may be cut: the origin has cut a body of this object while the client was there, or the
-    /// edge was killed, or the disk has just become full.
+    /// edge was killed, or the disk has just become full, or a slice may be missing.
     fn may_be_cut(&self) -> bool {
         let answer = self.answer;
         self.world.outages.touch(answer.asked, answer.ended)
@@ -140,6 +140,22 @@ impl Case<'_> {
                     .shelf
                     .fetches
                     .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
+            || answer.status.is_some() && (self.has_changed() || self.may_lack_a_slice())
+    }
+
+    /// Whether the object is stored in slices and has another version than the response.
+    fn has_changed(&self) -> bool {
+        let replaced = self
+            .version()
+            .map(|version| self.object().replaced(version));
+        self.object().is_sliced() && replaced.is_ok_and(|replaced| replaced <= self.answer.ended)
+    }
+
+    /// Whether the object is stored in slices and the origin has failed to send one of them lately.
+    fn may_lack_a_slice(&self) -> bool {
+        let since = self.answer.asked.saturating_sub(ERRORS);
+        let fetches = &self.world.shelf.fetches;
+        self.object().is_sliced() && fetches.failed(self.ask.object, since, |_, _| true)
     }
 
     /// Whether the response may be late: a worker stood still, the disk was full or the edge was down while the
@@ -161,6 +177,10 @@ impl Case<'_> {
             "cut, as the origin has cut"
         } else if self.world.outages.touch(asked, ended) {
             "cut, as the edge was killed"
+        } else if self.has_changed() {
+            "cut, as the object has changed"
+        } else if self.may_lack_a_slice() {
+            "cut, as the origin has not sent a slice"
         } else {
             "cut, as the disk has become full"
         }

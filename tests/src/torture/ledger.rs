@@ -84,6 +84,16 @@ impl Ledger {
         *self.0.lock().unwrap().counts.entry(what).or_default() += number;
     }
 
+    /// The value of a counter.
+    ///
+    /// # Panics
+    /// When another thread has panicked.
+    #[must_use]
+    pub fn counted(&self, what: &str) -> u64 {
+        let record = self.0.lock().unwrap();
+        record.counts.get(what).copied().unwrap_or(0)
+    }
+
     /// Records a fault, and prints it at once.
     ///
     /// # Panics

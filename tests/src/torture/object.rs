@@ -11,6 +11,13 @@ use std::time::Duration;
 
 /// Number of objects.
 const OBJECTS: usize = 64;
+/// The bytes of the largest object that the edge stores as a whole.
+pub const LARGEST_WHOLE: usize = 1 << 20;
+/// The bytes of a slice of a larger object.
+pub const SLICE: usize = 256 << 10;
+/// Numbers of the objects that are stored in slices. Some never change, others change often or from time to time. The
+/// origin cuts bodies, sends errors, resets connections or refuses requests for some of them.
+const LARGE: [usize; 7] = [5, 16, 20, 26, 33, 40, 60];
 /// The name of the request header by which some objects vary.
 pub const VARIES_BY: &str = "x-variant";
 /// The values that clients send in it.
@@ -111,7 +118,12 @@ impl Object {
         };
         let largest = [32, 700, 4_096, 10_000, 30_000, 70_000, 150_000, 300_000][number % 8];
         let (sizes, pace) = match number {
-            20 | 40 => (2_000_000..=5_000_000, None),
+            33 => (
+                2_000_000..=3_000_000,
+                Some((64 << 10, Duration::from_millis(3))),
+            ),
+            n if LARGE.contains(&n) => (2_000_000..=5_000_000, None),
+            24 => (LARGEST_WHOLE / 2..=LARGEST_WHOLE, None),
             n if n % 5 == 3 => (
                 largest / 2..=largest,
                 Some((largest / 8 + 1, Duration::from_millis(12))),
@@ -128,7 +140,7 @@ impl Object {
             _ => None,
         };
         Self {
-            path: format!("/o{}/{number}", number % 4),
+            path: format!("/o{}/{number}{}", number % 4, ending(number)),
             kind,
             weakness,
             sizes,
@@ -148,6 +160,12 @@ impl Object {
             dated: number % 8 == 6 && weakness != Weakness::Cuts,
             adornment: Adornment::ALL.get(number % 13).copied(),
         }
+    }
+
+    /// Whether it is stored in slices.
+    #[must_use]
+    pub const fn is_sliced(&self) -> bool {
+        *self.sizes.start() > LARGEST_WHOLE
     }
 
     /// The version that is current at a moment.
@@ -229,9 +247,31 @@ impl Object {
     }
 }
 
+/// The end of an object's path. The edge knows by it that half of the large objects are large.
+fn ending(number: usize) -> &'static str {
+    if LARGE.contains(&number) && number.is_multiple_of(4) {
+        ".iso"
+    } else {
+        ""
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_objects_have_all_that_slices_need() {
+        let objects = Object::all(true);
+        let sliced = || objects.iter().filter(|object| object.is_sliced());
+        assert_eq!(sliced().count(), LARGE.len());
+        assert!(sliced().all(|object| object.kind == Kind::Stored));
+        assert!(sliced().all(|object| !object.chunked && !object.dated));
+        let is_known = |object: &&Object| object.path.ends_with(".iso");
+        assert_eq!(sliced().filter(is_known).count(), 4);
+        let never = |object: &Object| object.interval.is_none();
+        assert!(sliced().any(never) && !sliced().all(never));
+    }
 
     #[test]
     fn versions_follow_from_the_time() {

@@ -2,10 +2,10 @@
 //! The origin of a run: it answers at once, from the time alone, and fails as drawn.
 
 use super::adornment::{self, REQUEST_BYTES};
-use super::ask::{PADDING, PADDINGS, Part};
+use super::ask::{PADDING, PADDINGS};
 use super::clock::Clock;
 use super::fault::{Fault, REFUSED};
-use super::fetches::{Ending, Fetch, Fetches};
+use super::fetches::{Ending, Fetch, Fetches, Slice};
 use super::object::{Kind, Object, VARIES_BY};
 use crate::chance::rng::{Rng, mix};
 use crate::http::http_date;
@@ -73,6 +73,8 @@ struct Question<'a> {
     body: bool,
     /// The requested part, if it is not the whole body.
     part: Option<Range<usize>>,
+    /// Whether the request is for another version only (RFC 9110, 13.1.1).
+    failed: bool,
     /// The number of the fetch.
     number: usize,
 }
@@ -84,6 +86,7 @@ impl Question<'_> {
             object, version, ..
         } = *self;
         let status = match object.kind {
+            _ if self.failed => 412,
             _ if self.valid => 304,
             _ if self.part.is_some() => 206,
             Kind::Missing => 404,
@@ -102,6 +105,9 @@ impl Question<'_> {
         for (name, value) in adorned.into_iter().flatten() {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
+        if self.failed {
+            return head + "content-length: 0\r\n";
+        }
         if self.valid {
             return head;
         }
@@ -116,22 +122,23 @@ impl Question<'_> {
             head.push_str("transfer-encoding: chunked\r\n");
         } else {
             let size = object.size(version);
-            if let Some(part) = &self.part {
-                let last = part.end - 1;
-                head.push_str(&format!(
-                    "content-range: bytes {}-{last}/{size}\r\n",
-                    part.start
-                ));
+            if let Some(Range { start, end }) = self.part {
+                let last = end - 1;
+                head.push_str(&format!("content-range: bytes {start}-{last}/{size}\r\n"));
             }
-            let length = self.part.as_ref().map_or(size, Range::len);
+            let length = self.range().len();
             head.push_str(&format!("content-length: {length}\r\n"));
         }
         head.push_str("accept-ranges: bytes\r\n");
         head
     }
 
+    const fn has_body(&self) -> bool {
+        self.body && !self.valid && !self.failed
+    }
+
     fn bytes(&self) -> Vec<u8> {
-        if !self.body || self.valid {
+        if !self.has_body() {
             return Vec::new();
         }
         let content = self.object.content(&self.variant, self.version);
@@ -143,6 +150,13 @@ impl Question<'_> {
         let all = 0..self.object.size(self.version);
         self.part.clone().unwrap_or(all)
     }
+}
+
+/// The bytes of `bytes=FIRST-LAST` in a body of this size.
+fn bytes_of(range: &str, size: usize) -> Option<Range<usize>> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let range = first.parse().ok()?..size.min(last.parse::<usize>().ok()? + 1);
+    (!range.is_empty()).then_some(range)
 }
 
 /// The beginning of a response.
@@ -167,13 +181,13 @@ impl Shelf {
             None => asked("if-modified-since") == Some(&modified),
         };
         let body = head.word(0) == "GET";
-        // The edge asks for a part of the version that it has begun to store (RFC 9110, 13.1.5).
-        let same = object
-            .etag(version)
-            .is_some_and(|tag| asked("if-range") == Some(&tag));
-        let part = asked("range").filter(|_| body && same && !object.chunked);
-        let part = part.and_then(Part::parse);
-        let part = part.and_then(|part| part.of(object.size(version)));
+        let tag = object.etag(version);
+        // The edge asks for a slice of the version that it knows.
+        let is_slice = body && asked("if-match").is_some();
+        let failed = is_slice && asked("if-match") != tag.as_deref();
+        let part = asked("range").filter(|_| is_slice && !failed);
+        let part = part.and_then(|range| bytes_of(range, object.size(version)));
+        let first = part.as_ref().map(|part| part.start);
         let conditions = ["if-none-match", "if-modified-since"];
         let varies = object.kind == Kind::Varying;
         let number = self.fetches.begin(Fetch {
@@ -183,9 +197,9 @@ impl Shelf {
             } else {
                 String::new()
             },
+            slice: first.map(|first| Slice { version, first }),
             body,
-            // A range ahead of a fill gets all of another version (RFC 9110, 13.1.5).
-            alone: asked("if-range").is_some()
+            alone: failed
                 || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1])
                 || asked(adornment::NAME).is_some_and(|value| value.len() >= REQUEST_BYTES),
             conditional: conditions.iter().any(|name| asked(name).is_some()),
@@ -202,6 +216,7 @@ impl Shelf {
             valid,
             body,
             part,
+            failed,
             number,
         }
     }
@@ -227,7 +242,7 @@ impl Answering for Shelf {
         let question = self.question(&head);
         let Question { object, number, .. } = question;
         let size = question.range().len();
-        let bodiless = !question.body || question.valid;
+        let bodiless = !question.has_body();
         let mut rng = Rng::new(self.seed ^ mix(number as u64));
         let padded = head.headers.get(PADDING).is_some();
         let fault = Fault::draw(object, size, padded, &mut rng);

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long a worker that stood still, or a full disk, affects the choice of the leader: the lease of a leader.
 const LEASE: Duration = Duration::from_secs(2);
 /// Lifetimes are whole seconds, and so is the edge's `Date`.
-const EXPIRY: Duration = Duration::from_secs(2);
+const ROUNDING: Duration = Duration::from_secs(2);
 /// Longest time of a request from EDGE to the origin, on a busy machine.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
 /// Time in which the v1 store writes the headers of a 304, and the object beside them.
@@ -88,6 +88,8 @@ impl<'a> Overlaps<'a> {
             >= beside
         {
             Some("fetched twice as the leader has left")
+        } else if self.passes(fetch) {
+            Some("fetched twice as the object has changed")
         } else if self.learns(overlap.fetch) {
             Some("fetched twice as a worker learnt by what it varies")
         } else if world.stalls.touch(still, fetch.begun) {
@@ -118,6 +120,15 @@ impl<'a> Overlaps<'a> {
             asked.chain([self.fetches[number].begun])
         });
         moments.min().unwrap_or(Moment::ZERO)
+    }
+
+    /// Whether the object is stored in slices and has just changed. Then each response that has not begun becomes the
+    /// whole new version, which cannot be shared.
+    fn passes(&self, fetch: &Fetch) -> bool {
+        let object = &self.world.shelf.objects[fetch.object];
+        let before = fetch.begun.saturating_sub(object.reach() + ROUNDING);
+        let changed = object.version(before) != object.version(fetch.begun);
+        object.is_sliced() && fetch.slice.is_none() && changed
     }
 
     /// Whether a worker learns from this fetch what an object varies by. Each worker learns that once, from a response
@@ -157,14 +168,12 @@ impl<'a> Overlaps<'a> {
     fn has_just_expired(&self, overlap: &Overlap) -> bool {
         let second = &self.fetches[overlap.fetch];
         let lifetime = Duration::from_secs(self.world.shelf.objects[second.object].lifetime);
-        let of_key = |before: &&Fetch| {
-            before.object == second.object && before.variant == second.variant && before.body
-        };
+        let of_key = |before: &&Fetch| before.key() == second.key() && before.body;
         let expires_before = |other: usize| {
             let first = &self.fetches[other];
             let stored = self.fetches[..other].iter().rev().find(of_key);
             let expired =
-                stored.is_some_and(|stored| second.begun <= stored.ended.1 + lifetime + EXPIRY);
+                stored.is_some_and(|stored| second.begun <= stored.ended.1 + lifetime + ROUNDING);
             expired && first.conditional && second.begun <= first.begun + ON_THE_WAY
         };
         second.conditional && overlap.running.iter().all(|&other| expires_before(other))
@@ -179,10 +188,7 @@ impl<'a> Overlaps<'a> {
         let rewrite = if missed { SLOW_REWRITE } else { REWRITE };
         let before = self.fetches[..overlap.fetch].iter().rev();
         let mut before = before.take_while(|before| before.begun + rewrite >= earliest);
-        before.any(|before| {
-            let same = before.object == fetch.object && before.variant == fetch.variant;
-            same && before.unchanged
-        })
+        before.any(|before| before.key() == fetch.key() && before.unchanged)
     }
 
     fn complain(&self, overlap: &Overlap) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run: an edge, its clients and its disturbances, from the beginning to the verdict.
 
-use super::client::Client;
+use super::client::{Client, SLICED};
 use super::clock::Clock;
 use super::fetches::Fetches;
 use super::ledger::Wrong;
-use super::object::Object;
+use super::object::{LARGEST_WHOLE, Object, SLICE};
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
 use super::world::World;
@@ -15,7 +15,6 @@ use crate::edge::purger::Purger;
 use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
 use crate::machine::disk::Disk;
-use crate::machine::tool::repository;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +25,7 @@ const CLIENTS: usize = 32;
 /// Period of looking at the edge.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Counters of the edge that show how a run went, since the edge was last started.
-const COUNTERS: [&str; 10] = [
+const COUNTERS: [&str; 16] = [
     "wait_timeouts",
     "handovers",
     "unshared",
@@ -35,11 +34,15 @@ const COUNTERS: [&str; 10] = [
     "fills_aborted",
     "limits_reached",
     "key_mismatches",
-    "ranges_ahead",
+    "sliced_requests",
+    "slices_hit",
+    "slices_missed",
+    "slices_collapsed",
+    "slices_changed",
+    "sliced_cut",
+    "sliced_passed",
     "unread_fills_refused",
 ];
-/// How far ahead of a fill a range is sent to the origin alone, because objects here are small.
-const RANGE_AHEAD: &str = "65536";
 /// The room on the disk where it is filled.
 const DISK: u64 = 512 << 20;
 /// Texts of log lines without a fault that explains them, if the origin fails, and if it does not.
@@ -94,7 +97,8 @@ impl Plan {
         let builder = Builder::new()
             .env("SLUICE_ORIGIN", format!("http://{}", server.address()))
             .env("SLUICE_ACCESS_LOG", "off")
-            .policy(&policy());
+            .env("SLUICE_CACHE_MAX_OBJECT_BYTES", LARGEST_WHOLE.to_string())
+            .env("SLUICE_SLICE_BYTES", SLICE.to_string());
         let mut builder = purger
             .open(builder)
             .medium(self.medium)
@@ -209,6 +213,7 @@ impl Plan {
         }
         Overlaps::new(world, self.workers, &fetches).judge(&overlaps);
         println!("{}", world.ledger);
+        assert!(world.ledger.counted(SLICED) > 0, "no response in slices");
         let first = world.ledger.first();
         assert!(
             first.is_none(),
@@ -219,21 +224,14 @@ impl Plan {
     }
 }
 
-/// The built-in policy, except [`RANGE_AHEAD`].
-fn policy() -> String {
-    let text = std::fs::read_to_string(repository().join("envoy/policies/http.yaml")).unwrap();
-    let policy = text.replace(
-        "\ncoalesce:\n",
-        &format!("\ncoalesce:\n  range_ahead: {RANGE_AHEAD}\n"),
-    );
-    assert_ne!(policy, text, "the policy has no section `coalesce`");
-    policy
-}
-
-/// Waits until no request waits and no fetch is under way, and prints the edge's counters.
+/// Waits until no request waits, none is active and no fetch is under way, and prints the edge's counters.
 async fn come_to_rest(edge: &Edge) {
     edge.wait_for_value("sluice_parked_now", 0).await;
     edge.wait_for_value("sluice_flights_now", 0).await;
+    for listener in ["edge", "origin"] {
+        let active = format!("http.{listener}.downstream_rq_active");
+        edge.wait_for_value(&active, 0).await;
+    }
     for (name, number) in edge.stats("sluice_").await {
         if COUNTERS.iter().any(|counter| name.ends_with(counter)) {
             println!("{name} {number}");

@@ -12,6 +12,7 @@
     clippy::indexing_slicing
 )]
 
+mod access;
 mod admission;
 mod coalescing;
 mod control;

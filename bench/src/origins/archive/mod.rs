@@ -27,6 +27,8 @@ pub const DISTANCE: Duration = Duration::from_millis(30);
 /// Rate of each response, in bytes a second.
 pub const RATE: u64 = 80 << 20;
 
+/// Size from which an object is not small.
+pub const SMALL: u64 = 1 << 20;
 /// Size of a write.
 const WRITE: u64 = 64 << 10;
 
@@ -43,6 +45,8 @@ pub struct Counts {
     pub heads: u64,
     /// All other requests.
     pub gets: u64,
+    /// Requests among [`Self::gets`] for objects of less than [`SMALL`] bytes.
+    pub small_gets: u64,
     /// Bytes of bodies that the kernel has accepted.
     pub bytes: u64,
 }
@@ -51,6 +55,7 @@ pub struct Counts {
 struct Counters {
     heads: AtomicU64,
     gets: AtomicU64,
+    small_gets: AtomicU64,
     bytes: AtomicU64,
 }
 
@@ -86,6 +91,7 @@ impl Archive {
         Counts {
             heads: take(&self.counters.heads),
             gets: take(&self.counters.gets),
+            small_gets: take(&self.counters.small_gets),
             bytes: take(&self.counters.bytes),
         }
     }
@@ -99,8 +105,11 @@ impl Answering for Counters {
         let count = if with_body { &self.gets } else { &self.heads };
         let object = Object::of(request.word(1));
         // A peer that starts is asked for other paths until it answers.
-        if object.is_some() {
+        if let Some(object) = &object {
             count.fetch_add(1, Ordering::SeqCst);
+            let small = with_body && object.size < SMALL;
+            let small_gets = &self.small_gets;
+            small_gets.fetch_add(u64::from(small), Ordering::SeqCst);
         }
         let select = |object: Object| {
             let selection = Selection::of(&request.headers, &object);
@@ -196,9 +205,13 @@ mod tests {
             let counts = Counts {
                 heads: 1,
                 gets: 1,
+                small_gets: 0,
                 bytes: 1_000,
             };
             assert_eq!(archive.take_counts(), counts);
+            let small = Object::new("small", SMALL - 1);
+            assert_eq!(client.get(&small.path).await.status, 200);
+            assert_eq!(archive.take_counts().small_gets, 1);
             assert_eq!(archive.take_counts(), Counts::default());
         });
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Large objects: a crowd in front of a cold one, slow readers, far ranges, reading in sequence, and a client that
-//! leaves.
+//! Large objects: a crowd in front of a cold one, slow readers, far ranges, reading in sequence, a client that leaves,
+//! a huge object, and the neighbours of an object that is larger than the cache.
 
 mod crowd;
 mod far;
+mod huge;
 mod leaver;
+mod neighbours;
 mod reader;
 mod report;
 mod sequence;
@@ -18,13 +20,16 @@ use crate::report::Report;
 use crate::stories::scope;
 use crowd::Crowd;
 use far::Far;
+use huge::Huge;
 use leaver::Leaver;
+use neighbours::Neighbours;
 use reader::{Read, Reader};
 use report::report;
 use sequence::Sequence;
 use slow::Slow;
 use sluice_tests::client::Client;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Bytes of a MiB.
@@ -48,6 +53,19 @@ const QUICK: [Kind; 3] = [
     Kind::Nginx(Caching::Slices),
 ];
 
+/// The contenders whose caches the bench can size.
+const SIZED: [Kind; 2] = [Kind::Sluice, Kind::SluiceNative];
+/// The names of the scenes in `SCENES`.
+const SCENES: [&str; 7] = [
+    "crowd",
+    "slow",
+    "far",
+    "sequence",
+    "leaver",
+    "huge",
+    "neighbours",
+];
+
 /// Scale of the measurement.
 struct Scale {
     rounds: u32,
@@ -64,6 +82,12 @@ struct Scale {
     patience: Duration,
     /// Reads of a stored object.
     hits: u32,
+    /// Size of the object that fits into the cache once.
+    huge: u64,
+    /// Size of the object that does not fit, as a multiple of the cache.
+    times_cache: u64,
+    /// How long the neighbours are measured without it.
+    alone: Duration,
 }
 
 /// Results of the story, a list of rows for each scene.
@@ -73,6 +97,8 @@ struct Found {
     far: Vec<Row<Kind, Far>>,
     sequences: Vec<Row<Kind, Sequence>>,
     leavers: Vec<Row<Kind, Leaver>>,
+    huge: Vec<Row<Kind, Huge>>,
+    neighbours: Vec<Row<Kind, Neighbours>>,
 }
 
 impl Scale {
@@ -88,6 +114,9 @@ impl Scale {
                 objects: 1,
                 patience: Duration::from_secs(2),
                 hits: 2,
+                huge: 128 << 20,
+                times_cache: 2,
+                alone: Duration::from_secs(2),
             };
         }
         Self {
@@ -100,6 +129,9 @@ impl Scale {
             objects: 3,
             patience: Duration::from_secs(15),
             hits: 8,
+            huge: far::SIZE,
+            times_cache: 64,
+            alone: Duration::from_secs(20),
         }
     }
 }
@@ -107,50 +139,77 @@ impl Scale {
 pub async fn run(quick: bool) -> Report {
     let scale = Scale::new(quick);
     let kinds = scope::contenders(if quick { &QUICK } else { &KINDS });
+    let sized = kinds.iter().filter(|kind| SIZED.contains(kind));
+    let sized: Vec<_> = sized.copied().collect();
+    let scenes = scope::scenes(&SCENES);
     let archive = Archive::start();
     // Started for each scene, so that a scene begins with an empty cache and is charged for its own memory only.
-    let start = async |kind: Kind| kind.start(Before::Archive(&archive)).await;
-    let kinds = || kinds.iter().copied();
+    let with = async |kind: Kind, settings: &[(&str, &str)]| {
+        kind.start_with(Before::Archive(&archive), settings).await
+    };
+    let start = async |kind| with(kind, &[]).await;
+    let of = |scene: &str, kinds: &[Kind]| {
+        let wanted = scenes.contains(&scene);
+        eprintln!("{scene}{}", if wanted { "" } else { ": left out" });
+        kinds.iter().copied().filter(|_| wanted).collect::<Vec<_>>()
+    };
     let rounds = scale.rounds;
-    eprintln!("a crowd of a cold object");
-    let crowds = in_turn(kinds(), rounds, async |kind, _| {
+    let crowds = in_turn(of("crowd", &kinds), rounds, async |kind, _| {
         Some(crowd::measure(&start(kind).await?, &archive, &scale).await)
     });
     let crowds = crowds.await;
-    eprintln!("slow readers of a stored object");
-    let slow = in_turn(kinds(), rounds, async |kind, _| {
+    let slow = in_turn(of("slow", &kinds), rounds, async |kind, _| {
         slow::measure(&start(kind).await?, &archive, &scale).await
     });
     let slow = slow.await;
-    eprintln!("far ranges of cold objects");
-    let far = in_turn(kinds(), rounds, async |kind, _| {
+    let far = in_turn(of("far", &kinds), rounds, async |kind, _| {
         Some(far::measure(&start(kind).await?, &archive, &scale).await)
     });
     let far = far.await;
-    eprintln!("reading in sequence");
-    let sequences = in_turn(kinds(), rounds, async |kind, _| {
+    let sequences = in_turn(of("sequence", &kinds), rounds, async |kind, _| {
         Some(sequence::measure(&start(kind).await?, &archive, &scale).await)
     });
     let sequences = sequences.await;
-    eprintln!("a client that leaves");
-    let leavers = in_turn(kinds(), rounds, async |kind, _| {
+    let leavers = in_turn(of("leaver", &kinds), rounds, async |kind, _| {
         Some(leaver::measure(&start(kind).await?, &archive, &scale).await)
+    });
+    let leavers = leavers.await;
+    // One round, because each takes minutes.
+    let huge = in_turn(of("huge", &sized), 1, async |kind, _| {
+        let edge = with(kind, &huge::SETTINGS).await?;
+        Some(huge::measure(&edge, &archive, &scale).await)
+    });
+    let huge = huge.await;
+    let neighbours = in_turn(of("neighbours", &sized), 1, async |kind, _| {
+        let edge = with(kind, &neighbours::SETTINGS).await?;
+        Some(neighbours::measure(&edge, &archive, &scale).await)
     });
     let found = Found {
         crowds,
         slow,
         far,
         sequences,
-        leavers: leavers.await,
+        leavers,
+        huge,
+        neighbours: neighbours.await,
     };
     report(&found, &scale)
 }
 
 /// Reads an object on a new connection.
 async fn fetch(address: SocketAddr, object: &Object) -> Result<Read, String> {
+    read_part(address, object, &(0..object.size)).await
+}
+
+/// Reads a part of an object on a new connection.
+async fn read_part(
+    address: SocketAddr,
+    object: &Object,
+    part: &Range<u64>,
+) -> Result<Read, String> {
     let client = Client::try_connect(address).await;
     let client = client.map_err(|failure| failure.to_string())?;
-    let reader = Reader::http1(client, object, &(0..object.size)).await?;
+    let reader = Reader::http1(client, object, part).await?;
     reader.read().await
 }
 

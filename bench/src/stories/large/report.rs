@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The story's tables and findings.
 
-use super::{Crowd, Far, Found, Leaver, MIB, Scale, Sequence, Slow, far, slow};
+use super::{
+    Crowd, Far, Found, Huge, Leaver, MIB, Neighbours, Scale, Sequence, Slow, far, huge, neighbours,
+    slow,
+};
 use crate::contenders::{Kind, WORKERS, settings};
 use crate::figures::aim::{self, Aim, Goal};
 use crate::figures::format::{ms, remark, whole};
@@ -22,6 +25,9 @@ const SLOW: &str =
     "slow readers of a stored object | MiB each | by round | MiB | MiB/s each | MiB of origin | ";
 const FAR: &str = "1,000 bytes at 4 GB of 5 GB, ms | cold p50 | max | again p50 | max | GET each | HEAD each | MiB of origin each | ";
 const SEQUENCE: &str = "one client in sequence | MiB/s cold | by round | MiB/s hit | us CPU / MiB hit | by round | MiB of origin | ";
+const HUGE: &str = "clients of a huge cold object | s | GET | HEAD | MiB of origin | MiB of growth | MiB of origin again | ";
+const NEIGHBOURS: &str = "small objects beside one that is larger than the cache | hits alone, % | hits beside, % \
+    | requests | MiB/s of the large one | GET | HEAD | MiB of origin | ";
 const LEAVER: &str = "next client after one that left, ms | first byte | by round | last byte | GET | HEAD | MiB of origin | ";
 
 #[allow(clippy::cast_precision_loss)]
@@ -148,6 +154,32 @@ fn leaver_cells(row: &Row<Kind, Leaver>) -> Vec<String> {
     ];
     cells.extend(origin(row, |leaver| (leaver.origin, 1.0)));
     cells.push(remark(row.runs.sum(|leaver| leaver.failed), "failed"));
+    cells
+}
+
+fn huge_cells(row: &Row<Kind, Huge>) -> Vec<String> {
+    let took = row.runs.of(|huge| huge.took.as_secs_f64());
+    let mut cells = vec![row.case.to_string(), tenths(took.median())];
+    cells.extend(origin(row, |huge| (huge.origin, 1.0)));
+    cells.push(tenths(row.runs.of_all(|huge| huge.growth_mib).median()));
+    cells.push(tenths(row.runs.of(|huge| mib(huge.again_bytes)).median()));
+    cells.push(remark(row.runs.sum(|huge| huge.failed), "failed"));
+    cells
+}
+
+fn neighbours_cells(row: &Row<Kind, Neighbours>, scale: &Scale) -> Vec<String> {
+    let percent = |ratio: fn(&Neighbours) -> f64| tenths(row.runs.of(ratio).median() * 100.0);
+    let large = mib(neighbours::CACHE * scale.times_cache);
+    let rate = row.runs.of_all(|it| Some(large / it.took?.as_secs_f64()));
+    let mut cells = vec![
+        row.case.to_string(),
+        percent(|it| it.alone),
+        percent(|it| it.beside),
+        row.runs.of(|it| number(it.requests)).range(brief),
+        whole(rate.median()),
+    ];
+    cells.extend(origin(row, |it| (it.origin, 1.0)));
+    cells.push(remark(row.runs.sum(|it| it.failed), "failed"));
     cells
 }
 
@@ -283,7 +315,10 @@ impl Found {
     fn foreign(&self) -> impl Iterator<Item = f64> {
         let some = Row::foreign(&self.crowds).chain(Row::foreign(&self.slow));
         let more = Row::foreign(&self.far).chain(Row::foreign(&self.sequences));
-        some.chain(more).chain(Row::foreign(&self.leavers))
+        let most = Row::foreign(&self.huge).chain(Row::foreign(&self.neighbours));
+        some.chain(more)
+            .chain(Row::foreign(&self.leavers))
+            .chain(most)
     }
 }
 
@@ -295,6 +330,14 @@ pub fn report(found: &Found, scale: &Scale) -> Report {
         Table::new(FAR, found.far.iter().map(far_cells)),
         Table::new(SEQUENCE, found.sequences.iter().map(sequence_cells)),
         Table::new(LEAVER, found.leavers.iter().map(leaver_cells)),
+        Table::new(HUGE, found.huge.iter().map(huge_cells)),
+        Table::new(
+            NEIGHBOURS,
+            found
+                .neighbours
+                .iter()
+                .map(|row| neighbours_cells(row, scale)),
+        ),
     ];
     let crowds = Row::distributions(&found.crowds, ", crowd", |crowd| &crowd.first_bytes);
     let far = Row::distributions(&found.far, ", far range", |far| &far.cold);
@@ -315,7 +358,8 @@ fn about(found: &Found, scale: &Scale) -> String {
     format!(
         "an origin that is {} ms away and sends each response at {} MiB/s; {} rounds, in turn, {WORKERS} workers\n\
          objects of {} MiB: {} clients that arrive within {} s, {} slow readers at {} KiB/s for {} s, {} hits in \
-         sequence; {} objects of {} bytes with far ranges, {} s each at most; {}{}",
+         sequence; {} objects of {} bytes with far ranges, {} s each at most; {} clients of {} bytes; {} MiB through a \
+         cache of {} MiB; {}{}",
         DISTANCE.as_millis(),
         RATE >> 20,
         scale.rounds,
@@ -329,6 +373,10 @@ fn about(found: &Found, scale: &Scale) -> String {
         scale.objects,
         far::SIZE,
         scale.patience.as_secs(),
+        huge::CLIENTS,
+        scale.huge,
+        (neighbours::CACHE * scale.times_cache) >> 20,
+        neighbours::CACHE >> 20,
         settings.collect::<String>(),
         machine::described(found.foreign()),
     )
@@ -350,6 +398,7 @@ mod tests {
             let counts = Counts {
                 heads: 1,
                 gets,
+                small_gets: 0,
                 bytes: 3 << 20,
             };
             row.runs.add((counts, 0.0));

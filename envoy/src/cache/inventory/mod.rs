@@ -18,7 +18,7 @@ use super::shares::Shares;
 use contents::Groups;
 pub use contents::{CacheContents, GroupUsage, Grouping, UsageQuestion};
 use scan::scan;
-pub use stored_response::{StoredResponse, StoredResponses};
+pub use stored_response::{StoredResponse, StoredResponses, StoredSlices};
 
 /// Bound on the time of a scan, after which it is cut.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -45,18 +45,27 @@ impl Inventory {
     pub fn stored_of(&self, store_key: &str) -> io::Result<StoredResponses> {
         let url = store_key.split('#').next().unwrap_or_default();
         let (host, path) = url.split_at(url.find('/').unwrap_or(url.len()));
-        let mut stored = Vec::new();
+        let (mut stored, mut slices) = (Vec::new(), StoredSlices::default());
         let scanned = scan(&self.folder, PATIENCE, &mut |file| {
             let key = file.head.key;
             let own = key.path.split(|byte| *byte == b'#').next();
-            if key.host == host.as_bytes() && own == Some(path.as_bytes()) {
-                stored.push(StoredResponse::of(file));
+            match key.host == host.as_bytes() && own == Some(path.as_bytes()) {
+                true if file.is_slice() => {
+                    slices.count += 1;
+                    slices.body_bytes += file.head.body_bytes;
+                }
+                true => stored.push(StoredResponse::of(file)),
+                false => {}
             }
             stored.len() < MAX_VARIANTS
         })?;
         stored.sort_unstable_by(|one, other| one.variant.cmp(&other.variant));
         let cut = scanned.is_cut;
-        Ok(StoredResponses { stored, cut })
+        Ok(StoredResponses {
+            stored,
+            slices,
+            cut,
+        })
     }
 
     /// The totals of the groups of `question`, the largest first.

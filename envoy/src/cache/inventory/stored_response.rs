@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sluice_core::http::syntax::date;
-use sluice_core::key::qualifiers::is_for_headers;
+use sluice_core::key::qualifiers::{SLICE, is_for_headers, qualifiers};
 use sluice_core::key::site_of;
 use sluice_core::purge::{TAG_FIELDS, tags_in};
 use sluice_store::StoredFields;
@@ -17,8 +17,20 @@ use super::scan::ScannedFile;
 pub struct StoredResponses {
     /// The responses, ordered by their variants.
     pub stored: Vec<StoredResponse>,
+    /// The slices of the object.
+    #[serde(default)]
+    pub slices: StoredSlices,
     /// Whether the scan of the cache has ended early, so that a response may be missing.
     pub cut: bool,
+}
+
+/// The stored slices of an object, of all its versions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSlices {
+    /// The number of slices.
+    pub count: usize,
+    /// The bytes of their bodies.
+    pub body_bytes: u64,
 }
 
 /// A stored response. Times are in milliseconds since the epoch.
@@ -67,8 +79,7 @@ impl StoredResponse {
         let entry = fields.entry();
         let validator = fields.validator();
         let (host, path) = (text(head.key.host), text(head.key.path));
-        // The whole key of the response, which its key in the store may lack.
-        let key = entry.map_or_else(|| host.clone() + &path, |entry| entry.key.to_owned());
+        let key = file.whole_key();
         let date = fields.date().and_then(date::of);
         let date = date.and_then(|date| u64::try_from(date).ok());
         let ttl = entry.map(|entry| entry.lifetime.ttl).filter(|ttl| *ttl > 0);
@@ -99,6 +110,21 @@ impl StoredResponse {
 }
 
 impl ScannedFile<'_> {
+    /// The whole key of the response, which its key in the store may lack.
+    fn whole_key(&self) -> String {
+        let fields = StoredFields::of(self.head.headers.iter().copied());
+        let key = self.head.key;
+        fields.entry().map_or_else(
+            || text(key.host) + &text(key.path),
+            |entry| entry.key.to_owned(),
+        )
+    }
+
+    /// Whether the response is a slice of an object.
+    pub fn is_slice(&self) -> bool {
+        qualifiers(&self.whole_key()).any(|(name, _)| name == SLICE)
+    }
+
     /// The values of a header, whose name is in lower case.
     pub fn header(&self, wanted: &str) -> impl Iterator<Item = String> {
         let headers = self.head.headers.iter();

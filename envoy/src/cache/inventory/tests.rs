@@ -89,11 +89,15 @@ fn all_variants_of_a_url_are_found_and_no_other_url() {
     );
     cache.store("assets!a.test", "/app.css?v=2#0123", &[]);
     cache.store("shop!a.test", "/app.css#0123", &[]);
+    for slice in ["s=0.0123456789abcdef", "s=1.0123456789abcdef"] {
+        cache.store("assets!a.test", &format!("/app.css#4567;{slice}"), &[]);
+    }
     let found = cache
         .inventory()
         .stored_of("assets!a.test/app.css#89ab;g=3")
         .unwrap();
     assert!(!found.cut);
+    assert_eq!((found.slices.count, found.slices.body_bytes), (2, 14));
     let variants = found.stored.iter().map(|stored| stored.variant.as_str());
     assert_eq!(variants.collect::<Vec<_>>(), ["ae=br", "ae=gzip"]);
     let [brotli, gzip] = found.stored.as_slice() else {

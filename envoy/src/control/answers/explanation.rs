@@ -84,10 +84,8 @@ impl Explanation {
             Some(Err(error)) => (None, Some(format!("the cache cannot be read: {error}"))),
             None => (None, None),
         };
-        let found = stored.as_ref();
-        let found = found.map_or(&[][..], |stored| &stored.stored);
         Self {
-            next: NextResponse::of(decision, found, workers.values(), now_ms),
+            next: NextResponse::of(decision, stored.as_ref(), workers.values(), now_ms),
             shared: answers.shared,
             stored,
             problem,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::admission_decision::AdmissionDecision;
 use super::worker_explanation::{CoveringPurges, WorkerExplanation};
-use crate::cache::StoredResponse;
+use crate::cache::{StoredResponse, StoredResponses};
 
 /// The origin of the next response to a URL.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
@@ -25,6 +25,8 @@ pub enum NextResponse {
     HitForMiss,
     /// The cache.
     Hit,
+    /// The cache for each slice that is stored, the origin for the others.
+    Slices,
     /// The cache, after or during a validation at the origin.
     Revalidated,
     /// The origin.
@@ -36,7 +38,7 @@ impl NextResponse {
     /// The answer after this decision, with these stored responses and this knowledge of the workers.
     pub fn of<'a>(
         decision: &AdmissionDecision,
-        stored: &[StoredResponse],
+        stored: Option<&StoredResponses>,
         workers: impl Iterator<Item = &'a WorkerExplanation> + Clone,
         now_ms: u64,
     ) -> Self {
@@ -57,8 +59,13 @@ impl NextResponse {
             return Self::HitForMiss;
         }
         let purges = CoveringPurges::of_all(workers);
-        let usable = stored.iter().filter(|response| !response.for_head);
-        let usable = usable.filter(|response| !purges.covers(response));
+        let found = stored.map_or(&[][..], |stored| &stored.stored);
+        let usable = found.iter().filter(|response| !purges.covers(response));
+        let has_slices = stored.is_some_and(|stored| stored.slices.count > 0);
+        if has_slices && usable.clone().any(|response| response.for_head) {
+            return Self::Slices;
+        }
+        let usable = usable.filter(|response| !response.for_head);
         let is_fresh = |response: &StoredResponse| {
             let is_fresh = response.fresh_until_ms.is_some_and(|until| until > now_ms);
             is_fresh && !purges.must_revalidate(response)
@@ -82,6 +89,7 @@ impl NextResponse {
                 "to the origin, around the cache and without waiting (hit-for-miss)"
             }
             Self::Hit => "a hit, if a stored variant fits its headers",
+            Self::Slices => "in slices: a hit for each slice that is stored",
             Self::Revalidated => "the stored response, validated at the origin",
             Self::Miss => "a miss: from the origin, and stored if the response allows it",
         }
@@ -91,6 +99,7 @@ impl NextResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::StoredSlices;
     use serde_json::{Value, json};
 
     const NOW: u64 = 100_000;
@@ -101,7 +110,12 @@ mod tests {
             ..AdmissionDecision::default()
         };
         let known: Vec<WorkerExplanation> = serde_json::from_value(json!([{}, known])).unwrap();
-        NextResponse::of(&decision, stored, known.iter(), NOW)
+        let stored = StoredResponses {
+            stored: stored.to_vec(),
+            slices: StoredSlices::default(),
+            cut: false,
+        };
+        NextResponse::of(&decision, Some(&stored), known.iter(), NOW)
     }
 
     fn stored(fresh_until_ms: u64, purge: u64) -> Vec<StoredResponse> {
@@ -141,6 +155,36 @@ mod tests {
         assert_eq!(cached(&stored(NOW + 1, 7), hard), NextResponse::Hit);
         let soft = json!({"purges": {"soft": 7}});
         assert_eq!(cached(&stored(NOW + 1, 6), soft), NextResponse::Revalidated);
+    }
+
+    #[test]
+    fn an_object_with_slices_and_its_headers_is_served_in_slices() {
+        let headers = |purge| StoredResponse {
+            for_head: true,
+            ..stored(NOW + 1, purge).remove(0)
+        };
+        let decision = AdmissionDecision {
+            admission: "cached".to_owned(),
+            ..AdmissionDecision::default()
+        };
+        let purged: WorkerExplanation =
+            serde_json::from_value(json!({"purges": {"hard": 7}})).unwrap();
+        for (purge, count, expected) in [
+            (7, 3, NextResponse::Slices),
+            (6, 3, NextResponse::Miss),
+            (7, 0, NextResponse::Miss),
+        ] {
+            let stored = StoredResponses {
+                stored: vec![headers(purge)],
+                slices: StoredSlices {
+                    count,
+                    body_bytes: 5,
+                },
+                cut: false,
+            };
+            let next = NextResponse::of(&decision, Some(&stored), [&purged].into_iter(), NOW);
+            assert_eq!(next, expected, "{purge} {count}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::table::printable;
 use super::units::{bytes, duration, site_name};
-use crate::cache::StoredResponse;
+use crate::cache::{StoredResponse, StoredSlices};
 use crate::control::answers::{
     AdmissionDecision, CoveringPurges, Explanation, HotCopy, Lesson, OnlineAnswer,
     WorkerExplanation,
@@ -22,13 +22,17 @@ fn text_at(explanation: &Explanation, now_ms: u64) -> String {
     let mut facts = Facts::default();
     let decision = &explanation.shared.decision;
     facts.add_decision(decision);
-    let stored = explanation.stored.as_ref();
-    let stored = stored.map_or(&[][..], |stored| &stored.stored);
+    let found = explanation.stored.as_ref();
+    let stored = found.map_or(&[][..], |found| &found.stored);
+    let slices = found.map_or_else(Default::default, |found| found.slices);
     let purges = CoveringPurges::of_all(explanation.workers.values());
     for response in stored {
         facts.add("stored", stored_text(response, &purges, now_ms));
     }
-    if stored.is_empty() && explanation.stored.is_some() {
+    if slices.count > 0 {
+        facts.add("slices", slices_text(slices));
+    }
+    if stored.is_empty() && slices.count == 0 && found.is_some() {
         facts.add("stored", "nothing");
     }
     for (worker, known) in &explanation.workers {
@@ -170,6 +174,12 @@ fn stored_text(response: &StoredResponse, purges: &CoveringPurges, now_ms: u64) 
 }
 
 #[expect(clippy::cast_precision_loss, reason = "rounded to one decimal")]
+fn slices_text(slices: StoredSlices) -> String {
+    let size = bytes(slices.body_bytes as f64);
+    format!("{} stored, {size}", slices.count)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounded to one decimal")]
 fn hot_text(copy: &HotCopy) -> String {
     let facts = [
         copy.bytes.map(|size| bytes(size as f64)),
@@ -241,6 +251,20 @@ mod tests {
         assert_eq!(lines(explanation(120_000)), expected);
         let stale = lines(explanation(70_000));
         assert!(stale[5].contains("stale for 30.00 s"), "{stale:?}");
+    }
+
+    #[test]
+    fn slices_are_one_line() {
+        let found = lines(json!({
+            "decision": {"site": null, "admission": "cached", "key": "k", "store_key": "k"},
+            "stored": {"stored": [], "slices": {"count": 24, "body_bytes": 25_165_824}, "cut": false},
+            "workers": {}, "next": "slices", "silent": [],
+        }));
+        let expected = [
+            "slices    24 stored, 24.0 MiB",
+            "next      in slices: a hit for each slice that is stored",
+        ];
+        assert_eq!(found[3..], expected, "{found:?}");
     }
 
     #[test]

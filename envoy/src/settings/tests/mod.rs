@@ -82,9 +82,10 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
 }
 
 #[test]
-fn large_objects_are_stored_in_slices_if_the_slices_have_a_size() {
+fn large_objects_are_stored_in_slices() {
     let slices = read(&[]).unwrap().slices;
-    assert_eq!(slices.policy_section(), serde_json::json!({"bytes": 0}));
+    let default = serde_json::json!({"bytes": 1 << 20});
+    assert_eq!(slices.policy_section(), default);
     let set = [
         ("SLUICE_SLICE_BYTES", "1MiB"),
         ("SLUICE_SLICE_AHEAD", "2"),
@@ -106,17 +107,52 @@ fn large_objects_are_stored_in_slices_if_the_slices_have_a_size() {
 }
 
 #[test]
-fn a_cache_that_slices_cannot_fill_is_worth_a_notice() {
-    let set = |entries| {
-        let slices = ("SLUICE_SLICE_BYTES", "1MiB");
-        read(&[slices, ("SLUICE_CACHE_MAX_ENTRIES", entries)]).unwrap()
+fn slices_fit_into_the_cache_unless_a_setting_gives_their_size() {
+    let bytes = |cache: &[(&str, &str)]| read(cache).unwrap().slices.bytes;
+    for (cache, object, expected) in [
+        ("1GiB", "", 1 << 20),
+        ("32MiB", "", 512 << 10),
+        ("16MiB", "", 256 << 10),
+        ("15MiB", "", 0),
+        ("1GiB", "300KiB", 300 << 10),
+        ("1GiB", "255KiB", 0),
+    ] {
+        let bounds = [
+            ("SLUICE_CACHE_MAX_BYTES", cache),
+            ("SLUICE_CACHE_MAX_OBJECT_BYTES", object),
+        ];
+        assert_eq!(bytes(&bounds), expected, "{cache} {object}");
+    }
+    assert_eq!(bytes(&[("SLUICE_SLICE_BYTES", "0")]), 0);
+}
+
+#[test]
+fn a_cache_without_room_for_the_slices_is_worth_a_notice() {
+    let notices = |slice, bytes, entries| {
+        let set = [
+            ("SLUICE_SLICE_BYTES", slice),
+            ("SLUICE_CACHE_MAX_BYTES", bytes),
+            ("SLUICE_CACHE_MAX_ENTRIES", entries),
+            ("SLUICE_CONCURRENCY", "2"),
+        ];
+        read(&set).unwrap().notices.join("\n")
     };
-    let notices = set("1000").notices;
+    for (slice, bytes, entries) in [
+        ("", "1GiB", "1024"),
+        ("1MiB", "8MiB", "8"),
+        ("0", "8MiB", "1"),
+    ] {
+        assert_eq!(notices(slice, bytes, entries), "", "{bytes}");
+    }
+    let few_entries = notices("", "1GiB", "1023");
     assert!(
-        notices.iter().any(|it| it.contains("room for 1024 slices")),
-        "{notices:?}"
+        few_entries.contains("room for 1024 slices"),
+        "{few_entries}"
     );
-    assert!(set("1024").notices.is_empty());
+    for (bytes, entries) in [("7MiB", "100000"), ("7MiB", "7"), ("1GiB", "7")] {
+        let small = notices("1MiB", bytes, entries);
+        assert!(small.contains("2 workers should have 8"), "{small}");
+    }
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn a_file_of_sites_takes_the_place_of_the_settings_of_one() {
         "SLUICE_S3_ENDPOINT",
         "SLUICE_S3_ADDRESSING",
         "SLUICE_POLICY",
+        "SLUICE_ACCESS",
         "SLUICE_TLS_CERT",
         "SLUICE_TLS_KEY",
     ] {

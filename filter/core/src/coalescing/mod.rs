@@ -5,7 +5,7 @@
 //! workers must agree is on the [`Board`]. An event may read and change the board. It returns the work to do as
 //! [`Effect`]s, which the caller carries out after the call has returned. Each parked request leaves by exactly one
 //! `Resume` or `Fail`, with two exceptions: its client disconnects ([`Coalescer::closed`]), or the caller has another
-//! answer or another way for it ([`Coalescer::answer_waiting`]).
+//! answer for it ([`Coalescer::answer_waiting`]).
 //!
 //! Course of a flight, by [`Phase`](crate::coalescing::flight::Phase) and
 //! [`FlightOutcome`](crate::workers::message::FlightOutcome):

@@ -60,8 +60,6 @@ pub enum StoreRequest {
     Alone = b'a',
     /// Request that is sent around the store.
     Bypass = b'b',
-    /// Request around the store, for a range of an object that is being stored.
-    Ahead = b'h',
     /// Request that is sent through the store without coalescing. The store revalidates a response that does not
     /// satisfy the request.
     Unshared = b'k',
@@ -71,57 +69,45 @@ pub enum StoreRequest {
     Lookup = b'p',
     /// Request of the filter that makes the store revalidate a response that it serves stale. It has no client.
     Refresh = b'r',
-    /// Request of a leader without a client.
-    Fill = b'i',
-    /// Request around the store for the size of the object.
-    Size = b'z',
+    /// Request of the filter that EDGE handles like a client's. Its call says what it is for.
+    Call = b'i',
+    /// Request around the store for the headers of an object, in the form of a request that fills the store: for the
+    /// size of the object, or for a question of the edge's operator.
+    Head = b'z',
     /// Request around the store for an object that the slicer puts together, and the slicer's requests for its slices.
     /// EDGE handles a slice like a client's request.
     Slice = b'n',
-    /// Request of the filter for the headers of an object that may be sliced. It is handled like a client's HEAD.
-    Index = b'x',
-    /// Request around the store for the headers of an object, for a question of the edge's operator.
-    Inspection = b'q',
-    /// Request for a document that replaces a missing object. It is handled like a client's.
-    Substitute = b'd',
     /// Request without a body whose headers announced one. It is sent to EDGE again, and handled like a client's.
     Empty = b'e',
 }
 
 impl StoreRequest {
     /// All requests.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 14] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
         Self::Validated,
         Self::Alone,
         Self::Bypass,
-        Self::Ahead,
         Self::Unshared,
         Self::StoreOnly,
         Self::Lookup,
         Self::Refresh,
-        Self::Fill,
-        Self::Size,
+        Self::Call,
+        Self::Head,
         Self::Slice,
-        Self::Index,
-        Self::Inspection,
-        Self::Substitute,
         Self::Empty,
     ];
 
     /// Whether the request is sent around the store.
     pub const fn avoids_the_store(self) -> bool {
-        matches!(
-            self,
-            Self::Bypass | Self::Ahead | Self::Size | Self::Inspection | Self::Slice
-        )
+        matches!(self, Self::Bypass | Self::Head | Self::Slice)
     }
 
     /// Whether the request has the form of one that fills the store.
     pub const fn is_for_store(self) -> bool {
-        !self.avoids_the_store() || matches!(self, Self::Inspection)
+        !self.avoids_the_store() || matches!(self, Self::Head)
     }
 
     /// Whether other requests use the response or its size, or the response is a part of another request's response.
@@ -133,15 +119,7 @@ impl StoreRequest {
     pub const fn is_background(self) -> bool {
         matches!(
             self,
-            Self::Lookup
-                | Self::Refresh
-                | Self::Fill
-                | Self::Size
-                | Self::Slice
-                | Self::Index
-                | Self::Inspection
-                | Self::Substitute
-                | Self::Empty
+            Self::Lookup | Self::Refresh | Self::Call | Self::Head | Self::Slice | Self::Empty
         )
     }
 
@@ -152,10 +130,7 @@ impl StoreRequest {
 
     /// Whether a request of the filter is sent on with a new link, instead of the link of its sender.
     pub const fn is_relinked(self) -> bool {
-        matches!(
-            self,
-            Self::Refresh | Self::Fill | Self::Slice | Self::Index | Self::Substitute
-        )
+        matches!(self, Self::Refresh | Self::Call | Self::Slice)
     }
 
     /// Reads the letter of a request; `None` for any other letter.

@@ -248,9 +248,8 @@ impl Coalescer {
         }
     }
 
-    /// Takes those requests of this worker off the waiting list for which `answer` returns an answer: the headers of
-    /// the response suffice for them, or they need not wait for it. Returns each with its waiting time in
-    /// milliseconds and its answer.
+    /// Takes the requests of this worker off the waiting list for which `answer` returns an answer. Returns each with
+    /// its waiting time in milliseconds and its answer.
     pub fn answer_waiting<T>(
         &mut self,
         key: KeyHash,

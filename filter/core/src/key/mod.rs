@@ -5,6 +5,7 @@
 //! spelling differently, but such a spelling cannot store one object under the name of another: either both parsers
 //! see the one canonical spelling, or the edge refuses the request.
 
+pub mod client_url;
 pub mod qualifiers;
 mod query;
 pub mod secret;
@@ -15,6 +16,7 @@ use crate::http::url::escaping::{Escaping, append_path, decoded_len, push_strict
 pub use crate::http::url::rejection::Rejection;
 use crate::policy::{KeyPolicy, Origin, Policy};
 use query::append_query;
+pub(crate) use query::decoded_name;
 
 /// End of the site's name, in front of the authority in a key. No authority contains it.
 pub const NAME_END: char = '!';
@@ -213,12 +215,8 @@ fn fixed_authority(policy: &Policy) -> Option<&str> {
 pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTarget, Rejection> {
     let mut draft = TargetDraft::of(policy, target)?;
     let root = draft.out.len();
-    let mut halves = draft.resource.splitn(2, |&byte| byte == b'?');
-    let path = halves
-        .next()
-        .filter(|path| !path.is_empty())
-        .unwrap_or(b"/");
-    draft.append_path(path)?;
+    let halves = draft.halves();
+    draft.append_path(halves.path)?;
     // The site was found by another spelling of the path, with merged slashes.
     if !is_below(draft.out.get(root..).unwrap_or_default(), &policy.site.path) {
         return Err(Rejection::NoSite);
@@ -230,7 +228,7 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
         check_object(path, bucket.prefix_bytes, policy.key.max_bytes)?;
     }
     let path_end = draft.out.len();
-    if let Some(query) = halves.next() {
+    if let Some(query) = halves.query {
         append_query(&mut draft.out, query, &policy.key.query, draft.escaping)?;
     }
     let (start, most) = match &policy.origin {
@@ -300,6 +298,14 @@ struct TargetDraft<'a> {
     merge_slashes: bool,
 }
 
+/// The halves of a target behind its authority.
+struct Halves<'a> {
+    /// The path; `/` in place of an empty one.
+    path: &'a [u8],
+    /// The query, without its `?`.
+    query: Option<&'a [u8]>,
+}
+
 impl<'a> TargetDraft<'a> {
     fn of(policy: &Policy, target: &Target<'a>) -> Result<Self, Rejection> {
         let (escaping, prefix) = match &policy.origin {
@@ -330,6 +336,15 @@ impl<'a> TargetDraft<'a> {
             escaping,
             merge_slashes: policy.key.merge_slashes,
         })
+    }
+
+    fn halves(&self) -> Halves<'a> {
+        let mut halves = self.resource.splitn(2, |&byte| byte == b'?');
+        let path = halves.next().filter(|path| !path.is_empty());
+        Halves {
+            path: path.unwrap_or(b"/"),
+            query: halves.next(),
+        }
     }
 
     fn append_path(&mut self, path: &[u8]) -> Result<(), Rejection> {

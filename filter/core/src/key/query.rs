@@ -130,7 +130,7 @@ fn split_part(part: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The name of a parameter; broken escapes are unchanged.
-fn decoded_name(part: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn decoded_name(part: &[u8]) -> Cow<'_, [u8]> {
     let (name, _) = split_part(part);
     if !name.contains(&b'%') {
         return Cow::Borrowed(name);

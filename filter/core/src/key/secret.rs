@@ -4,6 +4,8 @@
 use std::fmt;
 use std::hash::Hasher as _;
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 use siphasher::{sip, sip128};
 
 use crate::hexadecimal;
@@ -34,6 +36,12 @@ impl StoreSecret {
         ]))
     }
 
+    /// A key that depends on `label` (HMAC with SHA-256).
+    pub(crate) fn derive(&self, label: &str) -> [u8; 32] {
+        let [high, low] = self.0.map(u64::to_be_bytes);
+        keyed_hash(&[high, low].concat(), |sink| sink(label.as_bytes()))
+    }
+
     /// A keyed hash (SipHash-2-4) of `bytes`, the same in every version and on every machine.
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         let [high, low] = self.0;
@@ -54,6 +62,16 @@ impl fmt::Debug for StoreSecret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("StoreSecret")
     }
+}
+
+/// The hash (HMAC with SHA-256) of the bytes that `write` passes on, under `key`.
+pub(crate) fn keyed_hash(key: &[u8], write: impl FnOnce(&mut dyn FnMut(&[u8]))) -> [u8; 32] {
+    // A key of HMAC may have any length.
+    let Ok(mut hash) = Hmac::<Sha256>::new_from_slice(key) else {
+        return [0; 32];
+    };
+    write(&mut |part| hash.update(part));
+    hash.finalize().into_bytes().into()
 }
 
 #[cfg(test)]

@@ -65,6 +65,27 @@ const LABELLED: &[LabelledFamily] = &[
         ],
     },
     LabelledFamily {
+        name: "sluice_access_admitted_total",
+        label: "check",
+        help: "Requests of clients to sites with access rules that were admitted, by the check that they passed.",
+        members: &[
+            (Metric::AccessByExcept, "except"),
+            (Metric::AccessByAllow, "allow"),
+            (Metric::AccessByAddress, "address"),
+            (Metric::AccessBySignature, "signed"),
+        ],
+    },
+    LabelledFamily {
+        name: "sluice_access_refused_total",
+        label: "check",
+        help: "Requests of clients to sites with access rules that were refused, by the check that they failed.",
+        members: &[
+            (Metric::AccessRefusedByAllow, "allow"),
+            (Metric::AccessRefusedBySignature, "signed"),
+            (Metric::AccessRefusedWithoutProof, "none"),
+        ],
+    },
+    LabelledFamily {
         name: "sluice_slices_total",
         label: "result",
         help: "Slices of objects, by result.",

@@ -95,6 +95,13 @@ with_reasons! { metrics! {
     RequestsHitForMiss, "sluice_requests_hit_for_miss", Counter, "Requests that went around the store because their key is known to be uncacheable.";
     RequestsPassed, "sluice_requests_passed", Counter, "Requests that went around the store because of their method, credentials or body.";
     RequestsRejected, "sluice_requests_rejected", Counter, "Requests refused for their URL or method, with nothing sent to the origin.";
+    AccessByExcept, "sluice_access_by_except", Counter, "Requests of clients for paths that are open to everyone.";
+    AccessByAllow, "sluice_access_by_allow", Counter, "Requests of clients that were admitted for their address, where no scheme is needed.";
+    AccessByAddress, "sluice_access_by_address", Counter, "Requests of clients that were admitted by the scheme address.";
+    AccessBySignature, "sluice_access_by_signature", Counter, "Requests of clients that were admitted by the scheme signed.";
+    AccessRefusedByAllow, "sluice_access_refused_by_allow", Counter, "Requests refused because their client is in no network of allow.";
+    AccessRefusedBySignature, "sluice_access_refused_by_signature", Counter, "Requests refused because their signature is not valid.";
+    AccessRefusedWithoutProof, "sluice_access_refused_without_proof", Counter, "Requests refused because they satisfy no scheme, and have no signature.";
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, the fallback document or the error document.";
     BytesSent, "sluice_bytes_sent", Counter, "Bytes of the bodies of responses to clients, counted at the end of each response.";
     BodiesAwaited, "sluice_bodies_awaited", Counter, "Requests for what may be stored that their headers did not end, so that the filter waited for the first part of a body.";
@@ -123,7 +130,6 @@ with_reasons! { metrics! {
     FollowersResumed, "sluice_followers_resumed", Counter, "Waiting requests that went on, for whatever reason.";
     FollowersFailed, "sluice_followers_failed", Counter, "Waiting requests that were answered with their leader's error, and requests in slices that were answered with the error of their first slice.";
     WaitTimeouts, "sluice_wait_timeouts", Counter, "Waiting requests that were sent to the origin alone because the leader made no progress for max_wait.";
-    RangesAhead, "sluice_ranges_ahead", Counter, "Ranges that were sent to the origin alone because they begin far ahead of the fill of their object.";
     SlicedRequests, "sluice_sliced_requests", Counter, "Requests that were answered in slices.";
     SlicedQueued, "sluice_sliced_queued", Counter, "Requests that waited because their connection had as many responses in slices as it may have.";
     SlicesHit, "sluice_slices_hit", Counter, "Slices that came from the store.";

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::access::AccessSection;
 use super::configuration;
 use super::purge::PurgePolicy;
 use super::{CoalescePolicy, EdgePolicy, HotPolicy, Limits, Policy, SiteScope, VaryPolicy};
@@ -28,6 +29,8 @@ section! {
     pub(super) struct Document {
         /// Origin behind the edge: a bucket, or any HTTP server.
         origin: OriginSection,
+        /// Which clients the site answers.
+        access: Option<AccessSection>,
         /// The store of responses.
         store: Store,
         /// Small objects in each worker's own memory, in front of the store.
@@ -168,6 +171,8 @@ impl Document {
             .for_kind(kind)
             .map_err(|error| error.within("key"))?;
         let origin = self.origin.compile(&key)?;
+        let access = self.access.map(AccessSection::compile).transpose();
+        let access = access.map_err(|error| error.within("access"))?;
         let cache = self.cache.compile(edge.max_object_bytes);
         let rules = rules::compile(self.rules, &cache.default)?;
         let index_document = key.index_document.as_deref();
@@ -189,6 +194,7 @@ impl Document {
             vary: self.vary,
             rules,
             coalesce: self.coalesce,
+            access,
         };
         check_headers(&policy)?;
         // The key does not depend on the order of the headers in the document.

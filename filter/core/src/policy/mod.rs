@@ -4,6 +4,7 @@
 //! The macro `section!` defines each section of the document once, as the struct that the section is read as. `forms`
 //! has the forms in which values are written, and `document` the rules that concern several sections.
 
+mod access;
 pub(crate) mod configuration;
 mod document;
 pub mod forms;
@@ -22,6 +23,9 @@ use forms::names::{HeaderName, MediaType};
 use forms::section::section;
 use purge::PurgePolicy;
 
+pub use access::{
+    AccessPolicy, AccessScheme, KeyEntry, KeySource, Network, SignedPolicy, is_key_name,
+};
 pub use forms::error::PolicyError;
 pub(crate) use forms::names::is_token;
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
@@ -88,10 +92,6 @@ section! {
         /// How long a worker may fetch a key without a sign of life before another worker takes
         /// over.
         lease: Duration as AtLeast<100> = Duration::from_secs(3),
-        /// How far ahead of the fill of its object a range must begin, in bytes, so that it is sent to the origin
-        /// instead of waiting. The distance is never shorter than the part that the fill brings within two seconds at
-        /// its rate so far. 0: every range waits.
-        range_ahead: u64 as Bytes<0, MAX_BYTES> = 8 << 20,
     }
 }
 
@@ -184,4 +184,6 @@ pub struct Policy {
     pub rules: Rules,
     /// Coalescing.
     pub coalesce: CoalescePolicy,
+    /// The clients that the site answers; `None`: all clients.
+    pub access: Option<AccessPolicy>,
 }

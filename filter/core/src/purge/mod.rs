@@ -40,7 +40,7 @@ pub use orders::notification::{Effect, IgnoredEvent, Notification};
 pub use orders::order::{PurgeOrder, PurgeSubject};
 pub use orders::order_error::OrderError;
 pub use orders::url::{UrlError, url_of};
-pub use pending::{JOURNAL_PATIENCE, PendingPurges, PurgeReceipt};
+pub use pending::{JOURNAL_PATIENCE, PendingPurges, PurgeReceipt, WORKERS_PATIENCE};
 pub use shared::{InitialPurges, SharedPurges};
 pub use tables::generations::Generations;
 pub use tables::table::{MAX_PREFIX_BYTES, Purges};

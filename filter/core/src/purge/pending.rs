@@ -5,9 +5,9 @@ use crate::workers::{Millis, WorkerId};
 
 /// Greatest number of calls under way on one worker.
 const CALLS: usize = 256;
-/// How long a call waits for the workers' acknowledgements. A worker that takes longer has usually lost its VM. Its
+/// How long a call waits for the workers' acknowledgements, in milliseconds. A worker that takes longer has usually lost its VM. Its
 /// next VM reads the purges from shared data before it serves requests.
-const WORKERS_PATIENCE: Millis = 2_000;
+pub const WORKERS_PATIENCE: Millis = 2_000;
 /// How long a call waits for the journal, which may be on a disk with many other writes. If the journal writes the
 /// purge later than this, the caller has already been told that the purge may not survive a restart.
 pub const JOURNAL_PATIENCE: Millis = 10_000;

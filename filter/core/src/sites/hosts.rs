@@ -222,7 +222,7 @@ impl Conflict {
 }
 
 /// The name of the target's host in its canonical spelling, without the port.
-fn host_name(target: &Target<'_>) -> Result<Vec<u8>, Rejection> {
+pub fn host_name(target: &Target<'_>) -> Result<Vec<u8>, Rejection> {
     let mut name = Vec::with_capacity(target.authority.len());
     append_authority(&mut name, target.authority, target.scheme)?;
     let from = name.iter().rposition(|&byte| byte == b']').unwrap_or(0);

@@ -15,6 +15,7 @@ use crate::key::{NAME_END, Target};
 use crate::policy::purge::TokenHash;
 use crate::policy::{EdgePolicy, Policy};
 use hosts::Hosts;
+pub use hosts::host_name;
 
 /// The position of a site among those of its edge.
 pub type SiteIndex = usize;

@@ -8,17 +8,17 @@ use std::fmt;
 pub enum AskedSlice {
     /// The slice of that number.
     Number(u64),
-    /// The client's own request, around the store, because the object is no longer the object of the plan.
-    Whole,
+    /// The client's own request, made again, because the object is no longer the object of the plan.
+    Again,
 }
 
 impl AskedSlice {
-    const WHOLE: &'static str = "whole";
+    const AGAIN: &'static str = "again";
 
     /// Reads a field value; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
-        if text == Self::WHOLE {
-            return Some(Self::Whole);
+        if text == Self::AGAIN {
+            return Some(Self::Again);
         }
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_number)?;
@@ -30,7 +30,7 @@ impl fmt::Display for AskedSlice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(out, "{number}"),
-            Self::Whole => out.write_str(Self::WHOLE),
+            Self::Again => out.write_str(Self::AGAIN),
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         for asked in [
             AskedSlice::Number(0),
             AskedSlice::Number(u64::MAX),
-            AskedSlice::Whole,
+            AskedSlice::Again,
         ] {
             assert_eq!(AskedSlice::parse(&asked.to_string()), Some(asked));
         }
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "-1", "+1", " 1", "1.0", "18446744073709551616", "WHOLE"] {
+        for text in ["", "-1", "+1", " 1", "1.0", "18446744073709551616", "AGAIN"] {
             assert_eq!(AskedSlice::parse(text), None, "{text}");
         }
         assert_eq!(SliceState::parse("Hit"), None);

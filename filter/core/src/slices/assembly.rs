@@ -18,14 +18,18 @@ use crate::slices::plan::SlicePlan;
 /// Greatest number of bytes of an answer that is passed on unchanged, and that arrive while the client's buffers are
 /// full. A client that reads more slowly is cut, and finds the changed object with its next request.
 const MOST_UNREAD_BYTES: usize = 16 << 20;
+/// Greatest number of plans that a response gets in the place of its first one.
+const MOST_RENEWALS: u8 = 2;
 
 /// The parts of EDGE's answer to the request for a slice that decide about the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceAnswer {
     /// Status of the answer.
     pub status: u16,
     /// Value of `x-sluice-slice-state`.
     pub state: Option<SliceState>,
+    /// Value of `x-sluice-slices`: the plan of the object as it is now.
+    pub plan: Option<SlicePlan>,
 }
 
 /// A thing that the slicer does next.
@@ -75,8 +79,8 @@ impl CutReason {
 enum Phase {
     /// No slice has been answered.
     Waiting,
-    /// The whole has been requested in place of the slices.
-    AwaitingWhole,
+    /// The object has changed, and the client's request has been made again.
+    Renewing,
     /// This answer is passed on unchanged.
     Relaying(AskedSlice),
     /// The response has begun.
@@ -112,6 +116,8 @@ pub struct Assembly {
     full: u32,
     /// Whether the origin sends the slices for this client's requests.
     leads: bool,
+    /// Number of plans that the object has got because it has changed.
+    renewals: u8,
     unread: usize,
 }
 
@@ -125,6 +131,7 @@ impl Assembly {
             requested: VecDeque::new(),
             full: 0,
             leads: false,
+            renewals: 0,
             unread: 0,
             plan,
         }
@@ -174,12 +181,11 @@ impl Assembly {
     pub fn on_answer(&mut self, asked: AskedSlice, answer: SliceAnswer) -> Vec<Step> {
         let is_outdated = answer.state.is_some_and(SliceState::is_outdated);
         match (self.phase, asked) {
-            (Phase::AwaitingWhole, AskedSlice::Whole) => self.relay(asked),
-            (Phase::Waiting, AskedSlice::Number(_)) if is_outdated => {
-                self.requested.clear();
-                self.phase = Phase::AwaitingWhole;
-                vec![Step::Ask(AskedSlice::Whole)]
-            }
+            (Phase::Renewing, AskedSlice::Again) => match answer.plan {
+                Some(plan) => self.renew(plan),
+                None => self.relay(asked),
+            },
+            (Phase::Waiting, AskedSlice::Number(_)) if is_outdated => self.ask_again(),
             (Phase::Waiting, AskedSlice::Number(_)) if answer.status != 200 => self.relay(asked),
             (Phase::Waiting | Phase::Passing, AskedSlice::Number(number)) => {
                 if is_outdated {
@@ -199,6 +205,27 @@ impl Assembly {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Makes the client's request again, unless the object has changed too often.
+    fn ask_again(&mut self) -> Vec<Step> {
+        self.requested.clear();
+        if self.renewals == MOST_RENEWALS {
+            self.phase = Phase::Over;
+            return vec![Step::Refuse];
+        }
+        self.renewals += 1;
+        self.phase = Phase::Renewing;
+        vec![Step::Ask(AskedSlice::Again)]
+    }
+
+    /// Begins with the plan of the object as it is now.
+    fn renew(&mut self, plan: SlicePlan) -> Vec<Step> {
+        self.cutter = Cutter::new(&plan);
+        self.next = plan.next_slice(0);
+        self.plan = plan;
+        self.phase = Phase::Waiting;
+        self.ask()
     }
 
     fn relay(&mut self, asked: AskedSlice) -> Vec<Step> {
@@ -275,7 +302,7 @@ impl Assembly {
     /// Handles an answer that has broken off, or a request that could not be sent.
     pub fn on_failure(&mut self, asked: AskedSlice) -> Vec<Step> {
         match (self.phase, asked) {
-            (Phase::Waiting, AskedSlice::Number(_)) | (Phase::AwaitingWhole, AskedSlice::Whole) => {
+            (Phase::Waiting, AskedSlice::Number(_)) | (Phase::Renewing, AskedSlice::Again) => {
                 self.phase = Phase::Over;
                 vec![Step::Refuse]
             }

@@ -184,7 +184,7 @@ fn every_field_counts() {
             "set_cookie": "strip",
             "hit_for_miss": "250ms",
         },
-        "coalesce": { "enabled": false, "max_wait": "1h", "lease": "100ms", "range_ahead": 0 },
+        "coalesce": { "enabled": false, "max_wait": "1h", "lease": "100ms" },
         "limits": { "waiters_per_key": 1, "keys_in_flight": 2, "hints": 3 },
     })));
     let seconds = Duration::from_secs;
@@ -247,7 +247,6 @@ fn every_field_counts() {
     assert!(!policy.coalesce.enabled);
     assert_eq!(policy.coalesce.max_wait, seconds(3_600));
     assert_eq!(policy.edge.lease, Duration::from_millis(100));
-    assert_eq!(policy.coalesce.range_ahead, 0);
     assert_eq!(policy.edge.limits.waiters_per_key, 1);
     assert_eq!(policy.edge.limits.keys_in_flight, 2);
     assert_eq!(policy.edge.limits.hints, 3);
@@ -530,8 +529,8 @@ fn impossible_values_are_refused() {
         ),
         (
             "less than nothing",
-            http_document(json!({ "coalesce": { "range_ahead": -1 } })),
-            "coalesce.range_ahead: -1: expected a number of bytes from 0",
+            http_document(json!({ "limits": { "unread_fill_bytes": -1 } })),
+            "limits.unread_fill_bytes: -1: expected a number of bytes from 0",
         ),
         (
             "no hit-for-miss",

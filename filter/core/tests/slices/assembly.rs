@@ -9,19 +9,33 @@ use sluice_core::slices::asked::{AskedSlice, SliceState};
 use sluice_core::slices::assembly::{Assembly, CutReason, SliceAnswer, Step};
 use sluice_core::slices::plan::{Segment, SlicePlan};
 
-use AskedSlice::{Number, Whole};
+use AskedSlice::{Again, Number};
 
 const LED: SliceAnswer = SliceAnswer {
     status: 200,
     state: Some(SliceState::Led),
+    plan: None,
 };
 const HIT: SliceAnswer = SliceAnswer {
     status: 200,
     state: Some(SliceState::Hit),
+    plan: None,
 };
 
 fn answer(status: u16, state: Option<SliceState>) -> SliceAnswer {
-    SliceAnswer { status, state }
+    SliceAnswer {
+        status,
+        state,
+        plan: None,
+    }
+}
+
+/// The answer to a request that is made again: the plan of the object as it is now.
+fn renewal(plan: &str) -> SliceAnswer {
+    SliceAnswer {
+        plan: SlicePlan::parse(plan),
+        ..answer(200, None)
+    }
 }
 
 fn assembly(plan: &str) -> Assembly {
@@ -126,18 +140,50 @@ fn no_slice_is_requested_while_a_buffer_of_the_client_is_full() {
 }
 
 #[test]
-fn a_changed_object_is_passed_on_whole_if_no_byte_has_been_sent() {
+fn a_changed_object_gets_a_new_plan_if_no_byte_has_been_sent() {
     for state in [SliceState::Changed, SliceState::Gone] {
-        let mut assembly = assembly("3-4 25 10 3");
+        let mut assembly = assembly("3-14 25 10 3");
         assembly.ask();
         let changed = answer(502, Some(state));
-        assert_eq!(assembly.on_answer(Number(0), changed), [Step::Ask(Whole)]);
+        assert_eq!(assembly.on_answer(Number(0), changed), [Step::Ask(Again)]);
         assert_eq!(assembly.on_data(Number(0), b"changed"), []);
         assert_eq!(assembly.on_complete(Number(0)), []);
-        assert_eq!(assembly.on_answer(Whole, answer(206, None)), [Step::Relay]);
-        assert_eq!(assembly.on_data(Whole, b"ab"), [Step::SendGiven(0..2)]);
-        assert_eq!(assembly.on_complete(Whole), [Step::End]);
+        let plan = renewal("13-14 15 10 3");
+        assert_eq!(assembly.on_answer(Again, plan), [ask(1)]);
+        assert_eq!(assembly.on_complete(Again), []);
+        assert_eq!(assembly.on_answer(Number(1), HIT), [Step::Begin]);
+        assert_eq!(assembly.plan().content_length(), 2);
+        assert_eq!(
+            assembly.on_data(Number(1), b"01234"),
+            [Step::SendGiven(3..5)]
+        );
+        assert_eq!(assembly.on_complete(Number(1)), [Step::End]);
     }
+}
+
+#[test]
+fn a_changed_object_without_a_new_plan_is_passed_on() {
+    let mut assembly = assembly("3-4 25 10 3");
+    assembly.ask();
+    let changed = answer(502, Some(SliceState::Changed));
+    assert_eq!(assembly.on_answer(Number(0), changed), [Step::Ask(Again)]);
+    assert_eq!(assembly.on_answer(Again, answer(206, None)), [Step::Relay]);
+    assert_eq!(assembly.on_data(Again, b"ab"), [Step::SendGiven(0..2)]);
+    assert_eq!(assembly.on_complete(Again), [Step::End]);
+}
+
+#[test]
+fn an_object_that_always_changes_is_refused_after_two_more_plans() {
+    let mut assembly = assembly("whole 25 10 3");
+    assembly.ask();
+    let changed = || answer(502, Some(SliceState::Changed));
+    for _ in 0..2 {
+        assert_eq!(assembly.on_answer(Number(0), changed()), [Step::Ask(Again)]);
+        let plan = renewal("whole 25 10 3");
+        assert_eq!(assembly.on_answer(Again, plan), [ask(0)]);
+    }
+    assert_eq!(assembly.on_answer(Number(0), changed()), [Step::Refuse]);
+    assert!(assembly.is_over());
 }
 
 #[test]
@@ -161,10 +207,10 @@ fn a_request_without_an_answer_is_refused() {
     first.ask();
     assert_eq!(first.on_failure(Number(0)), [Step::Refuse]);
     assert!(first.is_over());
-    let mut whole = assembly("whole 25 10 3");
-    whole.ask();
-    whole.on_answer(Number(0), answer(502, Some(SliceState::Gone)));
-    assert_eq!(whole.on_failure(Whole), [Step::Refuse]);
+    let mut again = assembly("whole 25 10 3");
+    again.ask();
+    again.on_answer(Number(0), answer(502, Some(SliceState::Gone)));
+    assert_eq!(again.on_failure(Again), [Step::Refuse]);
 }
 
 /// A failure of slice 1.
@@ -209,26 +255,26 @@ fn a_client_that_does_not_read_what_is_passed_on_is_cut() {
     let mut assembly = assembly("whole 25 10 3");
     assembly.ask();
     assembly.on_answer(Number(0), answer(502, Some(SliceState::Changed)));
-    assembly.on_answer(Whole, answer(200, None));
+    assembly.on_answer(Again, answer(200, None));
     let mebibyte = vec![0; 1 << 20];
     for _ in 0..40 {
         assert_eq!(
-            assembly.on_data(Whole, &mebibyte),
+            assembly.on_data(Again, &mebibyte),
             [Step::SendGiven(0..1 << 20)]
         );
     }
     assembly.on_full();
     for _ in 0..16 {
         assert_eq!(
-            assembly.on_data(Whole, &mebibyte),
+            assembly.on_data(Again, &mebibyte),
             [Step::SendGiven(0..1 << 20)]
         );
     }
     assert_eq!(
-        assembly.on_data(Whole, &mebibyte),
+        assembly.on_data(Again, &mebibyte),
         [Step::Cut(CutReason::Unread)]
     );
-    assert_eq!(assembly.on_data(Whole, &mebibyte), []);
+    assert_eq!(assembly.on_data(Again, &mebibyte), []);
 }
 
 /// A slicer with its client and EDGE, whose answers arrive in any order.
@@ -253,7 +299,7 @@ impl Scene {
                 Step::Send(bytes) => self.body.extend(bytes),
                 Step::End => self.ended = true,
                 Step::Cut(_) => self.cut = true,
-                Step::Ask(Whole) | Step::Relay | Step::Refuse => panic!("{step:?}"),
+                Step::Ask(Again) | Step::Relay | Step::Refuse => panic!("{step:?}"),
             }
         }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_host::Action;
 use sluice_host::Host;
-use sluice_roles::callbacks::StreamContext;
+use sluice_roles::callbacks::{self, StreamContext};
 use sluice_roles::root::Root;
 use sluice_roles::worker::Worker;
 
@@ -37,7 +37,7 @@ impl FakeEnvoy {
         let withheld = start == 0 && end > 0;
         vm.withheld = start.saturating_sub(1)..end.saturating_sub(1);
         let lent = if withheld { None } else { worker.as_mut() };
-        let result = call(&*host, lent);
+        let result = callbacks::lend(lent, |worker| call(&*host, worker));
         vm.worker = worker;
         vm.lent = false;
         result

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's calls. Most are sent to its background listener, where each is a request to EDGE.
 
-use sluice_core::coalescing::StoreRequest;
+use sluice_roles::worker::own_requests::calls::BackgroundCall;
 use sluice_store::{LINK_HEADER, Vouched};
 
 use super::FakeEnvoy;
@@ -33,18 +33,20 @@ impl FakeEnvoy {
     /// Returns the kind of a call to the background listener.
     fn kind_of(&self, call: &Call) -> Option<Kind> {
         let link = call.headers.get(LINK_HEADER)?;
-        let identity = &self.worker(call.seat)?.identity;
-        match identity.vouching.decode(link.as_bytes())?.vouched {
-            Vouched::Here(link) if call.cluster == BACKGROUND => Some(Kind::of_call(link.request)),
+        let worker = self.worker(call.seat)?;
+        match worker.identity.vouching.decode(link.as_bytes())?.vouched {
+            Vouched::Here(link) if call.cluster == BACKGROUND => {
+                let made = worker.calls.get(link.stream);
+                let leads = made.as_ref().is_some_and(BackgroundCall::leads);
+                Some(Kind::of_call(link.request, leads))
+            }
             Vouched::Here(_) | Vouched::Elsewhere(_) => None,
         }
     }
 
     /// Passes a call to EDGE through the background listener.
     pub(super) fn enter_edge(&mut self, call: &Call) {
-        let kind = self
-            .kind_of(call)
-            .unwrap_or(Kind::of_call(StoreRequest::Lookup));
+        let kind = self.kind_of(call).unwrap_or(Kind::Lookup);
         let mut headers = call.headers.clone();
         // Envoy sets this header in a listener that trusts the sender, on a connection without TLS.
         if !headers.has("x-forwarded-proto") {

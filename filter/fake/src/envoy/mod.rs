@@ -58,6 +58,8 @@ pub struct FakeEnvoy {
     pub hold_turns: bool,
     /// Whether the cache handles requests despite their `If-Range`, unlike any Envoy.
     pub ignores_if_range: bool,
+    /// The address of later clients, with a port.
+    pub address: String,
     /// Part of the policy that flights use.
     pub policy: FlightPolicy,
     /// All requests so far.
@@ -106,6 +108,7 @@ impl FakeEnvoy {
             hold_calls: false,
             hold_turns: false,
             ignores_if_range: false,
+            address: "192.0.2.7:50000".to_owned(),
             policy: FlightPolicy::of(&sites.sites[0].policy),
             clients: Vec::new(),
             fetches: Vec::new(),
@@ -145,7 +148,7 @@ impl FakeEnvoy {
 
     /// Returns the coalescer of a worker, if it lives.
     pub fn coalescer(&self, seat: usize) -> Option<&Coalescer> {
-        self.worker(seat).map(|worker| &worker.coalescer)
+        self.worker(seat).map(|worker| &worker.coalescing.coalescer)
     }
 
     /// Returns the hash by which requests for this path wait for each other.

@@ -6,10 +6,10 @@ use sluice_core::internal_headers::FAILURE_HEADER;
 use sluice_host::Action;
 
 use super::FakeEnvoy;
-use super::requests::{ETAG, FAR, RANGE_BYTES};
+use super::requests::ETAG;
+use crate::HeaderMap;
 use crate::exchange::Side;
 use crate::records::{Answer, Client, FetchId, FetchPhase, Stage};
-use crate::{HeaderMap, HeaderTexts as _};
 
 /// Size of an object in bytes.
 pub(super) const OBJECT_BYTES: usize = 1_024;
@@ -19,12 +19,10 @@ pub(super) const VERSION: &str = "x-version";
 
 /// Events at the origin.
 impl FakeEnvoy {
-    /// Sends response headers. The origin has one version of the object, and serves the range of a request with an
-    /// `If-Range`.
+    /// Sends response headers. The origin has one version of the object.
     pub fn answer(&mut self, fetch: FetchId, answer: Answer) {
         let headers = &self.fetches[fetch.0].headers;
         let asked = headers.has("if-none-match");
-        let part = headers.has("range") && headers.get("if-range") == Some(ETAG);
         let control = format!(
             "max-age={}, stale-if-error=600{}",
             self.ttl, self.directives
@@ -35,12 +33,6 @@ impl FakeEnvoy {
         let version = (VERSION, version.as_str());
         let ranges = ("accept-ranges", "bytes");
         match answer {
-            Answer::Storable if part => {
-                let range = format!("bytes {FAR}-{}/{OBJECT_BYTES}", FAR + RANGE_BYTES - 1);
-                let headers = [control, tag, version, ("content-range", &range)];
-                let part = &object(fetch)[FAR..FAR + RANGE_BYTES];
-                self.answer_with(fetch, 206, &headers, part);
-            }
             Answer::Unchanged if asked => self.answer_with(fetch, 304, &stored, b""),
             Answer::Storable | Answer::Unchanged => {
                 let headers = [control, tag, version, ranges];
@@ -250,13 +242,9 @@ impl FakeEnvoy {
     }
 }
 
-/// Returns the object of a fetch. The object has the fetch's number at its beginning and at the beginning of the far
-/// range.
+/// Returns the object of a fetch. The object has the fetch's number at its beginning.
 fn object(fetch: FetchId) -> Vec<u8> {
-    let number = format!("{:>8}", fetch.0).into_bytes();
-    let mut object = number.clone();
-    object.resize(FAR, b'.');
-    object.extend(number);
+    let mut object = format!("{:>8}", fetch.0).into_bytes();
     object.resize(OBJECT_BYTES, b'.');
     object
 }

@@ -19,9 +19,6 @@ pub(super) const ETAG: &str = "\"v1\"";
 /// Size in bytes of the range that clients ask for.
 pub(super) const RANGE_BYTES: usize = 10;
 
-/// Beginning of a range that is far into the object.
-pub(super) const FAR: usize = 900;
-
 /// Events at clients.
 impl FakeEnvoy {
     /// Sends a GET. Clients alternate between two values of `Accept`, which matters if a response varies.
@@ -37,13 +34,6 @@ impl FakeEnvoy {
     /// Sends a GET for a range. It represents all requests that can follow but not lead.
     pub fn range(&mut self, seat: usize, key: u64) -> Client {
         self.arrive(seat, key, Kind::Range)
-    }
-
-    /// Sends a GET for a range that begins far into the object.
-    pub fn far_range(&mut self, seat: usize, key: u64) -> Client {
-        let range = format!("bytes={FAR}-{}", FAR + RANGE_BYTES - 1);
-        let headers = exchange::request("GET", key, &[("range", &range)]);
-        self.ask(seat, Kind::Range, headers)
     }
 
     /// Sends a GET of a client that has the object.
@@ -232,6 +222,7 @@ impl FakeEnvoy {
 
     /// Creates the request's context in the role of the root context `root`. False if the worker is dead.
     pub(super) fn open_context(&mut self, client: Client, root: &str, headers: HeaderMap) -> bool {
+        let address = self.address.clone();
         let exchange = &self.exchanges[client.0];
         let own = exchange.call.is_some() || exchange.outer.is_some() || exchange.slice.is_some();
         let seat = self.clients[client.0].seat;
@@ -254,6 +245,10 @@ impl FakeEnvoy {
                 messages
                     .properties
                     .insert(name, connection.to_le_bytes().into());
+            }
+            if !own {
+                let name = "source\0address".to_owned();
+                messages.properties.insert(name, address.into_bytes());
             }
         });
         self.exchanges[client.0].edge = Some(Context { number, stream });
@@ -283,7 +278,12 @@ impl FakeEnvoy {
         );
         let release = self
             .stream_id(client)
-            .and_then(|id| self.worker(self.clients[client.0].seat)?.requests.get(id))
+            .and_then(|id| {
+                self.worker(self.clients[client.0].seat)?
+                    .coalescing
+                    .requests
+                    .get(id)
+            })
             .and_then(|stream| stream.progress.next_step.get());
         self.clients[client.0].release = release;
         self.proceed(client, before);

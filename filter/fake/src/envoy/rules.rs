@@ -43,7 +43,7 @@ impl FakeEnvoy {
 
     fn flight_key_of(&self, client: Client) -> Option<FlightKey> {
         let worker = self.worker(self.clients[client.0].seat)?;
-        let stream = worker.requests.get(self.stream_id(client)?)?;
+        let stream = worker.coalescing.requests.get(self.stream_id(client)?)?;
         Some(stream.key)
     }
 

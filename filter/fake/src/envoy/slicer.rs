@@ -104,6 +104,7 @@ impl FakeEnvoy {
             state: record
                 .header(SLICE_STATE_HEADER)
                 .and_then(SliceState::parse),
+            plan: record.header(SLICES_HEADER).and_then(SlicePlan::parse),
         };
         self.slicer_event(client, &[], |assembly| assembly.on_answer(asked, answer));
     }
@@ -117,7 +118,7 @@ impl FakeEnvoy {
         }
     }
 
-    /// Passes the end of a slice to the slicer, and the end of the slicer's client to its slices.
+    /// Passes the end of a slice to the slicer. The slices of a client that has left go on.
     pub(super) fn end_slices(&mut self, ended: Client, ending: Ending) {
         if let Some((client, asked)) = self.exchanges[ended.0].slice {
             self.slicer_event(client, &[], |assembly| match ending {
@@ -125,16 +126,7 @@ impl FakeEnvoy {
                 _ => assembly.on_complete(asked),
             });
         }
-        if self.exchanges[ended.0].slicing.take().is_some() {
-            let of_ended = |slice: &Client| {
-                let of = self.exchanges[slice.0].slice;
-                of.is_some_and(|(of, _)| of == ended)
-            };
-            let slices: Vec<_> = self.open_clients().into_iter().filter(of_ended).collect();
-            for slice in slices {
-                self.close_as(slice, Ending::Left);
-            }
-        }
+        self.exchanges[ended.0].slicing = None;
     }
 
     /// Whether EDGE has sent a request to the slicer.

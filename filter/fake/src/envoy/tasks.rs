@@ -52,9 +52,7 @@ impl FakeEnvoy {
                 None => {}
             },
             Task::Ready(seat, context) if self.hold_turns => self.turns.push_back((seat, context)),
-            Task::Ready(seat, context) => {
-                self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
-            }
+            Task::Ready(seat, context) => self.give_turn(seat, context),
             Task::Proceed(client, before) => self.proceed(client, &before),
             Task::Call(call) => self.place_call(call),
         }
@@ -75,9 +73,15 @@ impl FakeEnvoy {
     /// Gives root contexts the turns that they have asked for.
     pub fn take_turns(&mut self) {
         for (seat, context) in std::mem::take(&mut self.turns) {
-            self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
+            self.give_turn(seat, context);
             self.run();
         }
+    }
+
+    fn give_turn(&mut self, seat: usize, context: u32) {
+        self.process.hears.set(true);
+        self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
+        self.process.hears.set(false);
     }
 
     /// Carries out the resets in the name of other streams.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use sluice_core::workers::Millis;
 use sluice_host::Queue;
 use sluice_roles::root::Root;
+use sluice_roles::worker::succession;
 
 use super::FakeEnvoy;
 use crate::exchange::Side;
@@ -70,9 +71,11 @@ impl FakeEnvoy {
             queue.arrived.push_back(message);
             queue.receiver.1
         };
+        self.process.hears.set(true);
         self.call_root(seat, context, |root, worker| {
             root.on_queue_ready_of(worker, number)
         });
+        self.process.hears.set(false);
         self.run();
     }
 
@@ -227,7 +230,7 @@ impl FakeEnvoy {
         if configured {
             let lost = self.lost.remove(&seat);
             if let (Some(worker), Some(lost)) = (self.worker(seat), lost) {
-                worker.succeed(lost);
+                succession::succeed(&*worker.host, &worker.metrics, lost);
             }
             self.run();
         } else {

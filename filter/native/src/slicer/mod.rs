@@ -4,10 +4,12 @@
 //!
 //! The filter uses no worker of the roles, so it works beside a role in a VM as well. A panic ends only its own stream.
 
+pub mod carrier;
 mod requested;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
+use std::rc::Rc;
 
 use sluice_core::internal_headers::{SLICE_STATE_HEADER, SLICES_HEADER};
 use sluice_core::slices::asked::{AskedSlice, SliceState};
@@ -15,7 +17,8 @@ use sluice_core::slices::assembly::{Assembly, SliceAnswer, Step};
 use sluice_core::slices::plan::SlicePlan;
 
 use crate::abi::{ExchangeEvent, Filter, HeaderMapType, lent_data, lent_headers};
-use requested::Requested;
+use carrier::SliceCarrier;
+use requested::{CLUSTER, Requested};
 
 /// Fields of one connection, which do not belong to a response on another connection.
 const OF_CONNECTION: [&[u8]; 4] = [
@@ -34,6 +37,8 @@ pub struct Slicer {
     has_ended: Cell<bool>,
     assembly: RefCell<Option<Assembly>>,
     requested: Requested,
+    /// The stream that the requests for slices belong to, if the worker has one.
+    carrier: Option<Rc<SliceCarrier>>,
     /// Whether a response, or a part of it, has been sent.
     has_begun: Cell<bool>,
     has_panicked: Cell<bool>,
@@ -54,18 +59,31 @@ impl Slicer {
             has_ended: Cell::new(false),
             assembly: RefCell::new(None),
             requested: Requested::default(),
+            carrier: SliceCarrier::of_this_worker(),
             has_begun: Cell::new(false),
             has_panicked: Cell::new(false),
         }
     }
 
-    /// Handles the end of the stream. No call to Envoy follows.
+    /// Handles the end of the stream. No call to Envoy follows for it.
     pub fn end(&self) {
         self.has_ended.set(true);
+        // NB: the stream may end while a part of its assembly is being sent.
+        if let Ok(mut assembly) = self.assembly.try_borrow_mut() {
+            assembly.take();
+        }
+        if let Some(carrier) = &self.carrier {
+            carrier.leave(self);
+        }
+    }
+
+    /// Whether the stream has ended.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.get()
     }
 
     /// Handles the request's headers, and requests the first slice.
-    pub fn begin(&self) {
+    pub fn begin(self: &Rc<Self>) {
         self.guarded(|| {
             #[cfg(feature = "trap")]
             crate::trap::on_demand_in_slicer(self.filter);
@@ -81,7 +99,7 @@ impl Slicer {
     }
 
     /// Handles an event of the request for a slice.
-    pub fn on_exchange(&self, exchange: u64, event: ExchangeEvent<'_>) {
+    pub fn on_exchange(self: &Rc<Self>, exchange: u64, event: ExchangeEvent<'_>) {
         self.guarded(|| {
             let Some(asked) = self.requested.find(exchange) else {
                 return;
@@ -113,7 +131,7 @@ impl Slicer {
     }
 
     /// Handles a change of a buffer of the client.
-    pub fn on_client_buffer(&self, is_full: bool) {
+    pub fn on_client_buffer(self: &Rc<Self>, is_full: bool) {
         self.guarded(|| {
             self.handle(Received::default(), |it| {
                 if is_full {
@@ -125,7 +143,7 @@ impl Slicer {
         });
     }
 
-    fn on_answer(&self, asked: AskedSlice, fields: &[(&[u8], &[u8])]) {
+    fn on_answer(self: &Rc<Self>, asked: AskedSlice, fields: &[(&[u8], &[u8])]) {
         let find = |name: &str| {
             let mut fields = fields.iter();
             let field = fields.find(|(found, _)| *found == name.as_bytes());
@@ -135,6 +153,7 @@ impl Slicer {
         let answer = SliceAnswer {
             status: status.unwrap_or_default(),
             state: find(SLICE_STATE_HEADER).and_then(SliceState::parse),
+            plan: find(SLICES_HEADER).and_then(SlicePlan::parse),
         };
         let received = Received {
             fields,
@@ -144,13 +163,17 @@ impl Slicer {
     }
 
     /// Lets the assembly decide, and carries out its steps.
-    fn handle(&self, received: Received<'_>, decide: impl FnOnce(&mut Assembly) -> Vec<Step>) {
+    fn handle(
+        self: &Rc<Self>,
+        received: Received<'_>,
+        decide: impl FnOnce(&mut Assembly) -> Vec<Step>,
+    ) {
         // NB: a step may call hooks of this stream, so the assembly is not borrowed while steps are carried out.
         let steps = self.assembly.borrow_mut().as_mut().map(decide);
         self.carry_out(steps.unwrap_or_default(), received);
     }
 
-    fn carry_out(&self, steps: Vec<Step>, received: Received<'_>) {
+    fn carry_out(self: &Rc<Self>, steps: Vec<Step>, received: Received<'_>) {
         for step in steps {
             if self.has_ended.get() {
                 return;
@@ -171,8 +194,16 @@ impl Slicer {
         }
     }
 
-    fn ask(&self, asked: AskedSlice) {
-        if !self.requested.ask(self.filter, asked) {
+    fn ask(self: &Rc<Self>, asked: AskedSlice) {
+        if asked == AskedSlice::Again {
+            // The next plan has other slices of the same numbers.
+            self.requested.forget_all();
+        }
+        let is_sent = self.requested.ask(asked, |headers| match &self.carrier {
+            Some(carrier) => carrier.ask(self, headers),
+            None => self.filter.begin_exchange(CLUSTER, headers),
+        });
+        if !is_sent {
             self.handle(Received::default(), |it| it.on_failure(asked));
         }
     }

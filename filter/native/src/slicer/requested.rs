@@ -10,7 +10,7 @@ use sluice_store::LINK_HEADER;
 use crate::abi::{Filter, HeaderMapType};
 
 /// Cluster of the listener for slices.
-const CLUSTER: &str = "sluice_slice";
+pub(super) const CLUSTER: &str = "sluice_slice";
 /// The headers of EDGE's request that each request for a slice has. The link is the permission for the request.
 const COPIED: [&str; 3] = [":authority", ":path", LINK_HEADER];
 
@@ -31,8 +31,13 @@ impl Requested {
         self.headers.replace(headers.collect());
     }
 
-    /// Requests a slice. Returns false if Envoy cannot send the request, and has not called a hook for it.
-    pub fn ask(&self, filter: Filter, asked: AskedSlice) -> bool {
+    /// Requests a slice by `send`, which returns the number of the request. Returns false if the request cannot be
+    /// sent, and no hook has been called for it.
+    pub fn ask(
+        &self,
+        asked: AskedSlice,
+        send: impl FnOnce(&[(&str, &[u8])]) -> Option<u64>,
+    ) -> bool {
         let noted = self.headers.borrow().clone();
         let asked_text = asked.to_string();
         let mut headers = vec![
@@ -42,7 +47,7 @@ impl Requested {
         ];
         headers.extend(noted.iter().map(|(name, value)| (*name, value.as_slice())));
         let outer = self.beginning.replace(Some(asked));
-        let exchange = filter.begin_exchange(CLUSTER, &headers);
+        let exchange = send(&headers);
         let has_ended = self.beginning.replace(outer).is_none();
         if let Some(exchange) = exchange.filter(|_| !has_ended) {
             self.exchanges.borrow_mut().push((exchange, asked));
@@ -55,6 +60,11 @@ impl Requested {
         let exchanges = self.exchanges.borrow();
         let found = exchanges.iter().find(|(number, _)| *number == exchange);
         found.map(|(_, asked)| *asked).or(self.beginning.get())
+    }
+
+    /// Forgets all exchanges. Their events are not found any more.
+    pub fn forget_all(&self) {
+        self.exchanges.borrow_mut().clear();
     }
 
     /// Forgets an exchange that has ended.

@@ -11,14 +11,14 @@ use sluice_core::workers::Millis;
 use crate::edge::request::explanation::{Decision, Explanation};
 use crate::request::call_kind::{CallKind, INSPECTION_TIMEOUT};
 use crate::request::headers::headers_for_calls;
-use crate::worker::Worker;
-use crate::worker::own_requests::calls::BackgroundCall;
-use crate::worker::questions::ONLINE;
+use crate::worker::own_requests::calls::{BackgroundCall, Calls};
+use crate::worker::questions::{ONLINE, Questions};
 use sluice_host::headers::Headers;
 
 /// Asks the origin about a request that was explained, if EDGE would send it to the origin.
 pub fn ask_origin(
-    worker: &mut Worker,
+    calls: &mut Calls,
+    questions: &mut Questions,
     call: u32,
     explanation: Option<Explanation>,
     headers: &Headers,
@@ -32,7 +32,7 @@ pub fn ask_origin(
     let object = object.and_then(|explained| Some((explained.policy?, explained.target?)));
     let Some((policy, target)) = object else {
         let error = json!({"error": "the edge does not send this request to an origin"});
-        return worker.questions.pending.share(call, ONLINE, &error);
+        return questions.pending.share(call, ONLINE, &error);
     };
     let mut sent = headers_for_calls(headers);
     let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
@@ -43,15 +43,14 @@ pub fn ask_origin(
         (AUTHORIZATION_HEADER.to_owned(), value)
     }));
     let kind = CallKind::Inspection(call);
-    let mut asked = BackgroundCall::new(&*worker.host, kind, Rc::new(target), policy);
+    let mut asked = BackgroundCall::new(kind, Rc::new(target), policy);
     asked.headers = sent;
-    worker.calls.push(asked);
+    calls.push(asked);
     let patience = Millis::try_from(INSPECTION_TIMEOUT.as_millis()).unwrap_or(Millis::MAX);
     // The call itself ends first.
-    let until = worker
+    let until = calls
         .host
         .monotonic_millis()
         .saturating_add(patience + 1_000);
-    worker.questions.pending.await_part(call, ONLINE, until);
-    worker.roots.wake();
+    questions.pending.await_part(call, ONLINE, until);
 }

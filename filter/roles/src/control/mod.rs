@@ -6,8 +6,6 @@ mod answers;
 mod inquiry;
 mod turn;
 
-use std::rc::Rc;
-
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::inspection::{Question, QuestionError};
 use sluice_core::purge::Caller;
@@ -90,7 +88,13 @@ impl ControlCall {
         let (method, path) = (text(":method").unwrap_or_default(), text(":path"));
         let path = path.unwrap_or_default();
         if path == "/purge" {
-            return self.begin_purge(worker, method, ends);
+            check_purge(method)?;
+            purge_audit::tell_caller(&*worker.host, &worker.metrics, "control socket");
+            self.purges = !ends;
+            return match ends {
+                true => self.purge(worker, &[]),
+                false => Ok(()),
+            };
         }
         let question = Question::parse(path);
         let refuse = |error: QuestionError| ControlRefusal::new(error.status, error.to_string());
@@ -107,45 +111,46 @@ impl ControlCall {
             Question::Explain(request) => Some(request.clone()),
             _ => None,
         };
-        let call = worker.ask(self.context, question)?;
+        let (keys, roots) = (&mut worker.keys, &mut worker.roots);
+        let (host, metrics) = (&*worker.host, &worker.metrics);
+        let call = worker
+            .questions
+            .ask(host, metrics, keys, roots, self.context, question)?;
         if let Some(request) = request {
             let headers = explain::headers(&request);
-            let explanation = Explanation::of(worker, &headers);
-            let decision = explain::decision(worker, explanation.as_ref());
+            let explanation = Explanation::of(
+                &worker.policies,
+                &worker.identity,
+                &mut worker.keys,
+                &mut worker.slices,
+                &mut worker.coalescing,
+                &headers,
+            );
+            let decision = explain::decision(&worker.identity, explanation.as_ref());
             worker.questions.pending.share(call, "decision", &decision);
             if request.online {
-                ask_origin(worker, call, explanation, &headers);
+                ask_origin(
+                    &mut worker.calls,
+                    &mut worker.questions,
+                    call,
+                    explanation,
+                    &headers,
+                );
             }
         }
         Ok(())
     }
 
-    fn begin_purge(
-        &mut self,
-        worker: &mut Worker,
-        method: &str,
-        ends: bool,
-    ) -> Result<(), ControlRefusal> {
-        if method != "POST" {
-            return Err(ControlRefusal {
-                allow: "POST",
-                ..ControlRefusal::new(405, "expected POST")
-            });
-        }
-        purge_audit::tell_caller(worker, "control socket");
-        self.purges = !ends;
-        match ends {
-            true => self.purge(worker, &[]),
-            false => Ok(()),
-        }
-    }
-
     /// Carries out a purge as the listener for purges does for the edge's token.
     fn purge(&self, worker: &mut Worker, document: &[u8]) -> Result<(), ControlRefusal> {
-        let purged = purge_listener::sites(&worker.policies).and_then(|generation| {
-            let identity = Rc::clone(&worker.identity);
-            let caller = Caller::of_edge(&generation.sites, &identity.store_secret);
-            purge_listener::carry_out_order(worker, self.context, caller, document)
+        let order = purge_listener::sites(&worker.policies).and_then(|generation| {
+            let caller = Caller::of_edge(&generation.sites, &worker.identity.store_secret);
+            purge_listener::read_order(&*worker.host, &worker.metrics, caller, document)
+        });
+        let (keys, roots) = (&mut worker.keys, &mut worker.roots);
+        let purged = order.and_then(|order| {
+            let purged = worker.purge_calls.purge(keys, roots, self.context, &order);
+            purged.map_err(purge_listener::unavailable)
         });
         purged.map_err(|refusal| {
             worker.metrics.count(refusal.metric, 1);
@@ -169,6 +174,17 @@ impl ControlCall {
             refusal.send(host);
         }
         Action::Pause
+    }
+}
+
+/// Refuses a purge with another method than POST.
+fn check_purge(method: &str) -> Result<(), ControlRefusal> {
+    match method {
+        "POST" => Ok(()),
+        _ => Err(ControlRefusal {
+            allow: "POST",
+            ..ControlRefusal::new(405, "expected POST")
+        }),
     }
 }
 

@@ -3,6 +3,7 @@
 //! them to share.
 
 use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::client_control::ClientDemand;
@@ -11,8 +12,8 @@ use sluice_core::internal_headers::AUTHORIZATION_HEADER;
 use sluice_core::key::CanonicalTarget;
 
 use crate::request::EdgeRequest;
+use crate::worker::keys::AuthorizedSharing;
 use crate::worker::own_requests::background;
-use crate::worker::{Worker, keys::AuthorizedSharing};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -39,12 +40,12 @@ pub fn hide(host: &dyn Host, credentials: FieldValue<'_>) -> host::Result<()> {
 }
 
 /// The next step of a request that looks for a response which it may share, or `None` if it waits for the lookup.
-pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    match worker.keys.authorized_sharing(stream.key.key) {
+pub fn look(keys: &mut Keys, calls: &mut Calls, stream: &EdgeRequest) -> Option<NextStep> {
+    match keys.authorized_sharing(stream.key.key) {
         Some(AuthorizedSharing::Client { .. }) => {
             Some(NextStep::HitForMiss(UncacheableReason::Authorization))
         }
-        _ => background::look_for_authenticated(worker, stream),
+        _ => background::look_for_authenticated(calls, stream),
     }
 }
 

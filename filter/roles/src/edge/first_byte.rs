@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The time to the first byte of a response to a client.
 
+use crate::worker::metrics::Metrics;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
+use sluice_host::Host;
 
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
 
 /// The measurement of one response's time to its first byte.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,12 +23,18 @@ pub enum FirstByteTimer {
 
 impl FirstByteTimer {
     /// Records the time in the histogram `metric`, once.
-    pub fn stop(&mut self, worker: &Worker, policy: &NumberedPolicy, metric: Metric) {
+    pub fn stop(
+        &mut self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        policy: &NumberedPolicy,
+        metric: Metric,
+    ) {
         let millis = match std::mem::take(self) {
             Self::Off => return,
             Self::Immediate => 0,
-            Self::Since(start) => worker.host.monotonic_millis().saturating_sub(start),
+            Self::Since(start) => host.monotonic_millis().saturating_sub(start),
         };
-        worker.metrics.record_of(policy, metric, millis);
+        metrics.record_of(policy, metric, millis);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hot tier in EDGE: EDGE answers with hot copies, and copies the responses that pass.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use std::rc::Rc;
 
@@ -18,7 +19,6 @@ use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
 use crate::request::body::Sharing;
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Host, Map};
 
@@ -41,27 +41,27 @@ pub struct Answered {
 
 /// Answers the effective context's request if there is a hot copy for it.
 pub fn answer(
-    worker: &Worker,
+    keys: &Keys,
     wanted: &HotLookup<'_>,
     demand: Option<&Demand>,
     head: bool,
     numbered: &NumberedPolicy,
 ) -> host::Result<Option<Answered>> {
-    let Some((copy, still)) = worker.keys.hot_copy(numbered.site, wanted) else {
+    let Some((copy, still)) = keys.hot_copy(numbered.site, wanted) else {
         return Ok(None);
     };
     let policy = &numbered.policy.response;
-    worker.metrics.count_of(numbered, Metric::RequestsHit);
-    worker.metrics.count_of(numbered, Metric::HotHits);
+    keys.metrics.count_of(numbered, Metric::RequestsHit);
+    keys.metrics.count_of(numbered, Metric::HotHits);
     if policy.account {
-        tell_hit(&*worker.host, wanted.known_as)?;
+        tell_hit(&*keys.host, wanted.known_as)?;
     }
     let mut status = CacheStatus::hit().ttl(still.fresh_for).detail("hot");
     if policy.cache_status_key {
         status = status.key(wanted.key);
     }
-    let status = status.member_of(&worker.identity.name);
-    hot_copy::answer(&*worker.host, &copy, still.age, &status, demand, head)?;
+    let status = status.member_of(&keys.identity.name);
+    hot_copy::answer(&*keys.host, &copy, still.age, &status, demand, head)?;
     Ok(Some(Answered { typed: copy.typed }))
 }
 
@@ -141,7 +141,7 @@ fn begin_capture(keys: &mut Keys, stream: &EdgeRequest, capture: Capture) -> boo
 }
 
 /// The fields that are equal for all clients. The CORS fields are made for each client.
-pub(super) fn common(headers: &Headers, cors: bool) -> Vec<u8> {
+fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     let fields = headers.iter().filter(|(name, _)| {
         let of_client = cors && name.starts_with(CORS_PREFIX);
         !name.starts_with(':') && !MADE_ANEW.contains(name) && !of_client
@@ -149,14 +149,34 @@ pub(super) fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     serialize(fields)
 }
 
+/// Copies a part of `size` bytes of the response's body for other requests. Notes the length of the body at its end.
+pub fn observe_body(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    size: usize,
+    ends: bool,
+) {
+    take_body(keys, coalescing, stream, size, ends);
+    if ends && let Some(body) = stream.body.unannounced.get() {
+        keys.note_body_length(stream.target.stored_key(), body, stream.body.bytes.get());
+    }
+}
+
 /// Copies a part of `size` bytes of the body that passes. A failure of the copy does not affect the client.
-pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bool) {
+fn take_body(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    size: usize,
+    end: bool,
+) {
     let Some(mut capture) = stream.body.capture.take() else {
         return;
     };
     let taken = match size {
         0 => Ok(()),
-        _ => worker
+        _ => coalescing
             .host
             .response_body(0..size)
             .map(|bytes| capture.take(bytes)),
@@ -166,11 +186,11 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
         return;
     }
     match taken {
-        Ok(()) => end_capture(worker, stream, capture),
+        Ok(()) => end_capture(keys, coalescing, stream, capture),
         Err(error) => {
-            worker.keys.hot.end(capture.length());
-            share_copy(worker, stream, None);
-            worker.metrics.fault("a response was not copied", error);
+            keys.hot.end(capture.length());
+            share_copy(coalescing, stream, None);
+            coalescing.metrics.fault("a response was not copied", error);
         }
     }
 }
@@ -182,31 +202,34 @@ pub fn counted(keys: &mut Keys, stream: &EdgeRequest) -> Option<u64> {
 }
 
 /// Inserts the copy of the response of `stream`, if it is complete.
-fn end_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) {
-    worker.keys.hot.end(capture.length());
+fn end_capture(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    capture: Capture,
+) {
+    keys.hot.end(capture.length());
     let copy = capture.finish().map(Rc::new);
-    let sharing = share_copy(worker, stream, copy.as_ref());
+    let sharing = share_copy(coalescing, stream, copy.as_ref());
     let keeps = sharing.is_none_or(|sharing| !sharing.once);
     if let Some(copy) = copy.filter(|_| keeps) {
-        worker
-            .keys
-            .keep_copy(stream.policy.site, Rc::unwrap_or_clone(copy));
+        keys.keep_copy(stream.policy.site, Rc::unwrap_or_clone(copy));
     }
 }
 
 /// Sends the copy of the response of `stream`, which the store does not have, to its followers. Without a copy they
 /// are sent to the origin. Returns how the copy was to be shared, if it was.
 fn share_copy(
-    worker: &mut Worker,
+    coalescing: &mut Coalescing,
     stream: &EdgeRequest,
     copy: Option<&Rc<HotCopy>>,
 ) -> Option<Sharing> {
     let sharing = stream.body.sharing.take()?;
     let Some(copy) = copy else {
-        share_nothing(worker, stream, sharing.once);
+        share_nothing(coalescing, stream, sharing.once);
         return Some(sharing);
     };
-    worker.answer_alike(stream, |follower| {
+    coalescing.answer_alike(stream, |follower| {
         let whole = follower.stand_in.is_none() && !follower.authenticated;
         if whole && sharing.once {
             let account = &follower.progress.account;
@@ -215,16 +238,16 @@ fn share_copy(
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
     // On each other worker one of the followers is sent to the origin.
-    worker.end_flight(stream.id.0, stream.id, FlightOutcome::NothingShared);
+    coalescing.end_flight(stream.id, FlightOutcome::NothingShared);
     Some(sharing)
 }
 
 /// Lets the followers of `stream` be sent to the origin, because its response is not stored: the store has no room
 /// for it, or the response has no lifetime (`once`). Without a lifetime, later requests have nothing to wait for
 /// either.
-pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
+pub fn share_nothing(coalescing: &mut Coalescing, stream: &EdgeRequest, once: bool) {
     if !once {
-        return worker.end_flight(stream.id.0, stream.id, FlightOutcome::NoRoom);
+        return coalescing.end_flight(stream.id, FlightOutcome::NoRoom);
     }
     let response = NotStored {
         key: stream.key.key,
@@ -232,7 +255,7 @@ pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
         reason: UncacheableReason::NoLifetime,
         most: stream.policy.flights.hit_for_miss,
     };
-    worker.turn(stream.id.0, |coalescer, turn| {
+    coalescing.turn(|coalescer, turn| {
         coalescer.response_is_not_stored(stream.id, response, turn);
     });
 }

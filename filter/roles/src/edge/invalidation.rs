@@ -8,9 +8,11 @@ use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{groups_of, url_of};
 
-use crate::worker::Worker;
+use crate::worker::keys::Keys;
+use crate::worker::purges::purge_calls::PurgeCalls;
+use crate::worker::roots::Roots;
 use sluice_host::headers::Headers;
-use sluice_host::{self as host, Map};
+use sluice_host::{self as host, Host, Map};
 
 const SAFE_METHODS: [&str; 7] = [
     "GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH",
@@ -45,31 +47,33 @@ impl Invalidation {
 
     /// Handles the response's headers. If the request has succeeded, tells all workers which URLs and groups to
     /// revalidate.
-    pub fn note(&self, worker: &mut Worker, policy: &Policy) -> host::Result<()> {
-        let status = worker
-            .host
-            .header(Map::Response, ":status")?
-            .unwrap_or_default();
+    pub fn note(
+        &self,
+        host: &dyn Host,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        purge_calls: &mut PurgeCalls,
+        policy: &Policy,
+    ) -> host::Result<()> {
+        let status = host.header(Map::Response, ":status")?.unwrap_or_default();
         if !matches!(status.first(), Some(b'2' | b'3')) {
             return Ok(());
         }
         let mut urls = vec![self.url.clone()];
         for name in ["location", "content-location"] {
-            let value = worker.host.header(Map::Response, name)?;
+            let value = host.header(Map::Response, name)?;
             urls.extend(value.and_then(|value| self.same_origin(policy, &value)));
         }
-        worker.invalidate(policy, &urls);
-        let field = worker
-            .host
-            .header(Map::Response, "cache-group-invalidation")?;
+        purge_calls.invalidate(keys, roots, policy, &urls);
+        let field = host.header(Map::Response, "cache-group-invalidation")?;
         // A field that is not text names no groups, like any other field that is not a list of strings (RFC 9875, 2).
         let field = field.as_deref().map(FieldValue::new);
         let field = field.and_then(|field| field.text().ok());
         let groups = field.map_or_else(Vec::new, |field| {
-            groups_of(&self.url, field, &worker.identity.store_secret)
+            groups_of(&self.url, field, &keys.identity.store_secret)
         });
         if !groups.is_empty() {
-            worker.invalidate_groups(policy, &groups);
+            purge_calls.invalidate_groups(keys, roots, policy, &groups);
         }
         Ok(())
     }

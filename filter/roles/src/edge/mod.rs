@@ -5,6 +5,7 @@
 //! passes (`request`). The response path reports the response to the coalescer and turns it into what the client
 //! should see (`response`).
 
+mod access;
 mod authorization_sharing;
 mod cors;
 mod first_byte;
@@ -16,8 +17,11 @@ mod response;
 mod site;
 mod website;
 
+use crate::worker::coalescing::requests::OpenRequests;
+use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
-use crate::worker::requests::OpenRequests;
+use crate::worker::purges::purge_calls::PurgeCalls;
+use crate::worker::roots::Roots;
 use std::rc::Rc;
 
 use cors::Cors;
@@ -179,9 +183,17 @@ impl Edge {
         }
     }
 
-    fn invalidate(&self, worker: &mut Worker) -> Result<(), HostError> {
+    fn invalidate(
+        &self,
+        host: &dyn Host,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        purge_calls: &mut PurgeCalls,
+    ) -> Result<(), HostError> {
         let change = self.invalidation.as_ref();
-        change.map_or(Ok(()), |change| change.note(worker, &self.policy.policy))
+        change.map_or(Ok(()), |change| {
+            change.note(host, keys, roots, purge_calls, &self.policy.policy)
+        })
     }
 
     /// Writes the result of the request into Envoy's filter state for the access log, if the log shows that.
@@ -211,7 +223,7 @@ impl Edge {
 
     /// Handles the headers of the response, which ends with them if `end_of_stream`.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
-        self.pick_up_record(&worker.requests);
+        self.pick_up_record(&worker.coalescing.requests);
         if let State::Cached(stream) = &self.state {
             stream.body.missing.set(end_of_stream);
         }
@@ -233,13 +245,13 @@ impl Edge {
         }
         self.tell(&*worker.host, &worker.metrics);
         if action == Action::Continue {
-            self.pass_first_byte(worker);
+            self.pass_first_byte(&*worker.host, &worker.metrics);
         }
         action
     }
 
     /// Notes that the response begins to reach its client.
-    fn pass_first_byte(&mut self, worker: &Worker) {
+    fn pass_first_byte(&mut self, host: &dyn Host, metrics: &Metrics) {
         let metric = match &self.state {
             State::Answered { .. } => Some(Metric::FirstByteHit),
             State::Passed(..) => Some(Metric::FirstByteMiss),
@@ -247,35 +259,46 @@ impl Edge {
             State::Unchanged | State::Awaiting(_) | State::Own(_) => None,
         };
         if let Some(metric) = metric {
-            self.first_byte.stop(worker, &self.policy, metric);
+            self.first_byte.stop(host, metrics, &self.policy, metric);
         }
     }
 
     /// Turns the response into the one that its client, or the worker that requested it, should get.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
+        let Worker {
+            host,
+            metrics,
+            identity,
+            keys,
+            roots,
+            coalescing,
+            purge_calls,
+            ..
+        } = worker;
+        let host = &**host;
         match &self.state {
             State::Unchanged | State::Awaiting(_) | State::Answered { typed: true } => {
                 Ok(Action::Continue)
             }
-            State::Answered { typed: false } => worker
-                .host
+            State::Answered { typed: false } => host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
-            State::Cached(stream) if stream.progress.answered_untyped.get() => worker
-                .host
+            State::Cached(stream) if stream.progress.answered_untyped.get() => host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
-            State::Passed(reason, target) => self.invalidate(worker).and_then(|()| {
-                let policy = &self.policy.policy;
-                respond_passed(&*worker.host, &worker.identity, *reason, policy, target)
-            }),
+            State::Passed(reason, target) => self
+                .invalidate(host, keys, roots, purge_calls)
+                .and_then(|()| {
+                    let policy = &self.policy.policy;
+                    respond_passed(host, identity, *reason, policy, target)
+                }),
             State::Cached(stream) | State::Own(stream) if stream.progress.answered.get() => {
                 Ok(Action::Continue)
             }
             State::Own(stream) if stream.for_others => respond_filled(worker, stream),
-            State::Own(stream) => respond_refreshed(worker, stream),
+            State::Own(stream) => respond_refreshed(identity, keys, coalescing, stream),
             State::Cached(stream) if stream.progress.request() == StoreRequest::Slice => {
-                respond_sliced(worker, stream)
+                respond_sliced(host, metrics, identity, stream)
             }
             State::Cached(stream) => {
                 let action = respond_cached(worker, stream)?;
@@ -386,7 +409,7 @@ impl StreamContext for Edge {
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
             if waits {
                 if let Some(worker) = &mut worker {
-                    substitutes::settle(worker, stream);
+                    substitutes::settle(&mut worker.coalescing, &mut worker.calls, stream);
                 }
                 return Ok(Action::Pause);
             }
@@ -394,7 +417,7 @@ impl StreamContext for Edge {
             if (ends || stream.body.is_copied())
                 && let Some(worker) = &mut worker
             {
-                observe_body(worker, stream, size, ends);
+                hot::observe_body(&mut worker.keys, &mut worker.coalescing, stream, size, ends);
             }
             stream.body.pass(host, size).map(|()| Action::Continue)
         });
@@ -407,7 +430,7 @@ impl StreamContext for Edge {
         });
         if let (Action::Continue, Some(worker)) = (action, worker) {
             // The response was held at its headers.
-            self.pass_first_byte(worker);
+            self.pass_first_byte(&*worker.host, &worker.metrics);
         }
         action
     }
@@ -435,7 +458,11 @@ impl StreamContext for Edge {
                 }
             }
         }
-        self.end_record(worker);
+        self.end_record(
+            &*worker.host,
+            &worker.coalescing.requests,
+            &mut worker.recorder,
+        );
     }
 
     fn on_done(&mut self, mut worker: Option<&mut Worker>) {
@@ -450,16 +477,5 @@ impl StreamContext for Edge {
         if let State::Cached(stream) | State::Own(stream) = &self.state {
             worker.close(stream.id);
         }
-    }
-}
-
-/// Copies a part of `size` bytes of the response's body for other requests. Notes the length of the body at its end.
-fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
-    hot::take_body(worker, stream, size, ends);
-    response::ahead::take_body(worker, stream, size, ends);
-    if ends && let Some(body) = stream.body.unannounced.get() {
-        worker
-            .keys
-            .note_body_length(stream.target.stored_key(), body, stream.body.bytes.get());
     }
 }

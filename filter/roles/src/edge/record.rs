@@ -2,11 +2,13 @@
 //! The record of a client's request, for questions about the last decisions and the heaviest URLs. A request has a
 //! record only if requests are recorded at its start.
 
+use crate::worker::coalescing::requests::OpenRequests;
 use sluice_core::coalescing::NextStep;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::inspection::recordings::decision::Decision;
 use sluice_core::inspection::recordings::recorded_url::{RecordedUrl, shortened};
+use sluice_core::inspection::recordings::recorder::Recorder;
 use sluice_core::key::split_absolute;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
@@ -125,14 +127,19 @@ impl Edge {
     }
 
     /// Ends the record of the request.
-    pub(super) fn end_record(&mut self, worker: &mut Worker) {
+    pub(super) fn end_record(
+        &mut self,
+        host: &dyn Host,
+        requests: &OpenRequests,
+        recorder: &mut Recorder,
+    ) {
         let Some(record) = self.record.take() else {
             return;
         };
-        self.pick_up_record(&worker.requests);
-        let now = worker.host.monotonic_millis();
+        self.pick_up_record(requests);
+        let now = host.monotonic_millis();
         let answered = record.answered;
-        let mut decision = record.into_decision(worker.host.unix_millis(), now);
+        let mut decision = record.into_decision(host.unix_millis(), now);
         match &self.state {
             // The request has been sent back to EDGE, which records it there.
             State::Unchanged => return,
@@ -143,7 +150,7 @@ impl Edge {
             State::Cached(stream) => complete(&mut decision, stream, now),
             State::Awaiting(_) | State::Answered { .. } | State::Own(_) => {}
         }
-        worker.recorder.record(decision, now);
+        recorder.record(decision, now);
     }
 }
 

@@ -8,6 +8,7 @@
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
+use crate::worker::own_requests::calls::Calls;
 use std::rc::Rc;
 
 use sluice_core::coalescing::SMALL_BYTES;
@@ -24,8 +25,8 @@ use crate::reply::substitute::HeldResponse;
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
 use crate::request::stand_in::StandIn;
+use crate::worker::keys::MissingObject;
 use crate::worker::own_requests::substitutes;
-use crate::worker::{Worker, keys::MissingObject};
 use sluice_host::{self as host, Host, Map};
 
 /// How long a missing object is remembered, which is also how long an upload can stay invisible.
@@ -97,7 +98,9 @@ pub fn answer_redirect(
 /// Holds a response with a missing object's `status` until its substitute has arrived. Returns true if it waits.
 /// `known_for` is how long the object is known to be missing, in milliseconds.
 pub fn hold_for_substitute(
-    worker: &mut Worker,
+    host: &dyn Host,
+    keys: &Keys,
+    calls: &mut Calls,
     stream: &Rc<EdgeRequest>,
     status: u16,
     known_for: Millis,
@@ -111,7 +114,7 @@ pub fn hold_for_substitute(
         return Ok(false);
     };
     if policy.website.varies_by_accept() {
-        worker.host.add_header(Map::Response, "vary", "Accept")?;
+        host.add_header(Map::Response, "vary", "Accept")?;
     }
     let Some(substitute) = visit.next(&policy.website, None) else {
         return Ok(false);
@@ -122,7 +125,7 @@ pub fn hold_for_substitute(
         status,
         known_for: known_for.min(KNOWN_MILLIS),
     };
-    let waits = substitutes::look_for_substitute(worker, stream, held);
+    let waits = substitutes::look_for_substitute(keys, calls, stream, held);
     if waits {
         stream.body.hold();
     }

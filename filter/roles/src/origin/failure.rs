@@ -2,6 +2,7 @@
 //! Responses that Envoy has made in place of the origin, and responses that ORIGIN refuses because of their headers.
 
 use crate::worker::metrics::Metrics;
+use sluice_core::inspection::recordings::origin_errors::OriginErrors;
 use std::collections::BTreeSet;
 
 use sluice_core::http::syntax::field_value::FieldValue;
@@ -16,7 +17,6 @@ use sluice_core::origin_failure::{
 use super::clean::bucket_error;
 use super::fetch::Fetch;
 use crate::request::body::Body;
-use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -83,7 +83,13 @@ pub fn note_failure(
 
 /// Records an error of the origin for the operator: a response with the status 429 or 5xx, or a bucket's error that
 /// becomes one. `told` is the status for the client.
-pub fn note_error(worker: &mut Worker, fetch: &Fetch, headers: &Headers, told: u16) {
+pub fn note_error(
+    host: &dyn Host,
+    origin_errors: &mut OriginErrors,
+    fetch: &Fetch,
+    headers: &Headers,
+    told: u16,
+) {
     if told < 500 && told != 429 {
         return;
     }
@@ -98,13 +104,13 @@ pub fn note_error(worker: &mut Worker, fetch: &Fetch, headers: &Headers, told: u
     let code = error.and_then(|error| error.code).map(Box::from);
     let request_id = headers.get("x-amz-request-id").and_then(text);
     let error = OriginError {
-        at_millis: worker.host.unix_millis(),
+        at_millis: host.unix_millis(),
         status,
         code: code.or(details),
         request_id: request_id.filter(|_| policy.origin.is_bucket()),
         url: RecordedUrl::new(unqualified(fetch.path()).as_bytes()),
     };
-    worker.origin_errors.note(&policy.site.name, error);
+    origin_errors.note(&policy.site.name, error);
 }
 
 /// Replaces a body that has yet to arrive by a message of the edge, if the response is refused because of its

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request to the origin, and its reports to the worker.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::coalescing::requests::OpenRequests;
+use crate::worker::fills::Fills;
+use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
-use crate::worker::requests::OpenRequests;
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::roots::Roots;
+use sluice_store::Room;
 use std::rc::Rc;
 
 use sluice_core::coalescing::StoreRequest;
@@ -23,20 +29,18 @@ use sluice_store::Revalidation;
 
 use super::clean::{Asked, clean_response};
 use super::request::{prepare_request, stored_key, written};
-use super::variants::selection::{Selection, is_wanted};
+use super::variants::selection::{Selection, stored_response};
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::RequestedSlice;
 use crate::request::{EdgeRequest, OriginReport};
-use crate::worker::{Worker, fills, fills::Fallback};
+use crate::worker::{fills, fills::Fallback};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
 /// A request to the origin.
 #[derive(Debug)]
 pub struct Fetch {
-    /// The context of this request in ORIGIN. EDGE has another one.
-    pub context: u32,
     /// The link: EDGE's request to the store.
     pub link: Link,
     /// The time at which the origin was asked.
@@ -104,15 +108,24 @@ pub struct Response {
 impl Fetch {
     /// Creates the record of a request that the store has forwarded by `link`, with these headers.
     pub fn of(
-        worker: &mut Worker,
-        context: u32,
+        keys: &mut Keys,
+        room: &Room,
+        coalescing: &Coalescing,
+        calls: &Calls,
         link: Link,
         policy: NumberedPolicy,
         headers: &Headers,
     ) -> Self {
         let cacheable = !link.request.avoids_the_store();
         let stored_key = stored_key(headers);
-        let selection = Selection::of(worker, link, &stored_key, headers);
+        let selection = Selection::of(
+            keys,
+            &coalescing.requests,
+            calls,
+            link,
+            &stored_key,
+            headers,
+        );
         let cache_key = selection.as_ref().map(Selection::cache_key);
         let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
         let for_headers = cacheable && is_for_headers(&cache_key);
@@ -121,40 +134,29 @@ impl Fetch {
         // credentials.
         let alone = authenticated && link.request == StoreRequest::Unshared;
         let asks = cacheable && !for_headers && !alone;
-        let revalidation = asks.then(|| Revalidation::of_request(&*worker.host, headers));
         let stream = link.request.names_a_request();
-        let stream = stream.then(|| worker.requests.get(link.stream)).flatten();
+        let stream = stream
+            .then(|| coalescing.requests.get(link.stream))
+            .flatten();
         let slice = stream.as_ref().and_then(|stream| stream.slice.clone());
         let may_share = stream.is_none_or(|stream| stream.may_share);
-        // The stored response may be another variant, which this request cannot validate.
-        let mut revalidation = revalidation
-            .flatten()
-            .filter(|stored| is_wanted(selection.as_ref(), stored));
         let judged = link.request.is_for_store();
         let names = headers.iter().map(|(name, _)| name).filter(|_| judged);
         let selectors = unkeyed_selectors(&policy.policy, &cache_key, names);
         let own = !may_share || !selectors.is_empty();
-        if let Some(stored) = revalidation.as_mut().filter(|_| own) {
-            // A 304 would change the stored response for others.
-            stored.conditional = false;
-        }
-        let revalidation = revalidation.map(|stored| {
-            match stored.conditional && worker.keys.take_doubt(&stored_key) {
-                true => stored.unconditional(),
-                false => stored,
-            }
-        });
+        let host = &*coalescing.host;
+        let stored = || stored_response(host, keys, headers, &stored_key, selection.as_ref(), own);
+        let revalidation = asks.then(stored).flatten();
         let is_conditional = match &revalidation {
             Some(stored) => stored.conditional,
             None => !cacheable && NOT_MODIFIED.iter().any(|name| headers.has(name)),
         };
         let ignores_cookies = policy.policy.request.cookies == Cookies::Ignore;
         Self {
-            context,
             link,
             asked: 0,
             policy,
-            invalidated: revalidation.is_some() && worker.keys.is_invalidated(&cache_key),
+            invalidated: revalidation.is_some() && keys.is_invalidated(&cache_key),
             stored_key,
             cache_key,
             selection,
@@ -167,8 +169,8 @@ impl Fetch {
             has_cookie: ignores_cookies && headers.has("cookie"),
             may_share,
             selectors,
-            room: !worker.room.is_lacking(),
-            began: worker.keys.newest_purge(),
+            room: !room.is_lacking(),
+            began: keys.newest_purge(),
             response: Response::default(),
         }
     }
@@ -187,8 +189,12 @@ impl Fetch {
     }
 
     /// Turns the store's request, which has these headers, into one for the origin.
-    pub fn prepare(&self, worker: &Worker, headers: &Headers) -> host::Result<()> {
-        let (host, identity) = (&*worker.host, &*worker.identity);
+    pub fn prepare(
+        &self,
+        host: &dyn Host,
+        identity: &Identity,
+        headers: &Headers,
+    ) -> host::Result<()> {
         let policy = &self.policy.policy;
         let sent = written(headers, ":path");
         let path = self.selection.as_ref().and_then(Selection::plain_path);
@@ -216,26 +222,22 @@ impl Fetch {
     }
 
     /// Ends the flight without a shared response, for this reason. The next request leads.
-    pub fn share_nothing(&self, worker: &mut Worker, reason: UncacheableReason) {
+    pub fn share_nothing(&self, coalescing: &mut Coalescing, reason: UncacheableReason) {
         let stream = self.link.stream;
-        let until = worker.host.monotonic_millis();
-        worker.end_flight(
-            self.context,
-            stream,
-            FlightOutcome::HitForMiss { until, reason },
-        );
+        let until = coalescing.now();
+        coalescing.end_flight(stream, FlightOutcome::HitForMiss { until, reason });
     }
 
     /// Reports to the worker that the origin has failed with `status` and that the store serves its stale response.
-    pub fn keep(&mut self, worker: &mut Worker, status: u16, revalidation: &Revalidation) {
+    pub fn keep(&mut self, coalescing: &mut Coalescing, status: u16, revalidation: &Revalidation) {
         self.response.keeps = true;
         // The store does not need the error's body, and ends the request.
         self.response.ended = true;
         let stream = self.link.stream;
         if self.response.own_failure {
-            fills::keep_for_itself(worker, stream, status, self.context);
+            fills::keep_for_itself(coalescing, stream, status);
         } else {
-            fills::keep(worker, stream, status, revalidation, self.context);
+            fills::keep(coalescing, stream, status, revalidation);
         }
     }
 
@@ -250,7 +252,8 @@ impl Fetch {
     /// error is for all requests, unless a good response is known that it would replace.
     pub fn is_own_failure(
         &self,
-        worker: &mut Worker,
+        keys: &Keys,
+        coalescing: &mut Coalescing,
         headers: &Headers,
         status: u16,
         arrived: bool,
@@ -260,22 +263,23 @@ impl Fetch {
             return false;
         }
         if status < 500 {
-            fills::origin_is_well(&worker.keys, &mut worker.coalescer, &self.cache_key);
+            fills::origin_is_well(keys, &mut coalescing.coalescer, &self.cache_key);
             return false;
         }
-        let stream = self.stream(&worker.requests);
+        let stream = self.stream(&coalescing.requests);
         let is_own = |stream: Rc<EdgeRequest>| {
-            let (host, coalescer) = (&*worker.host, &mut worker.coalescer);
-            arrived
-                && fills::is_own_failure(host, &worker.keys, coalescer, &stream, &self.cache_key)
+            let (host, coalescer) = (&*coalescing.host, &mut coalescing.coalescer);
+            arrived && fills::is_own_failure(host, keys, coalescer, &stream, &self.cache_key)
         };
         let is_own = stream.is_some_and(is_own);
-        !self.may_share || is_own && !(is_to_be_kept(headers) && self.has_no_better(worker))
+        !self.may_share
+            || is_own && !(is_to_be_kept(headers) && self.has_no_better(keys, coalescing))
     }
 
     /// Whether neither the store nor this worker knows of a successful response.
-    fn has_no_better(&self, worker: &mut Worker) -> bool {
-        self.revalidation.is_none() && !worker.remembers(&self.cache_key)
+    fn has_no_better(&self, keys: &Keys, coalescing: &mut Coalescing) -> bool {
+        let key = keys.key_hash(&self.cache_key);
+        self.revalidation.is_none() && !coalescing.coalescer.hints().remembers(key)
     }
 
     /// The path that the store requests.
@@ -301,14 +305,31 @@ impl Fetch {
     }
 
     /// Reports to the worker that the request is sent to the origin.
-    pub fn begin(&mut self, worker: &mut Worker) {
-        worker.metrics.count_of(&self.policy, Metric::OriginFetches);
-        self.asked = worker.host.monotonic_millis();
-        worker.requests.note_question(self.link.stream, self.asked);
+    pub fn begin(
+        &mut self,
+        context: u32,
+        roots: &mut Roots,
+        fills: &mut Fills,
+        coalescing: &mut Coalescing,
+    ) {
+        coalescing
+            .metrics
+            .count_of(&self.policy, Metric::OriginFetches);
+        self.asked = coalescing.now();
+        coalescing
+            .requests
+            .note_question(self.link.stream, self.asked);
         if !self.link.request.avoids_the_store() {
-            fills::begin(worker, self.link.stream, self.context, self.fallback());
+            fills::begin(
+                &*coalescing.host,
+                fills,
+                roots,
+                self.link.stream,
+                context,
+                self.fallback(),
+            );
         }
-        let stream = worker.requests.get(self.link.stream);
+        let stream = coalescing.requests.get(self.link.stream);
         let Some(stream) = stream.filter(|_| self.is_unexpected()) else {
             return;
         };
@@ -316,7 +337,7 @@ impl Fetch {
         // The store fetches the whole object, whatever part its client wants. It passes a HEAD and its response
         // through.
         request.may_lead = stream.may_lead && (!self.head || self.for_headers);
-        worker.turn(self.context, |coalescer, turn| {
+        coalescing.turn(|coalescer, turn| {
             coalescer.unexpected_miss(&request, turn);
         });
     }
@@ -324,16 +345,16 @@ impl Fetch {
     /// Whether to ask the store again before the origin: it served the object a moment ago, so it may be replacing
     /// the response. The store removes a response before it writes the one that a validation has freshened. A fill in
     /// between would make the store lose the object again.
-    pub fn asks_again(&self, worker: &mut Worker) -> bool {
-        let stream = worker.requests.get(self.link.stream);
+    pub fn asks_again(&self, calls: &Calls, coalescing: &mut Coalescing) -> bool {
+        let stream = coalescing.requests.get(self.link.stream);
         let fits = |stream: &Rc<EdgeRequest>| self.is_unexpected() && stream.may_call;
         let stream = stream.filter(fits).filter(|_| self.revalidation.is_none());
-        let Some(stream) = stream.filter(|_| worker.calls.has_room_to_prepare()) else {
+        let Some(stream) = stream.filter(|_| calls.has_room_to_prepare()) else {
             return false;
         };
         let mut request = stream.request();
         request.may_lead = stream.may_lead;
-        let again = worker.turn(self.context, |coalescer, turn| {
+        let again = coalescing.turn(|coalescer, turn| {
             let again = coalescer
                 .hints()
                 .was_just_readable(stream.key.key, turn.now);
@@ -369,8 +390,8 @@ impl Fetch {
     }
 
     /// Whether Envoy's cache would write to a client that has left, which crashes Envoy.
-    pub fn must_abort(&self, worker: &Worker) -> bool {
-        !self.link.request.avoids_the_store() && worker.requests.get(self.link.stream).is_none()
+    pub fn must_abort(&self, requests: &OpenRequests) -> bool {
+        !self.link.request.avoids_the_store() && requests.get(self.link.stream).is_none()
     }
 
     /// Whether a soft purge has overtaken a fill that no client sees. The store would replace a newer response by it.
@@ -394,7 +415,7 @@ impl Fetch {
     }
 
     /// Handles the end of the response.
-    pub fn end(&mut self, worker: &mut Worker) {
+    pub fn end(&mut self, keys: &mut Keys, roots: &mut Roots, coalescing: &mut Coalescing) {
         self.response.ended = true;
         if !self.response.stores {
             return;
@@ -402,12 +423,11 @@ impl Fetch {
         let (stream, cache) = (self.link.stream, &self.policy.policy.cache);
         // The length was not announced. The object is stored this time, but not the next time.
         let too_large = self.response.bytes > cache.max_object_bytes;
-        let shunned = too_large.then(|| worker.keys.key_hash(&self.cache_key));
+        let shunned = too_large.then(|| keys.key_hash(&self.cache_key));
         if let Some(body) = self.response.unannounced {
-            let (keys, roots) = (&mut worker.keys, &mut worker.roots);
             keys.tell_body_length(roots, &self.stored_key, body, self.response.bytes);
         }
-        worker.turn(self.context, |coalescer, turn| {
+        coalescing.turn(|coalescer, turn| {
             if let Some(key) = shunned {
                 let until = turn.now.saturating_add(millis(cache.hit_for_miss));
                 let hint = Hint::HitForMiss(UncacheableReason::TooLarge);

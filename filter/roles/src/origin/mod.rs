@@ -18,7 +18,12 @@ mod slice;
 mod surrogate_keys;
 mod variants;
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::coalescing::requests::OpenRequests;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
+use crate::worker::roots::Roots;
 
 use fetch::Fetch;
 use orphaned::OrphanedRequest;
@@ -62,7 +67,7 @@ impl OriginStream {
             .get(LINK_HEADER)
             .and_then(|value| worker.identity.vouching.decode(value.bytes()));
         let Some(Received { vouched, site }) = vouched else {
-            return Ok(self.stop(worker));
+            return Ok(self.stop(&mut worker.coalescing));
         };
         let policy = match vouched {
             Vouched::Here(link) => worker.policies.get(link.policy),
@@ -73,7 +78,7 @@ impl OriginStream {
         };
         let policy = policy.filter(|policy| policy.policy.site.name == site);
         let Some(policy) = policy.cloned() else {
-            return Ok(self.stop(worker));
+            return Ok(self.stop(&mut worker.coalescing));
         };
         let server = &policy.policy.site.server;
         if !server.is_empty() {
@@ -81,55 +86,54 @@ impl OriginStream {
                 .host
                 .set_header(Map::Request, SERVER_HEADER, server)?;
         }
-        match vouched {
+        let request = match vouched {
+            Vouched::Here(link) => link.request,
+            Vouched::Elsewhere(request) => request,
+        };
+        let (identity, coalescing) = (&worker.identity, &mut worker.coalescing);
+        match (request, vouched) {
             // The hop can only send it back to EDGE.
-            Vouched::Here(Link {
-                request: StoreRequest::Empty,
-                ..
-            })
-            | Vouched::Elsewhere(StoreRequest::Empty) => Ok(Action::Continue),
+            (StoreRequest::Empty, _) => Ok(Action::Continue),
             // Such a request is for the slicer.
-            Vouched::Here(Link {
-                request: StoreRequest::Slice,
-                ..
-            }) => Ok(self.stop(worker)),
-            Vouched::Here(link) => self.receive_linked(worker, link, policy, &headers),
-            Vouched::Elsewhere(request) => self.adopt(worker, request, policy, &headers),
+            (StoreRequest::Slice, Vouched::Here(_)) => Ok(self.stop(coalescing)),
+            (StoreRequest::Lookup | StoreRequest::StoreOnly, _) => {
+                let reply = not_served(&*worker.host, &worker.room, request, &headers);
+                Ok(self.refuse(coalescing, reply))
+            }
+            (_, Vouched::Here(link)) => self.receive_linked(worker, link, policy, &headers),
+            (_, Vouched::Elsewhere(_)) => {
+                self.adopt(identity, coalescing, request, policy, &headers)
+            }
         }
     }
 
     /// Answers a request that EDGE has not vouched for.
-    fn stop(&self, worker: &mut Worker) -> Action {
-        worker.metrics.count(Metric::OriginUnlinked, 1);
-        worker
+    fn stop(&self, coalescing: &mut Coalescing) -> Action {
+        coalescing.metrics.count(Metric::OriginUnlinked, 1);
+        coalescing
             .metrics
             .warn(|| "sluice: a request without the edge role's link was stopped".into());
-        self.refuse(worker, CompleteReply::unlinked())
+        self.refuse(coalescing, CompleteReply::unlinked())
     }
 
     /// Forwards the request of a client whose EDGE is in another VM.
     fn adopt(
         &mut self,
-        worker: &mut Worker,
+        identity: &Identity,
+        coalescing: &mut Coalescing,
         request: StoreRequest,
         policy: NumberedPolicy,
         headers: &Headers,
     ) -> host::Result<Action> {
-        if matches!(request, StoreRequest::Lookup | StoreRequest::StoreOnly) {
-            return Ok(self.refuse(
-                worker,
-                not_served(&*worker.host, &worker.room, request, headers),
-            ));
-        }
         let path = written(headers, ":path");
         if request.is_background() || is_for_slice(path) {
-            return Ok(self.stop(worker));
+            return Ok(self.stop(coalescing));
         }
-        let (host, identity) = (&*worker.host, &*worker.identity);
+        let host = &*coalescing.host;
         prepare_request(host, identity, &policy.policy, request, headers, path)?;
         let cacheable = !request.avoids_the_store();
         self.adopted = Some(OrphanedRequest::new(
-            &worker.metrics,
+            &coalescing.metrics,
             policy,
             headers,
             cacheable,
@@ -145,58 +149,66 @@ impl OriginStream {
         policy: NumberedPolicy,
         headers: &Headers,
     ) -> host::Result<Action> {
-        if matches!(link.request, StoreRequest::Lookup | StoreRequest::StoreOnly) {
-            return Ok(self.refuse(
-                worker,
-                not_served(&*worker.host, &worker.room, link.request, headers),
-            ));
-        }
-        let mut fetch = Fetch::of(worker, self.context, link, policy, headers);
+        let Worker {
+            host,
+            identity,
+            keys,
+            room,
+            coalescing,
+            calls,
+            roots,
+            fills,
+            ..
+        } = worker;
+        let host = &**host;
+        let mut fetch = Fetch::of(keys, room, coalescing, calls, link, policy, headers);
         // Only the slicer may request what the store has under the key of a slice.
         if is_for_slice(&fetch.cache_key) != fetch.slice.is_some() {
-            return Ok(self.stop(worker));
+            return Ok(self.stop(coalescing));
         }
         if let Some(kept) = fetch.revalidation.as_ref().filter(|stored| {
             stored.left() > 0
                 && keeps_unasked(
-                    &*worker.host,
-                    &worker.keys,
-                    &mut worker.coalescer,
+                    host,
+                    keys,
+                    &mut coalescing.coalescer,
                     link,
                     &fetch.cache_key,
                 )
         }) {
-            fills::keep_unwritten(worker, link.stream, kept, self.context);
-            return Ok(self.refuse(worker, CompleteReply::keeping(kept)));
+            fills::keep_unwritten(coalescing, link.stream, kept);
+            return Ok(self.refuse(coalescing, CompleteReply::keeping(kept)));
         }
         let revalidation = fetch.revalidation.as_ref();
         if let Some(stored) = revalidation.filter(|stored| stored.is_late_for(link.request)) {
-            worker.requests.note_late(link.stream);
-            return Ok(self.refuse(worker, CompleteReply::unwritten(stored)));
+            coalescing.requests.note_late(link.stream);
+            return Ok(self.refuse(coalescing, CompleteReply::unwritten(stored)));
         }
-        if fetch.asks_again(worker) {
-            return Ok(self.refuse(worker, CompleteReply::ask_again()));
+        if fetch.asks_again(calls, coalescing) {
+            return Ok(self.refuse(coalescing, CompleteReply::ask_again()));
         }
-        fetch.prepare(worker, headers)?;
+        fetch.prepare(host, identity, headers)?;
         if let Some(slice) = &fetch.slice {
-            slice::ask(&*worker.host, slice)?;
+            slice::ask(host, slice)?;
         }
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
-            worker.host.set_header(Map::Request, FALLBACK_HEADER, "1")?;
+            host.set_header(Map::Request, FALLBACK_HEADER, "1")?;
         }
-        fetch.begin(worker);
+        fetch.begin(self.context, roots, fills, coalescing);
         self.fetch = Some(fetch);
         Ok(Action::Continue)
     }
 
-    fn refuse(&self, worker: &mut Worker, answer: CompleteReply) -> Action {
-        worker.answer_later(self.context, DueReply::Complete(answer));
+    fn refuse(&self, coalescing: &mut Coalescing, answer: CompleteReply) -> Action {
+        coalescing
+            .wakeups
+            .answer(self.context, DueReply::Complete(answer));
         Action::Pause
     }
 
     /// Handles the headers of the response.
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
-        if self.must_abort(worker, false) {
+        if self.must_abort(&worker.keys, &worker.coalescing.requests, false) {
             return abort(&*worker.host, &worker.metrics);
         }
         let responded = match (&mut self.adopted, &mut self.fetch) {
@@ -218,7 +230,7 @@ impl OriginStream {
 
     /// Handles a part of `size` bytes of the response's body.
     fn pass(&mut self, worker: &mut Worker, size: usize, end_of_stream: bool) -> Action {
-        if self.must_abort(worker, end_of_stream) {
+        if self.must_abort(&worker.keys, &worker.coalescing.requests, end_of_stream) {
             return abort(&*worker.host, &worker.metrics);
         }
         let passed = match (&mut self.adopted, &mut self.fetch) {
@@ -228,7 +240,7 @@ impl OriginStream {
                 if fetch.response.stores {
                     fills::progress(
                         &*worker.host,
-                        &mut worker.coalescer,
+                        &mut worker.coalescing.coalescer,
                         &mut worker.fills,
                         fetch.link.stream,
                         size,
@@ -243,31 +255,38 @@ impl OriginStream {
             return abort(&*worker.host, &worker.metrics);
         }
         if end_of_stream {
-            self.end_fetch(worker);
+            self.end_fetch(&mut worker.keys, &mut worker.roots, &mut worker.coalescing);
         }
         Action::Continue
     }
 
     /// Handles the end of the response, with or without trailers.
-    fn end(&mut self, worker: &mut Worker) -> Action {
-        if self.must_abort(worker, true) {
-            return abort(&*worker.host, &worker.metrics);
+    fn end(
+        &mut self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        coalescing: &mut Coalescing,
+    ) -> Action {
+        if self.must_abort(keys, &coalescing.requests, true) {
+            return abort(host, metrics);
         }
-        self.end_fetch(worker);
+        self.end_fetch(keys, roots, coalescing);
         Action::Continue
     }
 
     /// Whether the response must be aborted. `ends` says that this part is its last.
-    fn must_abort(&self, worker: &Worker, ends: bool) -> bool {
+    fn must_abort(&self, keys: &Keys, requests: &OpenRequests, ends: bool) -> bool {
         let fetch = self.fetch.as_ref();
         fetch.is_some_and(|fetch| {
-            fetch.must_abort(worker) || (ends && fetch.is_overtaken(&worker.keys, &worker.requests))
+            fetch.must_abort(requests) || (ends && fetch.is_overtaken(keys, requests))
         })
     }
 
-    fn end_fetch(&mut self, worker: &mut Worker) {
+    fn end_fetch(&mut self, keys: &mut Keys, roots: &mut Roots, coalescing: &mut Coalescing) {
         if let Some(fetch) = &mut self.fetch {
-            fetch.end(worker);
+            fetch.end(keys, roots, coalescing);
         }
     }
 
@@ -343,7 +362,13 @@ impl StreamContext for OriginStream {
 
     fn on_response_trailers(&mut self, host: &dyn Host, worker: Option<&mut Worker>) -> Action {
         match worker {
-            Some(worker) => self.end(worker),
+            Some(worker) => self.end(
+                &*worker.host,
+                &worker.metrics,
+                &mut worker.keys,
+                &mut worker.roots,
+                &mut worker.coalescing,
+            ),
             None => self.cut_off(host),
         }
     }
@@ -357,13 +382,14 @@ impl StreamContext for OriginStream {
                     .metrics
                     .add_of(&fetch.policy, Metric::OriginBytes, bytes);
                 fills::end(
-                    worker,
+                    &mut worker.fills,
+                    &mut worker.coalescing,
                     fetch.link.stream,
                     self.context,
                     fetch.response.ended,
                 );
             }
-            None => worker.wakeups.forget(self.context),
+            None => worker.coalescing.wakeups.forget(self.context),
         }
     }
 }

@@ -2,6 +2,9 @@
 //! A 304 of the origin: whether it is about the stored response, and which of its fields it may change (RFC 9111,
 //! 4.3.4).
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
 use std::rc::Rc;
 
 use sluice_core::coalescing::StoreRequest;
@@ -11,7 +14,6 @@ use sluice_host::header_edit::HeaderEdit;
 
 use super::fetch::Fetch;
 use crate::request::{EdgeRequest, OriginReport};
-use crate::worker::Worker;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -39,41 +41,43 @@ pub fn keep_body_fields(host: &dyn Host, headers: &Headers) -> host::Result<bool
 /// Refuses a 304 that is about another response. The object is fetched again without a condition: by a call for this
 /// client, or by the next waiting request. If no call is possible, the client gets the stored response, if that may
 /// be served stale.
-pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> host::Result<()> {
+pub fn fetch_anew(
+    keys: &mut Keys,
+    calls: &Calls,
+    coalescing: &mut Coalescing,
+    fetch: &mut Fetch,
+    headers: &Headers,
+) -> host::Result<()> {
     const STATUS: u16 = 503;
-    worker.metrics.count(Metric::ValidationsRefused, 1);
-    worker.keys.doubt(&fetch.stored_key);
+    coalescing.metrics.count(Metric::ValidationsRefused, 1);
+    keys.doubt(&fetch.stored_key);
     let refreshes = fetch.link.request == StoreRequest::Refresh;
     let fits = |stream: &Rc<EdgeRequest>| {
         refreshes
             || (!stream.authenticated
                 && stream.stand_in.is_none()
                 && !stream.for_others
-                && worker.calls.has_room_to_prepare())
+                && calls.has_room_to_prepare())
     };
-    let stream = worker.requests.get(fetch.link.stream).filter(fits);
+    let stream = coalescing.requests.get(fetch.link.stream).filter(fits);
     let names = headers.iter().map(|(name, _)| name);
     if stream.is_none()
         && let Some(stored) = fetch.servable()
     {
         let edits = stored.keep(names);
-        worker.host.edit_headers(Map::Response, edits)?;
-        fetch.keep(worker, STATUS, &stored);
+        coalescing.host.edit_headers(Map::Response, edits)?;
+        fetch.keep(coalescing, STATUS, &stored);
         return Ok(());
     }
     let removed = names.filter(|name| !name.starts_with(':'));
     let mut edits: Vec<_> = removed.map(HeaderEdit::Remove).collect();
     edits.push(HeaderEdit::set(":status", STATUS.to_string()));
     edits.push(HeaderEdit::set("cache-control", "no-store"));
-    worker.host.edit_headers(Map::Response, edits)?;
+    coalescing.host.edit_headers(Map::Response, edits)?;
     fetch.response.ended = true;
     if let Some(stream) = stream {
         stream.progress.report.set(OriginReport::Lost);
     }
-    worker.end_flight(
-        fetch.context,
-        fetch.link.stream,
-        FlightOutcome::NothingShared,
-    );
+    coalescing.end_flight(fetch.link.stream, FlightOutcome::NothingShared);
     Ok(())
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Facts that the worker learns from a response's headers, and the outcome for its followers.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
+use crate::worker::roots::Roots;
 use sluice_core::coalescing::NotStored;
 use sluice_core::freshness::{UncacheableReason, Verdict};
 use sluice_core::key::vary::VaryNames;
@@ -12,43 +14,57 @@ use sluice_host::Host;
 
 use super::fetch::{Fetch, millis};
 use super::judged::Judged;
+use crate::worker::keys::AuthorizedSharing;
 use crate::worker::own_requests::variants;
-use crate::worker::{Worker, keys::AuthorizedSharing};
 
 /// How long requests with `Authorization` do not look for a shared response after one got a response for its client
 /// alone.
 const MOMENT_MILLIS: Millis = 1_000;
 
 /// Reports the response to `fetch`, after its headers were passed on.
-pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stream: bool) {
+pub fn tell(
+    keys: &mut Keys,
+    roots: &mut Roots,
+    coalescing: &mut Coalescing,
+    fetch: &Fetch,
+    judged: &Judged<'_>,
+    end_of_stream: bool,
+) {
     if matches!(judged.verdict, Verdict::NoRoom(_)) {
-        worker.metrics.count(Metric::FillsWithoutRoom, 1);
+        coalescing.metrics.count(Metric::FillsWithoutRoom, 1);
     }
-    note_authorized_sharing(&*worker.host, &mut worker.keys, fetch, &judged.verdict);
+    note_authorized_sharing(&*coalescing.host, keys, fetch, &judged.verdict);
     if let Some(reason) = fetch.response.reason.or(judged.verdict.reason()) {
-        fetch.is_not_stored(&worker.requests, reason);
+        fetch.is_not_stored(&coalescing.requests, reason);
     }
     if judged.is_stored() {
-        teach(worker, fetch, judged);
+        teach(keys, roots, coalescing, fetch, judged);
     }
-    tell_followers(worker, fetch, judged, end_of_stream);
+    tell_followers(keys, coalescing, fetch, judged, end_of_stream);
 }
 
 /// Records in the worker how the URL of a stored response varies.
-fn teach(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>) {
-    let stream = worker.requests.get(fetch.link.stream);
+fn teach(
+    keys: &mut Keys,
+    roots: &mut Roots,
+    coalescing: &mut Coalescing,
+    fetch: &Fetch,
+    judged: &Judged<'_>,
+) {
+    let stream = coalescing.requests.get(fetch.link.stream);
     let Some(stream) = stream.filter(|_| judged.variance.vary().is_some()) else {
         return;
     };
-    worker.keys.renew_lesson(&stream.target);
+    keys.renew_lesson(&stream.target);
     if judged.has_plain_key {
         let plain_key = stream.target.plain_key();
         variants::learn_plain_variant(
-            worker,
+            keys,
+            roots,
+            coalescing,
             plain_key,
             &judged.key,
             stream.key.key,
-            fetch.context,
         );
     }
 }
@@ -78,22 +94,28 @@ fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verd
 }
 
 /// Informs the followers of `fetch` about the consequence of the verdict on its response.
-fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stream: bool) {
-    let (stream, context) = (fetch.link.stream, fetch.context);
+fn tell_followers(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    fetch: &Fetch,
+    judged: &Judged<'_>,
+    end_of_stream: bool,
+) {
+    let stream = fetch.link.stream;
     match (&judged.verdict, judged.variance.lesson()) {
-        (Verdict::Store(_), _) => begin_fill(worker, fetch, end_of_stream),
+        (Verdict::Store(_), _) => begin_fill(keys, coalescing, fetch, end_of_stream),
         // Later requests would use a copy without validation.
         (Verdict::NoRoom(storage), _) if storage.lifetime.must_be_validated() => {
-            worker.end_flight(context, stream, FlightOutcome::NoRoom);
+            coalescing.end_flight(stream, FlightOutcome::NoRoom);
         }
         // EDGE decides whether the followers get a copy.
         (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => {}
         (Verdict::Share(status), _) => {
             let status = *status;
-            worker.end_flight(context, stream, FlightOutcome::Failed { status });
+            coalescing.end_flight(stream, FlightOutcome::Failed { status });
         }
         (Verdict::Passing(UncacheableReason::RequestError), _) if fetch.response.own_failure => {
-            worker.turn(context, |coalescer, turn| {
+            coalescing.turn(|coalescer, turn| {
                 coalescer.own_failure(stream, turn);
             });
         }
@@ -104,24 +126,24 @@ fn tell_followers(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_o
                 | UncacheableReason::RequestHeaders,
             ),
             _,
-        ) => worker.turn(context, |coalescer, turn| {
+        ) => coalescing.turn(|coalescer, turn| {
             coalescer.request_failed(stream, turn);
         }),
         (
             Verdict::Uncacheable(UncacheableReason::Vary)
             | Verdict::Passing(UncacheableReason::Vary),
             Some(names),
-        ) => end_varying(worker, fetch, names),
+        ) => end_varying(keys, coalescing, fetch, names),
         // EDGE learns the index of the object, and releases the followers.
         (Verdict::Uncacheable(UncacheableReason::TooLarge), _) if judged.sliceable.is_some() => {}
-        (Verdict::Passing(reason), _) => fetch.share_nothing(worker, *reason),
-        (Verdict::Uncacheable(reason), _) => refuse_to_store(worker, fetch, *reason),
+        (Verdict::Passing(reason), _) => fetch.share_nothing(coalescing, *reason),
+        (Verdict::Uncacheable(reason), _) => refuse_to_store(keys, coalescing, fetch, *reason),
     }
 }
 
-fn begin_fill(worker: &mut Worker, fetch: &Fetch, end_of_stream: bool) {
-    let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
-    worker.turn(fetch.context, |coalescer, turn| {
+fn begin_fill(keys: &Keys, coalescing: &mut Coalescing, fetch: &Fetch, end_of_stream: bool) {
+    let (stream, key) = (fetch.link.stream, keys.key_hash(&fetch.cache_key));
+    coalescing.turn(|coalescer, turn| {
         coalescer.response_is_stored(key);
         coalescer.fill_begins(stream, turn.now);
         if end_of_stream {
@@ -131,13 +153,13 @@ fn begin_fill(worker: &mut Worker, fetch: &Fetch, end_of_stream: bool) {
 }
 
 /// Makes each follower continue under the key of the variant that it wants.
-fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
-    let (stream, key) = (fetch.link.stream, worker.keys.key_hash(&fetch.cache_key));
-    worker.metrics.count(Metric::VaryingLearnt, 1);
-    if let Some(stream) = worker.requests.get(stream) {
-        worker.keys.learn(&stream.target, names.clone());
+fn end_varying(keys: &mut Keys, coalescing: &mut Coalescing, fetch: &Fetch, names: &VaryNames) {
+    let (stream, key) = (fetch.link.stream, keys.key_hash(&fetch.cache_key));
+    coalescing.metrics.count(Metric::VaryingLearnt, 1);
+    if let Some(stream) = coalescing.requests.get(stream) {
+        keys.learn(&stream.target, names.clone());
     }
-    worker.turn(fetch.context, |coalescer, turn| {
+    coalescing.turn(|coalescer, turn| {
         coalescer.hints().forget(key);
         let names = names.clone();
         coalescer.end_flight(stream, FlightOutcome::Varies { names }, turn);
@@ -146,17 +168,22 @@ fn end_varying(worker: &mut Worker, fetch: &Fetch, names: &VaryNames) {
 
 /// Makes the key hit-for-miss, unless the request's own headers may be the reason for which the response is not
 /// stored.
-fn refuse_to_store(worker: &mut Worker, fetch: &Fetch, reason: UncacheableReason) {
+fn refuse_to_store(
+    keys: &Keys,
+    coalescing: &mut Coalescing,
+    fetch: &Fetch,
+    reason: UncacheableReason,
+) {
     let own_headers = fetch
-        .stream(&worker.requests)
+        .stream(&coalescing.requests)
         .map(|stream| stream.own_headers);
     let response = NotStored {
-        key: worker.keys.key_hash(&fetch.cache_key),
+        key: keys.key_hash(&fetch.cache_key),
         own_headers: own_headers.unwrap_or(OwnHeaders::NONE),
         reason,
         most: millis(fetch.policy.policy.cache.hit_for_miss),
     };
-    worker.turn(fetch.context, |coalescer, turn| {
+    coalescing.turn(|coalescer, turn| {
         coalescer.response_is_not_stored(fetch.link.stream, response, turn);
     });
 }

@@ -7,7 +7,6 @@ use sluice_store::Room;
 
 use sluice_core::coalescing::StoreRequest;
 use sluice_core::http::caching::cache_name::{CDN_LOOP, VIA};
-use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::syntax::whitespace::collapsed;
 use sluice_core::internal_headers::{AUTHORIZATION_HEADER, ORIGINAL_PATH_HEADER, PROOF_HEADER};
 use sluice_core::key::origin_authority;
@@ -39,8 +38,6 @@ pub fn prepare_request(
     path: &str,
 ) -> host::Result<()> {
     let (cacheable, shared) = (request.is_for_store(), request.is_shared());
-    // Such a request is for a part of the object that a fill fetches, and others may get its response.
-    let ahead = request == StoreRequest::Ahead;
     for (name, value) in headers.iter() {
         let of_store = matches!(
             name,
@@ -48,9 +45,9 @@ pub fn prepare_request(
         );
         let sentinel = name == "if-range" && value == BYPASS_SENTINEL.as_bytes();
         // EDGE has removed the client's own fields of that kind, so these are the store's.
-        let keep = if sentinel || (cacheable && of_store) || (ahead && name == "cookie") {
+        let keep = if sentinel || (cacheable && of_store) {
             false
-        } else if name == ORIGINAL_PATH_HEADER || (ahead && Demand::concerns(name.as_bytes())) {
+        } else if name == ORIGINAL_PATH_HEADER {
             // The access log reads the path from this request. The hop removes the header from the request that it
             // sends.
             true
@@ -75,7 +72,7 @@ pub fn prepare_request(
     if shared {
         select(host, path, headers)?;
     }
-    if cacheable || ahead {
+    if cacheable {
         variance::ask(host, policy, path, headers)?;
     }
     if cacheable && is_for_headers(path) {

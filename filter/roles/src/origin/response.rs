@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin's response: whether and in what form it is stored, and the outcome for its followers.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::cache_control::with_spaces;
+use sluice_core::inspection::recordings::origin_errors::OriginErrors;
 use sluice_core::key::vary::variant_of;
 use sluice_core::metrics::Metric;
 use sluice_core::origin_failure::OriginFailure;
@@ -32,101 +34,101 @@ use super::variants::variance::blur_head;
 use crate::request::body::Body;
 use crate::request::sliced::Sliceable;
 use crate::worker::Worker;
-use crate::worker::own_requests::ahead;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Map};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
-    let answered = worker.host.monotonic_millis();
-    worker.requests.note_answer(fetch.link.stream, answered);
-    let fills = !fetch.link.request.avoids_the_store();
-    if fills && worker.fills.answer(fetch.link.stream) {
+    let Worker {
+        host,
+        metrics,
+        keys,
+        slices,
+        roots,
+        calls,
+        coalescing,
+        fills,
+        questions,
+        origin_errors,
+        ..
+    } = worker;
+    let host = &**host;
+    let answered = host.monotonic_millis();
+    coalescing.requests.note_answer(fetch.link.stream, answered);
+    let is_fill = !fetch.link.request.avoids_the_store();
+    if is_fill && fills.answer(fetch.link.stream) {
         fetch.response.ended = true;
         return Ok(());
     }
-    let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
-    let headers = bound_statuses(&*worker.host, headers, fetch.is_conditional)?;
-    let mut headers = slice::receive(worker, fetch, headers)?;
-    if fetch.head
-        && blur_head(
-            &*worker.host,
-            &fetch.policy.policy,
-            &fetch.cache_key,
-            &headers,
-        )?
-    {
-        headers = worker.host.headers(Map::Response)?;
+    let headers = bound_lines(host, host.headers(Map::Response)?)?;
+    let headers = bound_statuses(host, headers, fetch.is_conditional)?;
+    let (mut headers, is_gone) = slice::receive(host, fetch, headers)?;
+    if is_gone {
+        slice::forget_version(keys, slices, roots, calls, fetch);
+    }
+    if fetch.head && blur_head(host, &fetch.policy.policy, &fetch.cache_key, &headers)? {
+        headers = host.headers(Map::Response)?;
     }
     let mut status = headers.status().unwrap_or(502);
-    if fills {
+    if is_fill {
         let (stream, length) = (fetch.link.stream, headers.content_length());
-        worker.fills.note_response(stream, status, length);
+        fills.note_response(stream, status, length);
     }
-    let failure = note_failure(&*worker.host, &worker.metrics, &headers)?;
+    let failure = note_failure(host, metrics, &headers)?;
     if !failure.is_some_and(OriginFailure::is_silence) {
         let millis = answered.saturating_sub(fetch.asked);
-        worker
-            .metrics
-            .record_of(&fetch.policy, Metric::OriginFirstByte, millis);
+        metrics.record_of(&fetch.policy, Metric::OriginFirstByte, millis);
     }
-    undo_connection(&*worker.host, &headers)?;
-    remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
+    undo_connection(host, &headers)?;
+    remove_hidden(host, &fetch.policy.policy, &headers)?;
     if !fetch.response.refused {
-        status = note_trouble(worker, fetch, &headers, status)?;
+        status = note_trouble(coalescing, origin_errors, fetch, &headers, status)?;
     }
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
-    fetch.response.own_failure = fetch.is_own_failure(worker, &headers, status, arrived);
-    if let Some(revalidation) = fetch
-        .servable()
-        .filter(|_| keeps_stored(&worker.keys, fetch, status))
-    {
-        let names = headers.iter().map(|(name, _)| name);
-        worker
-            .host
-            .edit_headers(Map::Response, revalidation.keep(names))?;
-        fetch.keep(worker, status, &revalidation);
+    fetch.response.own_failure = fetch.is_own_failure(keys, coalescing, &headers, status, arrived);
+    if keep_stored(keys, coalescing, fetch, &headers, status)? {
         return Ok(());
     }
     if failure.is_some() && status >= 500 && fetch.revalidation.is_some() {
         // The stored response must not be served, and the origin cannot be reached (RFC 9111, 5.2.2.2).
         status = 504;
-        worker.host.set_header(Map::Response, ":status", "504")?;
+        host.set_header(Map::Response, ":status", "504")?;
     }
     if fetch.freshens(status).is_some() {
         if !is_about_stored(fetch, &headers) {
-            return fetch_anew(worker, fetch, &headers);
+            return fetch_anew(keys, calls, coalescing, fetch, &headers);
         }
-        if keep_body_fields(&*worker.host, &headers)? {
-            headers = worker.host.headers(Map::Response)?;
+        if keep_body_fields(host, &headers)? {
+            headers = host.headers(Map::Response)?;
         }
     }
-    let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
-    fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
-    if !fills {
-        inspection::tell(worker, fetch, &headers, status, failure);
+    let body = fetch.clean(host, &headers, status, end_of_stream)?;
+    fetch.response.body = say(host, failure, body, end_of_stream)?;
+    if !is_fill {
+        inspection::tell(host, calls, questions, fetch, &headers, status, failure);
         fetch.response.ended = end_of_stream;
-        return sluice_store::mark_around(&*worker.host);
+        return sluice_store::mark_around(host);
     }
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
 }
 
 /// Records the error that the response reports, and returns its status for the client.
 fn note_trouble(
-    worker: &mut Worker,
+    coalescing: &Coalescing,
+    origin_errors: &mut OriginErrors,
     fetch: &mut Fetch,
     headers: &Headers,
     status: u16,
 ) -> host::Result<u16> {
-    let stream = worker.requests.get(fetch.link.stream);
+    let stream = coalescing.requests.get(fetch.link.stream);
+    let (host, metrics) = (&*coalescing.host, &coalescing.metrics);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     note_bucket_request_id(&fetch.policy, account, headers);
-    let (host, metrics) = (&*worker.host, &worker.metrics);
     let (status, refused) =
         note_bucket_error(host, metrics, &fetch.policy, account, headers, status)?;
     fetch.response.refused = refused;
-    note_error(worker, fetch, headers, status);
+    note_error(host, origin_errors, fetch, headers, status);
     Ok(status)
 }
 
@@ -140,6 +142,25 @@ fn note_refusal(fetch: &mut Fetch, failure: Option<OriginFailure>) {
         Some(OriginFailure::NotModified) => fetch.response.refused = true,
         Some(OriginFailure::NotReached | OriginFailure::NoAnswer) | None => {}
     }
+}
+
+/// Makes the store serve its stale response in place of one with these headers, if that does not replace it. Returns
+/// whether it does.
+fn keep_stored(
+    keys: &Keys,
+    coalescing: &mut Coalescing,
+    fetch: &mut Fetch,
+    headers: &Headers,
+    status: u16,
+) -> host::Result<bool> {
+    let stored = fetch.servable();
+    let Some(stored) = stored.filter(|_| keeps_stored(keys, fetch, status)) else {
+        return Ok(false);
+    };
+    let edits = stored.keep(headers.iter().map(|(name, _)| name));
+    coalescing.host.edit_headers(Map::Response, edits)?;
+    fetch.keep(coalescing, status, &stored);
+    Ok(true)
 }
 
 /// Whether a response with that status does not replace a stored one that may be served stale.
@@ -161,88 +182,54 @@ fn respond_to_store(
     status: u16,
     end_of_stream: bool,
 ) -> host::Result<()> {
+    let Worker {
+        host,
+        identity,
+        keys,
+        roots,
+        coalescing,
+        ..
+    } = worker;
+    let host = &**host;
     let freshens = fetch.freshens(status);
     let freshens = freshens.as_deref();
-    let judged = Judged::of(&*worker.host, fetch, headers, status, freshens);
-    if judged.is_shared()
-        && !index(
-            &worker.identity,
-            &worker.keys,
-            fetch,
-            &judged.surrogate_keys,
-        )
-    {
-        let response = origin_response(
-            &*worker.host,
-            &worker.identity,
-            fetch,
-            headers,
-            &judged,
-            status,
-            freshens,
-        );
-        worker
-            .host
-            .edit_known_headers(Map::Response, headers, response.unstored())?;
+    let judged = Judged::of(host, fetch, headers, status, freshens);
+    if judged.is_shared() && !index(identity, keys, fetch, &judged.surrogate_keys) {
+        let response = origin_response(host, identity, fetch, headers, &judged, status, freshens);
+        host.edit_known_headers(Map::Response, headers, response.unstored())?;
         fetch.response.ended = end_of_stream;
         let reason = UncacheableReason::Purged;
-        fetch.is_not_stored(&worker.requests, reason);
-        fetch.share_nothing(worker, reason);
+        fetch.is_not_stored(&coalescing.requests, reason);
+        fetch.share_nothing(coalescing, reason);
         return Ok(());
     }
     if judged.is_stored() {
         fetch.response.stores = true;
         fetch.response.unannounced =
-            unannounced(&worker.identity, fetch, headers, status, freshens.is_some());
+            unannounced(identity, fetch, headers, status, freshens.is_some());
     }
     let shown = match judged.is_stored() || freshens.is_some() {
-        true => hide_fields(&*worker.host, headers, |name| {
-            stays(&fetch.policy.policy, name)
-        })?,
+        true => hide_fields(host, headers, |name| stays(&fetch.policy.policy, name))?,
         false => None,
     };
-    if let Some(stream) = fetch.stream(&worker.requests) {
+    if let Some(stream) = fetch.stream(&coalescing.requests) {
         let purge = fetch.began;
         let sliceable = judged.sliceable;
         let sliceable = sliceable.map(|storage| Sliceable { storage, purge });
         stream.progress.sliceable.set(sliceable);
     }
     let headers = shown.as_ref().unwrap_or(headers);
-    let response = origin_response(
-        &*worker.host,
-        &worker.identity,
-        fetch,
-        headers,
-        &judged,
-        status,
-        freshens,
-    );
-    worker
-        .host
-        .edit_known_headers(Map::Response, headers, judged.edits(&response))?;
+    let response = origin_response(host, identity, fetch, headers, &judged, status, freshens);
+    host.edit_known_headers(Map::Response, headers, judged.edits(&response))?;
     drop(response);
     fetch.response.ended = end_of_stream;
-    outcome::tell(worker, fetch, &judged, end_of_stream);
-    let whole = fetch.response.stores && brings_object(fetch, status) && freshens.is_none();
-    if whole && !judged.has_plain_key {
-        let_ranges_go_ahead(worker, fetch, headers);
-    }
+    outcome::tell(keys, roots, coalescing, fetch, &judged, end_of_stream);
     Ok(())
 }
 
 /// Whether the store may see a field of that name.
 fn stays(policy: &Policy, name: &str) -> bool {
     name != "set-cookie" || policy.cache.set_cookie == SetCookie::Store
-}
-
-/// Reports to the worker which object the fill stores, so that ranges that begin far ahead need not wait for it.
-fn let_ranges_go_ahead(worker: &mut Worker, fetch: &Fetch, headers: &Headers) {
-    let key = &fetch.cache_key;
-    if let Some(representation) = ahead::representation(&fetch.policy.policy, key, headers) {
-        let now = worker.host.monotonic_millis();
-        worker.fills.brings(fetch.link.stream, representation, now);
-        ahead::release(worker, worker.keys.key_hash(key), None);
-    }
 }
 
 /// The properties of the response on which the edits for the store depend.

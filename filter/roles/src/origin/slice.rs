@@ -10,8 +10,11 @@ use sluice_core::slices::origin_answer::{OriginAnswer, SliceOutcome};
 
 use super::fetch::Fetch;
 use crate::request::sliced::RequestedSlice;
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
 use crate::worker::own_requests::indexes;
-use crate::worker::{Worker, slices};
+use crate::worker::roots::Roots;
+use crate::worker::slices::{self, KnownObjects};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -25,37 +28,47 @@ pub fn ask(host: &dyn Host, slice: &RequestedSlice) -> host::Result<()> {
 }
 
 /// Turns the response to the request for a slice into one with status 200 if it has the slice. If the origin does not
-/// have that version any more, all workers forget it, and the response becomes an error that is not stored. Returns
-/// the resulting headers.
-pub fn receive(worker: &mut Worker, fetch: &mut Fetch, headers: Headers) -> host::Result<Headers> {
+/// have that version any more, the response becomes an error that is not stored. Returns the resulting headers, and
+/// whether the version is gone.
+pub fn receive(
+    host: &dyn Host,
+    fetch: &mut Fetch,
+    headers: Headers,
+) -> host::Result<(Headers, bool)> {
     let Some(slice) = fetch.slice.clone() else {
-        return Ok(headers);
+        return Ok((headers, false));
     };
     let status = headers.status().unwrap_or(502);
     let state = match outcome(fetch, &slice, &headers, status) {
         SliceOutcome::Good => {
-            worker.host.set_header(Map::Response, ":status", "200")?;
-            worker.host.remove_header(Map::Response, "content-range")?;
-            return worker.host.headers(Map::Response);
+            host.set_header(Map::Response, ":status", "200")?;
+            host.remove_header(Map::Response, "content-range")?;
+            return Ok((host.headers(Map::Response)?, false));
         }
         SliceOutcome::Changed => SliceState::Changed,
         SliceOutcome::Gone => SliceState::Gone,
-        SliceOutcome::Failed => return Ok(headers),
+        SliceOutcome::Failed => return Ok((headers, false)),
     };
     slice.becomes(state);
     fetch.response.refused = true;
-    slices::forget(
-        worker,
-        &fetch.policy,
-        slice.of.object,
-        slice.of.index.etag(),
-    );
-    indexes::renew(worker, &slice.of, &fetch.policy);
-    worker
-        .host
-        .remove_header(Map::Response, BUCKET_ERROR_HEADER)?;
-    worker.host.set_header(Map::Response, ":status", "502")?;
-    worker.host.headers(Map::Response)
+    host.remove_header(Map::Response, BUCKET_ERROR_HEADER)?;
+    host.set_header(Map::Response, ":status", "502")?;
+    Ok((host.headers(Map::Response)?, true))
+}
+
+/// Makes all workers forget the version that the origin does not have any more.
+pub fn forget_version(
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    roots: &mut Roots,
+    calls: &mut Calls,
+    fetch: &Fetch,
+) {
+    if let Some(slice) = &fetch.slice {
+        let (object, etag) = (slice.of.object, slice.of.index.etag());
+        slices::forget(&calls.metrics, slices, roots, &fetch.policy, object, etag);
+        indexes::renew(keys, slices, calls, &slice.of, &fetch.policy);
+    }
 }
 
 /// The result of the request. A slice that varies with more headers than its key has is not the same for all clients.

@@ -4,8 +4,9 @@
 
 use sluice_core::http::caching::cache_name::CacheName;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
-use sluice_core::internal_headers::SLICE_STATE_HEADER;
+use sluice_core::internal_headers::{SLICE_STATE_HEADER, SLICES_HEADER};
 use sluice_core::slices::asked::SliceState;
+use sluice_core::slices::plan::SlicePlan;
 use sluice_store::{LOOKUP_EXPIRED, LOOKUP_NO_ROOM, Revalidation};
 
 use super::CACHE_STATUS;
@@ -110,6 +111,12 @@ impl CompleteReply {
         let state = state.as_str().as_bytes().to_vec();
         reply.fields.push((SLICE_STATE_HEADER.to_owned(), state));
         reply
+    }
+
+    /// EDGE's reply to a request that the slicer has repeated: the plan of the object as it is now.
+    pub fn plan(plan: &SlicePlan) -> Self {
+        let plan = plan.to_string().into_bytes();
+        Self::new(200, "sluice_plan", vec![(SLICES_HEADER.to_owned(), plan)])
     }
 
     fn refusal(status: u16, details: &'static str) -> Self {

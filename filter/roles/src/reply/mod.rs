@@ -19,7 +19,6 @@ use sluice_core::key::Rejection;
 use substitute::{Document, HeldResponse};
 
 use crate::request::EdgeRequest;
-use crate::request::body::PartCopy;
 use sluice_host::{self as host, Half, Host};
 
 /// Name of the response header of RFC 9211.
@@ -41,8 +40,6 @@ pub enum DueReply {
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
     /// EDGE: the document that replaces the held response of a missing object.
     Substitute(Rc<Document>, Rc<EdgeRequest>, HeldResponse),
-    /// EDGE: a copy of the 206 for an equal range.
-    Part(Rc<PartCopy>),
 }
 
 impl DueReply {
@@ -55,9 +52,6 @@ impl DueReply {
                 hot_copy::answer_follower(host, copy, follower, &way.member_of(name))
             }
             Self::Substitute(document, stream, held) => document.take_place(host, stream, *held),
-            Self::Part(part) => {
-                host.respond_with(206, "sluice_range_ahead", &part.headers, &part.body)
-            }
         }
     }
 }
@@ -73,7 +67,7 @@ pub fn answer_rejection(
         ("content-type", "text/plain; charset=utf-8"),
         (CACHE_STATUS, cache_status.as_str()),
     ];
-    if rejection == Rejection::Loop {
+    if matches!(rejection, Rejection::Loop | Rejection::AccessDenied) {
         headers.push(("cache-control", "no-store"));
     }
     if let Rejection::MethodNotAllowed { allow } = rejection {

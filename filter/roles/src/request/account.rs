@@ -202,6 +202,16 @@ pub fn tell_slices(host: &dyn Host, begun: u64, led: u64) -> host::Result<()> {
     host.set_property("sluice.slices", &format!("{begun}/{led}"))
 }
 
+/// Writes the reason for which a client may not read the site into the filter state.
+pub fn tell_access(host: &dyn Host, refusal: &'static str) -> host::Result<()> {
+    host.set_property("sluice.access", refusal)
+}
+
+/// Writes the name of the key whose signature the request has into the filter state.
+pub fn tell_signing_key(host: &dyn Host, key: &str) -> host::Result<()> {
+    host.set_property("sluice.signing_key", key)
+}
+
 /// Writes the result of the effective context's request into the filter state.
 pub fn tell_result(host: &dyn Host, result: &'static str) -> host::Result<()> {
     host.set_property("sluice.result", result)

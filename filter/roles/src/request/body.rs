@@ -30,8 +30,6 @@ pub struct PassingBody {
     held: Cell<HeldBody>,
     /// The copy for the hot tier.
     pub capture: RefCell<Option<Capture>>,
-    /// The copy for equal ranges.
-    pub part: RefCell<Option<PartCopy>>,
     /// How the copy for the hot tier is shared with followers, if the response is not stored.
     pub sharing: Cell<Option<Sharing>>,
 }
@@ -50,7 +48,6 @@ impl PassingBody {
             passing: Cell::new(Slicer::new(part)),
             held: Cell::default(),
             capture: RefCell::new(None),
-            part: RefCell::new(None),
             sharing: Cell::new(None),
         }
     }
@@ -62,7 +59,7 @@ impl PassingBody {
 
     /// Whether a copy of it is being made.
     pub fn is_copied(&self) -> bool {
-        self.capture.borrow().is_some() || self.part.borrow().is_some()
+        self.capture.borrow().is_some()
     }
 
     /// Holds the response at its headers, until [`PassingBody::release`].
@@ -154,17 +151,6 @@ pub struct Sharing {
     pub way: CacheStatus<'static>,
     /// Whether the copy is only for requests that wait already, and not for the hot tier.
     pub once: bool,
-}
-
-/// A copy of a 206, for other clients with an equal range.
-#[derive(Debug, Default)]
-pub struct PartCopy {
-    /// Its serialised headers for those clients.
-    pub headers: Vec<u8>,
-    /// Whether it has a media type.
-    pub typed: bool,
-    /// The part of its body that has arrived so far.
-    pub body: Vec<u8>,
 }
 
 /// The largest page that may replace a passing body, in bytes. Envoy resets a stream during the host call if it has

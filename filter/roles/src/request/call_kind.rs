@@ -50,14 +50,13 @@ impl CallKind {
         match self {
             Self::Confirmation(_) | Self::Look(_) => (StoreRequest::Lookup, "HEAD", LOOKUP_TIMEOUT),
             Self::Refresh(_) => (StoreRequest::Refresh, "GET", FILL_TIMEOUT),
-            Self::Fill(_) => (StoreRequest::Fill, "GET", FILL_TIMEOUT),
-            Self::Size(_) => (StoreRequest::Size, "HEAD", SIZE_TIMEOUT),
-            Self::Index(_) => (StoreRequest::Index, "HEAD", SIZE_TIMEOUT),
-            Self::Inspection(_) => (StoreRequest::Inspection, "HEAD", INSPECTION_TIMEOUT),
+            Self::Fill(_) | Self::Again(_) => (StoreRequest::Call, "GET", FILL_TIMEOUT),
+            Self::Size(_) => (StoreRequest::Head, "HEAD", SIZE_TIMEOUT),
+            Self::Index(_) => (StoreRequest::Call, "HEAD", SIZE_TIMEOUT),
+            Self::Inspection(_) => (StoreRequest::Head, "HEAD", INSPECTION_TIMEOUT),
             Self::Substitute(_) | Self::Around(_) | Self::Variant(_) => {
-                (StoreRequest::Substitute, "GET", SUBSTITUTE_TIMEOUT)
+                (StoreRequest::Call, "GET", SUBSTITUTE_TIMEOUT)
             }
-            Self::Again(_) => (StoreRequest::Substitute, "GET", FILL_TIMEOUT),
         }
     }
 }

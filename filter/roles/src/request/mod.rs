@@ -17,8 +17,7 @@ use account::Account;
 use body::PassingBody;
 use call_kind::CallKind;
 use policy::NumberedPolicy;
-use sliced::{RequestedSlice, Sliceable, SlicedResponse};
-use sluice_core::coalescing::beside::ahead::Representation;
+use sliced::{RequestedSlice, Sliceable, SlicedResponse, is_key_sliceable};
 use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::coalescing::{Coalescer, NextStep, Request, StoreRequest, Turn};
 use sluice_core::http::caching::client_control::RequestControl;
@@ -94,6 +93,8 @@ pub struct EdgeRequest {
     pub counts: bool,
     /// The slice that it requests, if it is for a slice.
     pub slice: Option<Rc<RequestedSlice>>,
+    /// The request of a client that it repeats for the slicer, because the object has changed.
+    pub repeats: Option<StreamId>,
     /// Its progress.
     pub progress: Progress,
     /// The body of its response, as it passes.
@@ -114,16 +115,12 @@ pub struct Progress {
     pub headers: RefCell<Vec<Header>>,
     /// The variant that the store has served to it, if its own key does not identify the variant.
     pub variant: RefCell<Option<Rc<CanonicalTarget>>>,
-    /// The representation of the object, if the request is for a range that is sent to the origin ahead of the fill.
-    pub ahead_of: RefCell<Option<Rc<Representation>>>,
     /// Its response in slices, if the slicer puts its response together.
     pub sliced: RefCell<Option<Rc<SlicedResponse>>>,
     /// Its client's connection, while it waits for its turn among the responses in slices of the connection.
     pub queued: Cell<Option<ConnectionId>>,
     /// How the origin allows the object to be stored, if its response shows that the object may be served in slices.
     pub sliceable: Cell<Option<Sliceable>>,
-    /// Whether equal ranges wait for its response, and get it too.
-    pub shares: Cell<bool>,
     /// Whether the store must ask the origin first, because of a soft purge.
     pub forced: Cell<bool>,
     /// The report of ORIGIN about the request from the store.
@@ -145,11 +142,9 @@ impl Progress {
             prior_call: Cell::new(None),
             headers: RefCell::default(),
             variant: RefCell::default(),
-            ahead_of: RefCell::default(),
             sliced: RefCell::default(),
             queued: Cell::new(None),
             sliceable: Cell::new(None),
-            shares: Cell::new(false),
             forced: Cell::new(false),
             report: Cell::new(OriginReport::None),
             fragile: Cell::new(false),
@@ -204,6 +199,7 @@ impl EdgeRequest {
             stand_in: None,
             counts: true,
             slice: None,
+            repeats: None,
             progress: Progress::new(Rc::default()),
             body: PassingBody::new(head),
         }
@@ -225,7 +221,26 @@ impl EdgeRequest {
             stand_in: self.stand_in,
             counts: self.counts,
             slice: self.slice.clone(),
+            repeats: self.repeats,
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)
+        }
+    }
+
+    /// Returns a request of the slicer, `id`, that repeats this request.
+    pub fn repeated(&self, id: StreamId) -> Self {
+        Self {
+            may_share: self.may_share,
+            may_lead: self.may_lead,
+            demand: self.demand.clone(),
+            repeats: Some(self.id),
+            progress: Progress::new(Rc::clone(&self.progress.account)),
+            ..Self::new(
+                id,
+                self.key,
+                Rc::clone(&self.target),
+                self.policy.clone(),
+                false,
+            )
         }
     }
 
@@ -260,6 +275,17 @@ impl EdgeRequest {
         self.is_for_part() && self.has_been_looked_up()
     }
 
+    /// Whether its object may be served in slices: it wants the object itself, for any client, and its key is for the
+    /// bytes that the origin sends.
+    pub fn may_be_sliced(&self) -> bool {
+        self.policy.policy.edge.slices.is_on()
+            && !(self.head || self.for_others || self.authenticated)
+            && self.slice.is_none()
+            && self.stand_in.is_none()
+            && self.target.variant().is_empty()
+            && is_key_sliceable(self.target.cache_key())
+    }
+
     /// Whether its complete answer may be a 304 or a 412.
     pub fn may_be_bodiless(&self) -> bool {
         let demand = self.demand.as_ref();
@@ -269,20 +295,10 @@ impl EdgeRequest {
             && self.stand_in.is_none()
     }
 
-    /// Whether its client wants a range of the object that it has named, not of a document that replaces the object.
-    pub fn is_for_plain_part(&self) -> bool {
-        self.is_for_part() && self.stand_in.is_none()
-    }
-
     /// Whether both requests get the same headers of one response. The policy determines them.
     pub fn is_alike(&self, other: &Self) -> bool {
         self.target.cache_key() == other.target.cache_key()
             && self.policy.number == other.policy.number
-    }
-
-    /// Whether its client has a part of one version and wants more of that version only.
-    pub fn is_for_one_version(&self) -> bool {
-        self.demand.as_ref().is_some_and(Demand::has_if_range)
     }
 
     /// Whether a background fill must lead in its place. Its client may leave with a 304 at the headers, and the store

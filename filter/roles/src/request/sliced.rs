@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use sluice_core::freshness::Storage;
 use sluice_core::key::CanonicalTarget;
+use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::SliceState;
 use sluice_core::slices::connections::ConnectionId;
@@ -13,6 +14,13 @@ use sluice_core::slices::index::SliceIndex;
 use sluice_core::slices::origin_answer::SliceRequest;
 use sluice_core::slices::plan::{Segment, SlicePlan};
 use sluice_core::workers::{KeyHash, StreamId};
+
+/// Whether a key is for the bytes that the origin sends: for the whole object, not compressed by the edge.
+pub fn is_key_sliceable(cache_key: &str) -> bool {
+    const OTHERS: [&str; 2] = [qualifiers::CODING, qualifiers::SLICE];
+    let mut names = qualifiers(cache_key).map(|(name, _)| name);
+    !names.any(|name| OTHERS.contains(&name.as_str()))
+}
 
 /// A client's response in slices.
 #[derive(Debug)]
@@ -35,7 +43,7 @@ pub struct SlicedResponse {
     pub begun: Cell<u64>,
     /// Slices that came from the origin for this response.
     pub led: Cell<u64>,
-    /// Whether the slicer gets the object in one piece, because it has changed.
+    /// Whether the response is not made of these slices, because the object has changed.
     pub passes: Cell<bool>,
     /// Whether the client has the headers of its response.
     pub responded: Cell<bool>,
@@ -105,7 +113,7 @@ impl SlicedResponse {
     }
 }
 
-/// A slice that the slicer has requested, or that a background fill fetches in the place of such a request.
+/// A slice that the slicer has requested.
 #[derive(Debug)]
 pub struct RequestedSlice {
     /// The response that the slice is for.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests whose headers do not end them: EDGE waits for the first part of the body, which may be empty.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::roots::Roots;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
+use sluice_host::Host;
 
-use super::Worker;
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
 use sluice_host::Half;
@@ -54,33 +57,45 @@ impl AwaitedBodies {
 }
 
 /// Begins to wait for the body of a request.
-pub fn begin(worker: &mut Worker, stream: StreamId, late: Late) {
-    let since = worker.host.monotonic_millis();
+pub fn begin(
+    host: &dyn Host,
+    bodies: &mut AwaitedBodies,
+    roots: &mut Roots,
+    stream: StreamId,
+    late: Late,
+) {
+    let since = host.monotonic_millis();
     let body = AwaitedBody { since, late };
-    worker.bodies.awaited.insert(stream, body);
-    worker.arm_timer();
-    worker.roots.restore(stream.0);
+    bodies.awaited.insert(stream, body);
+    roots.shorten_period(WATCH_MILLIS);
+    roots.restore(stream.0);
 }
 
 /// Ends the waits that have lasted too long.
-pub fn give_up_overdue(worker: &mut Worker) {
-    let now = worker.host.monotonic_millis();
-    for (stream, late) in worker.bodies.take_overdue(now) {
-        worker.metrics.count(Metric::BodiesOverdue, 1);
+pub fn give_up_overdue(
+    identity: &Identity,
+    bodies: &mut AwaitedBodies,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+) {
+    let now = coalescing.now();
+    for (stream, late) in bodies.take_overdue(now) {
+        coalescing.metrics.count(Metric::BodiesOverdue, 1);
         match late {
             Late::Refused => {
-                let timeout = CompleteReply::timeout(&worker.identity.name);
-                worker.answer_later(stream.0, DueReply::Complete(timeout));
+                let timeout = CompleteReply::timeout(&identity.name);
+                coalescing
+                    .wakeups
+                    .answer(stream.0, DueReply::Complete(timeout));
             }
             Late::Passes => {
-                worker.metrics.count(Metric::RequestsPassed, 1);
-                let resumed = worker
-                    .roots
+                coalescing.metrics.count(Metric::RequestsPassed, 1);
+                let resumed = roots
                     .act_as(stream.0)
                     .and_then(|host| host.resume(Half::Request));
-                worker.metrics.check(resumed);
+                coalescing.metrics.check(resumed);
             }
         }
     }
-    worker.roots.restore(worker.roots.serving());
+    roots.restore(roots.serving());
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fills: the requests of this worker that are on their way to the origin through the store.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
+use crate::worker::roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use std::rc::Rc;
 
-use sluice_core::coalescing::beside::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, NumberMap, StreamId};
@@ -14,7 +15,6 @@ use sluice_store::Revalidation;
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
-use crate::worker::Worker;
 use sluice_host::Host;
 
 /// Longest timer period while fills are under way, even if the origin may take longer.
@@ -36,8 +36,6 @@ struct Fill {
     response: Option<(u16, Option<u64>)>,
     /// Bytes of the response's body that have arrived, if it is stored.
     bytes: u64,
-    /// The representation that the store gets, if ranges of it can be sent ahead, and the progress of the body.
-    brings: Option<(Rc<Representation>, FillProgress)>,
 }
 
 /// The progress of a request to the origin.
@@ -103,35 +101,14 @@ impl Fills {
                 given_up: false,
                 response: None,
                 bytes: 0,
-                brings: None,
             },
         );
     }
 
-    /// Records that the response of a fill is stored from `now` on, as this representation.
-    pub fn brings(&mut self, stream: StreamId, representation: Rc<Representation>, now: Millis) {
-        if let Some(fill) = self.fills.get_mut(&stream) {
-            let progress = FillProgress {
-                begun: now,
-                bytes: 0,
-            };
-            fill.brings = Some((representation, progress));
-        }
-    }
-
-    /// The representation that a fill stores, and its progress.
-    pub fn brought(&self, stream: StreamId) -> Option<(Rc<Representation>, FillProgress)> {
-        self.fills.get(&stream)?.brings.clone()
-    }
-
     /// Counts `size` more bytes of the body of a fill.
     fn progress(&mut self, stream: StreamId, size: usize) {
-        let Some(fill) = self.fills.get_mut(&stream) else {
-            return;
-        };
-        fill.bytes = fill.bytes.saturating_add(size as u64);
-        if let Some((_, progress)) = &mut fill.brings {
-            progress.bytes = progress.bytes.saturating_add(size as u64);
+        if let Some(fill) = self.fills.get_mut(&stream) {
+            fill.bytes = fill.bytes.saturating_add(size as u64);
         }
     }
 
@@ -209,31 +186,36 @@ impl Fills {
 }
 
 /// Begins a fill: a request is on its way to the origin.
-pub fn begin(worker: &mut Worker, stream: StreamId, context: u32, fallback: Option<Fallback>) {
-    let now = worker.host.monotonic_millis();
-    worker.fills.begin(stream, context, fallback, now);
-    worker.arm_timer();
-    worker.roots.restore(context);
+pub fn begin(
+    host: &dyn Host,
+    fills: &mut Fills,
+    roots: &mut Roots,
+    stream: StreamId,
+    context: u32,
+    fallback: Option<Fallback>,
+) {
+    let now = host.monotonic_millis();
+    fills.begin(stream, context, fallback, now);
+    roots.shorten_period(fills.tick_period().unwrap_or(0));
+    roots.restore(context);
 }
 
-/// Notes that the origin has failed a fill with `status` and that the store serves its stale response. `context` is
-/// that of the current callback.
+/// Notes that the origin has failed a fill with `status` and that the store serves its stale response.
 pub fn keep(
-    worker: &mut Worker,
+    coalescing: &mut Coalescing,
     stream: StreamId,
     status: u16,
     revalidation: &Revalidation,
-    context: u32,
 ) {
-    worker.requests.note_failure(stream, status, false);
-    keep_unwritten(worker, stream, revalidation, context);
+    coalescing.requests.note_failure(stream, status, false);
+    keep_unwritten(coalescing, stream, revalidation);
 }
 
 /// Notes a failure that the request itself may have caused ([`is_own_failure`]). Another request leads, and the
 /// origin does not count as failing.
-pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, context: u32) {
-    worker.requests.note_failure(stream, status, true);
-    worker.turn(context, |coalescer, turn| {
+pub fn keep_for_itself(coalescing: &mut Coalescing, stream: StreamId, status: u16) {
+    coalescing.requests.note_failure(stream, status, true);
+    coalescing.turn(|coalescer, turn| {
         coalescer.own_failure(stream, turn);
     });
 }
@@ -259,15 +241,10 @@ pub fn origin_is_well(keys: &Keys, coalescer: &mut Coalescer, cache_key: &str) {
 
 /// Ends the flight while the store serves its stale response without writing it again; the next request revalidates
 /// it. The followers must learn that the origin fails, because otherwise each of them would ask the origin.
-pub fn keep_unwritten(
-    worker: &mut Worker,
-    stream: StreamId,
-    revalidation: &Revalidation,
-    context: u32,
-) {
+pub fn keep_unwritten(coalescing: &mut Coalescing, stream: StreamId, revalidation: &Revalidation) {
     let left = revalidation.left().saturating_mul(1_000);
-    let until = worker.host.monotonic_millis().saturating_add(left);
-    worker.end_flight(context, stream, FlightOutcome::Kept { until });
+    let until = coalescing.now().saturating_add(left);
+    coalescing.end_flight(stream, FlightOutcome::Kept { until });
 }
 
 /// Records that `size` more bytes of a fill's body have arrived.
@@ -283,30 +260,37 @@ pub fn progress(
 }
 
 /// Ends a fill whose context in ORIGIN has ended. `complete` says whether the whole response has arrived.
-pub fn end(worker: &mut Worker, stream: StreamId, context: u32, complete: bool) {
-    worker.wakeups.forget(context);
-    if worker.fills.end(stream, context) && !complete {
-        worker.turn(context, |coalescer, turn| {
+pub fn end(
+    fills: &mut Fills,
+    coalescing: &mut Coalescing,
+    stream: StreamId,
+    context: u32,
+    complete: bool,
+) {
+    coalescing.wakeups.forget(context);
+    if fills.end(stream, context) && !complete {
+        coalescing.turn(|coalescer, turn| {
             coalescer.fill_broken(stream, turn);
         });
     }
 }
 
 /// Makes the store serve stale responses in place of the answers of an origin that takes too long.
-pub fn give_up_overdue(worker: &mut Worker) {
-    for overdue in worker.fills.overdue(worker.host.monotonic_millis()) {
-        worker.metrics.count(Metric::OriginOverdue, 1);
-        worker
+pub fn give_up_overdue(fills: &mut Fills, coalescing: &mut Coalescing) {
+    for overdue in fills.overdue(coalescing.now()) {
+        coalescing.metrics.count(Metric::OriginOverdue, 1);
+        coalescing
             .metrics
             .warn(|| "sluice: the origin was too slow, and a stale response is served".to_owned());
         keep(
-            worker,
+            coalescing,
             overdue.stream,
             GATEWAY_TIMEOUT,
             &overdue.revalidation,
-            worker.roots.serving(),
         );
         let keeping = CompleteReply::keeping(&overdue.revalidation);
-        worker.answer_later(overdue.context, DueReply::Complete(keeping));
+        coalescing
+            .wakeups
+            .answer(overdue.context, DueReply::Complete(keeping));
     }
 }

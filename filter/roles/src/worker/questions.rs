@@ -7,8 +7,11 @@ use sluice_core::inspection::{Answer, PendingQuestions, Question};
 use sluice_core::workers::message::Message;
 use sluice_core::workers::{Millis, WorkerId};
 
-use crate::worker::Worker;
+use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
 use crate::worker::purges::purge_calls::Unavailable;
+use crate::worker::roots::Roots;
+use sluice_host::Host;
 
 /// Timer period while questions are under way, in milliseconds.
 const WATCH_MILLIS: Millis = 100;
@@ -65,29 +68,29 @@ impl Questions {
         }
     }
 
-    /// Takes the questions that wait for the answer of this worker.
-    pub fn take_due(&mut self) -> Vec<DueQuestion> {
-        std::mem::take(&mut self.due)
-    }
-}
-
-impl Worker {
     /// Asks all workers, this one included. `context` gets the answers in a turn of the root context. Returns the
     /// number of the call.
     ///
     /// # Errors
     /// Too many questions are under way, or shared data could not be read.
-    pub fn ask(&mut self, context: u32, question: Question) -> Result<u32, Unavailable> {
-        self.keys.join_roster();
-        let (worker, now) = (self.identity.worker, self.host.monotonic_millis());
-        let others = self.keys.others().map_err(|error| {
-            self.metrics.fault("a question failed", error.into());
+    pub fn ask(
+        &mut self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        context: u32,
+        question: Question,
+    ) -> Result<u32, Unavailable> {
+        keys.join_roster();
+        let (worker, now) = (roots.worker(), host.monotonic_millis());
+        let others = roots.others().map_err(|error| {
+            metrics.fault("a question failed", error.into());
             Unavailable::Failed
         })?;
         let mut workers = others.clone();
         workers.push(worker);
-        let pending = &mut self.questions.pending;
-        let call = pending.open(context, workers, now);
+        let call = self.pending.open(context, workers, now);
         let call = call.ok_or(Unavailable::Busy)?;
         let message = Message::Asked {
             asker: worker,
@@ -95,13 +98,18 @@ impl Worker {
             question: question.to_string(),
         };
         let fault = "a worker did not receive a question";
-        self.roots.spread(&others, &message, fault);
-        self.questions.due.push(DueQuestion {
+        roots.spread(&others, &message, fault);
+        self.due.push(DueQuestion {
             asker: worker,
             call,
             question,
         });
-        self.roots.wake();
+        roots.wake();
         Ok(call)
+    }
+
+    /// Takes the questions that wait for the answer of this worker.
+    pub fn take_due(&mut self) -> Vec<DueQuestion> {
+        std::mem::take(&mut self.due)
     }
 }

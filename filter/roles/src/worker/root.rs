@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::Store as _;
+use sluice_core::purge::WORKERS_PATIENCE;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
@@ -14,14 +15,20 @@ use crate::worker::slices::Knowledge;
 use crate::worker::waking::resumption;
 use crate::worker::{Worker, bodies, fills};
 
+/// Time without a reading of the queue after which a worker reads the purges in it in front of a request. It is half
+/// of the time after which the worker may have been expelled from the roster.
+const STANDSTILL: Millis = WORKERS_PATIENCE / 2;
+
 impl Worker {
     /// Makes up for the messages, answers to calls and turns that the former root context can no longer receive.
     pub(in crate::worker) fn resync(&mut self) {
-        call_ends::fail_calls(self);
+        // The answers to these calls are lost with the root context that made them.
+        for call in self.calls.take_all() {
+            call_ends::end_call(self, &call, false);
+        }
         self.purge_calls.requeue_journal();
-        self.turn(self.roots.serving(), |coalescer, turn| {
-            coalescer.rescan_all(turn)
-        });
+        self.coalescing
+            .turn(|coalescer, turn| coalescer.rescan_all(turn));
         self.confirmations.ask_anew(self.host.monotonic_millis());
         self.hear_store();
         self.roots.wake();
@@ -35,15 +42,13 @@ impl Worker {
         }
         let registered = self.roots.take_over();
         self.metrics.check(registered);
-        self.metrics
-            .belong_to(self.identity.worker, self.roots.receiver());
         self.resync();
     }
 
     /// The shortest timer period that any part of the worker needs, in milliseconds; 0 means none.
     fn needed_period(&self) -> Millis {
         let needed = [
-            self.coalescer.tick_period(),
+            self.coalescing.coalescer.tick_period(),
             self.confirmations.tick_period(),
             self.bodies.tick_period(),
             self.fills.tick_period(),
@@ -63,11 +68,40 @@ impl Worker {
 
     /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
+        self.read_messages();
+        self.go_on_as_root();
+        // A resumed request may wait again, and its call needs the timer.
+        self.arm_timer();
+        self.roots.restore(self.roots.serving());
+    }
+
+    /// Applies the purges in this worker's queue in front of a request, if the worker has not read the queue for
+    /// [`STANDSTILL`]. The other workers may have expelled a worker that stood still, and then they do not wait for it
+    /// when they purge.
+    pub(crate) fn catch_up(&mut self) {
+        if self.roots.idle() < STANDSTILL {
+            return;
+        }
+        self.roots.note_reading();
+        while let Ok(Some(bytes)) = self.roots.take_from_queue() {
+            match Message::decode(&bytes) {
+                Some(message @ Message::Purged { .. }) => self.receive_message(message),
+                _ => {
+                    self.roots.hold(bytes);
+                    self.roots.wake();
+                }
+            }
+        }
+    }
+
+    fn read_messages(&mut self) {
+        self.roots.note_reading();
         loop {
             match self.roots.receive() {
                 Ok(Some(bytes)) => {
                     if let Some(message) = Message::decode(&bytes) {
                         self.receive_message(message);
+                        self.carry_out_effects();
                     }
                 }
                 Ok(None) => break,
@@ -77,15 +111,11 @@ impl Worker {
                 }
             }
         }
-        self.go_on_as_root();
-        // A resumed request may wait again, and its call needs the timer.
-        self.arm_timer();
-        self.roots.restore(self.roots.serving());
     }
 
     fn receive_message(&mut self, message: Message) {
         match message {
-            Message::Flight(message) => self.turn(self.roots.serving(), |coalescer, turn| {
+            Message::Flight(message) => self.coalescing.turn(|coalescer, turn| {
                 coalescer.message(message, turn);
             }),
             Message::Purged {
@@ -127,7 +157,7 @@ impl Worker {
                 names,
             } => {
                 self.keys.learn_plain_variant(plain, plain_variant, names);
-                self.turn(self.roots.serving(), |coalescer, turn| {
+                self.coalescing.turn(|coalescer, turn| {
                     coalescer.part_variants(flight, turn);
                 });
             }
@@ -136,23 +166,31 @@ impl Worker {
 
     /// Handles the timer. Due work is also done here, in case no message arrives in the queue.
     pub fn tick(&mut self) {
-        self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
+        if self.purge_calls.tick_period().is_some() {
+            // An acknowledgement may have come in time although this worker has not read it yet.
+            self.read_messages();
+        }
+        self.coalescing.turn(|coalescer, turn| coalescer.tick(turn));
         self.hear_store();
-        bodies::give_up_overdue(self);
-        fills::give_up_overdue(self);
-        background::renew_claims(self);
+        let (roots, coalescing) = (&self.roots, &mut self.coalescing);
+        bodies::give_up_overdue(&self.identity, &mut self.bodies, roots, coalescing);
+        fills::give_up_overdue(&mut self.fills, coalescing);
+        background::renew_claims(coalescing, &mut self.calls);
         self.recorder.tick(self.host.monotonic_millis());
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
-        self.publish_gauges();
+        self.coalescing.publish_gauges(self.slices.count());
+        self.keys.publish_hot();
     }
 
     /// Does the work that only the root context can do, or that waited for its turn.
     fn go_on_as_root(&mut self) {
+        self.carry_out_effects();
         resumption::resume_some(self);
-        self.send_answers();
+        self.coalescing.take_change();
+        self.coalescing.send_answers(&self.roots, &self.identity);
         call_ends::send_calls(self);
-        self.purge_calls.go_on(&self.roots);
+        self.purge_calls.go_on(&mut self.roots);
         self.arm_timer();
     }
 }

@@ -3,11 +3,12 @@
 //! other messages.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use sluice_core::workers::message::Message;
-use sluice_core::workers::{Millis, WorkerId};
+use sluice_core::workers::shared_value::SharedError;
+use sluice_core::workers::{Millis, Roster, WorkerId};
 
 use crate::worker::metrics::Metrics;
 use sluice_host::{self as host, Host, Queue};
@@ -27,6 +28,10 @@ pub struct Roots {
     /// The root context whose callback runs, or ran last.
     serving: u32,
     queue: Option<Queue>,
+    /// Messages that were taken from the queue outside of its callback, in their order.
+    held: VecDeque<Vec<u8>>,
+    /// The time at which the queue was read last.
+    read: Millis,
     /// The root context that is called for messages.
     receiver: u32,
     /// Whether the host's [`Host::first_root`] has ended.
@@ -49,12 +54,19 @@ impl Roots {
             contexts: Vec::new(),
             serving: 0,
             queue: None,
+            held: VecDeque::new(),
+            read: 0,
             receiver: 0,
             first_is_gone: false,
             queues: HashMap::new(),
             tick_period: 0,
             acting_as_other: Cell::new(false),
         }
+    }
+
+    /// This worker.
+    pub const fn worker(&self) -> WorkerId {
+        self.worker
     }
 
     /// Adds a root context, which is the newest now.
@@ -110,12 +122,8 @@ impl Roots {
         self.receiver = receiver;
         // The timer of the former root context stopped with that context.
         self.tick_period = 0;
+        self.metrics.belong_to(self.worker, receiver);
         Ok(())
-    }
-
-    /// The root context that is called for messages.
-    pub const fn receiver(&self) -> u32 {
-        self.receiver
     }
 
     /// Gives the receiver of another worker's queue a turn, and returns the queue.
@@ -157,10 +165,33 @@ impl Roots {
         }
     }
 
-    /// The next message in this worker's queue. A message that cannot be decoded is a request for a turn.
-    pub fn receive(&self) -> host::Result<Option<Vec<u8>>> {
+    /// The next message to this worker. A message that cannot be decoded is a request for a turn.
+    pub fn receive(&mut self) -> host::Result<Option<Vec<u8>>> {
+        match self.held.pop_front() {
+            Some(message) => Ok(Some(message)),
+            None => self.take_from_queue(),
+        }
+    }
+
+    /// The next message in this worker's queue, without the held messages.
+    pub fn take_from_queue(&self) -> host::Result<Option<Vec<u8>>> {
         self.queue
             .map_or(Ok(None), |queue| self.host.dequeue(queue))
+    }
+
+    /// Keeps a message for [`Roots::receive`].
+    pub fn hold(&mut self, message: Vec<u8>) {
+        self.held.push_back(message);
+    }
+
+    /// Notes that the queue is read now.
+    pub fn note_reading(&mut self) {
+        self.read = self.host.monotonic_millis();
+    }
+
+    /// The milliseconds since the queue was read.
+    pub fn idle(&self) -> Millis {
+        self.host.monotonic_millis().saturating_sub(self.read)
     }
 
     /// Puts a message into another worker's queue.
@@ -174,6 +205,23 @@ impl Roots {
             }
         };
         self.host.enqueue(queue, &message.encode())
+    }
+
+    /// The other workers on the roster.
+    ///
+    /// # Errors
+    /// Shared data could not be read.
+    pub fn others(&self) -> Result<Vec<WorkerId>, SharedError> {
+        let mut members = Roster::new(&*self.host).members()?;
+        members.retain(|member| *member != self.worker);
+        Ok(members)
+    }
+
+    /// Sends a message to all other workers that the roster names. Logs `fault` for each worker that the message does
+    /// not reach.
+    pub fn tell_others(&mut self, message: &Message, fault: &'static str) {
+        let others = self.others().unwrap_or_default();
+        self.spread(&others, message, fault);
     }
 
     /// Sends a message to other workers. Logs `fault` for each worker that the message does not reach.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The objects that a worker knows to be served in slices, or not to be.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
+use crate::worker::roots::Roots;
 use std::rc::Rc;
 
 use sluice_core::coalescing::NextStep;
@@ -10,12 +14,11 @@ use sluice_core::slices::connections::ConnectionId;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
-use sluice_core::workers::{KeyHash, Millis};
+use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
-use crate::worker::Worker;
 
 /// Envoy's property with the number of a client's connection, in eight bytes.
 const CONNECTION_ID: &str = "connection\0id";
@@ -134,66 +137,79 @@ impl KnownObjects {
 }
 
 /// Learns the index of an object, and tells the other workers about it if `tells`.
-pub fn learn(worker: &mut Worker, key: KeyHash, index: SliceIndex, tells: bool) {
+pub fn learn(
+    slices: &mut KnownObjects,
+    roots: &mut Roots,
+    key: KeyHash,
+    index: SliceIndex,
+    tells: bool,
+) {
     let index = Rc::new(index);
-    worker
-        .slices
-        .learn(key, Knowledge::Sliced(Rc::clone(&index)));
+    slices.learn(key, Knowledge::Sliced(Rc::clone(&index)));
     if tells {
         let message = Message::SliceIndex {
             key,
             index: index.encode(),
         };
-        let others = worker.keys.others().unwrap_or_default();
         let fault = "a worker did not receive the index of an object";
-        worker.roots.spread(&others, &message, fault);
+        roots.tell_others(&message, fault);
     }
 }
 
 /// Makes all workers forget this version of an object, because the origin does not have that version any more.
-pub fn forget(worker: &mut Worker, policy: &NumberedPolicy, key: KeyHash, etag: &str) {
-    worker.metrics.count_of(policy, Metric::SlicesChanged);
-    if worker.slices.forget(key, etag) {
+pub fn forget(
+    metrics: &Metrics,
+    slices: &mut KnownObjects,
+    roots: &mut Roots,
+    policy: &NumberedPolicy,
+    key: KeyHash,
+    etag: &str,
+) {
+    metrics.count_of(policy, Metric::SlicesChanged);
+    if slices.forget(key, etag) {
         let message = Message::SlicesChanged {
             key,
             etag: etag.to_owned(),
         };
-        let others = worker.keys.others().unwrap_or_default();
         let fault = "a worker did not hear that an object has changed";
-        worker.roots.spread(&others, &message, fault);
+        roots.tell_others(&message, fault);
     }
 }
 
 /// Whether a request is for the headers of an object, and the version that the store may have is outdated.
-pub fn must_validate(worker: &Worker, stream: &EdgeRequest) -> bool {
+pub fn must_validate(keys: &Keys, slices: &KnownObjects, stream: &EdgeRequest) -> bool {
     let target = &stream.target;
     target.is_for_headers() && {
-        let object = worker.keys.object_hash(target.whole_key());
-        worker.slices.is_outdated(object)
+        let object = keys.object_hash(target.whole_key());
+        slices.is_outdated(object)
     }
 }
 
 /// Takes a turn among the responses in slices of the request's connection. Returns the connection if it is known, or
 /// an error if the request waits for its turn.
 pub fn take_turn(
-    worker: &mut Worker,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
     stream: &EdgeRequest,
 ) -> Result<Option<ConnectionId>, Queued> {
+    if let Some(client) = stream.repeats {
+        return Ok(turn_of(coalescing, client));
+    }
     let progress = &stream.progress;
     let former = progress.queued.take();
-    let Some(connection) = former.or_else(|| connection_of(worker, stream)) else {
+    let Some(connection) = former.or_else(|| connection_of(roots, stream)) else {
         return Ok(None);
     };
     let most = stream.policy.policy.edge.slices.streams;
-    let now = worker.host.monotonic_millis();
-    if worker.sliced.begin(connection, stream.id, most) {
+    let now = coalescing.now();
+    if coalescing.sliced.begin(connection, stream.id, most) {
         progress.account.stops_waiting(now);
-        publish(worker);
+        publish(coalescing);
         return Ok(Some(connection));
     }
     if former.is_none() {
         progress.account.parks(now);
-        worker
+        coalescing
             .metrics
             .count_of(&stream.policy, Metric::SlicedQueued);
     }
@@ -201,24 +217,30 @@ pub fn take_turn(
     Err(Queued)
 }
 
+/// The connection of a client whose response in slices has its turn already.
+fn turn_of(coalescing: &Coalescing, client: StreamId) -> Option<ConnectionId> {
+    let client = coalescing.requests.get(client)?;
+    let sliced = client.progress.sliced.borrow();
+    sliced.as_ref().and_then(|sliced| sliced.connection)
+}
+
 /// Ends a response in slices, and lets the next request of its connection have its turn.
-fn give_turn(worker: &mut Worker, connection: ConnectionId) {
-    for stream in worker.sliced.end(connection) {
-        worker.wakeups.resume(stream, NextStep::Sliced);
-        worker.roots.wake();
+fn give_turn(coalescing: &mut Coalescing, connection: ConnectionId) {
+    for stream in coalescing.sliced.end(connection) {
+        coalescing.wakeups.resume(stream, NextStep::Sliced);
     }
-    publish(worker);
+    publish(coalescing);
 }
 
 /// Publishes the number of responses under way. Their ends need no timer, with which the other gauges are published.
-fn publish(worker: &Worker) {
-    let running = worker.sliced.running();
-    worker.metrics.publish(&[(Metric::SlicedNow, running)]);
+fn publish(coalescing: &Coalescing) {
+    let running = coalescing.sliced.running();
+    coalescing.metrics.publish(&[(Metric::SlicedNow, running)]);
 }
 
 /// The connection of a request's client.
-fn connection_of(worker: &Worker, stream: &EdgeRequest) -> Option<ConnectionId> {
-    let host = worker.roots.act_as(stream.id.0).ok()?;
+fn connection_of(roots: &Roots, stream: &EdgeRequest) -> Option<ConnectionId> {
+    let host = roots.act_as(stream.id.0).ok()?;
     let number = host.property(CONNECTION_ID).ok().flatten()?;
     let number = <[u8; 8]>::try_from(number.as_slice()).ok()?;
     Some(ConnectionId(u64::from_le_bytes(number)))
@@ -226,14 +248,14 @@ fn connection_of(worker: &Worker, stream: &EdgeRequest) -> Option<ConnectionId> 
 
 /// Notes that a slice begins to arrive, and returns in which way. `result` is the metric of requests with this result.
 pub fn note_arrival(
-    worker: &Worker,
+    metrics: &Metrics,
     policy: &NumberedPolicy,
     slice: &RequestedSlice,
     result: Metric,
 ) -> SliceState {
     let state = slice.arrives(result);
     if let Some((slices, _)) = metrics_of(state) {
-        worker.metrics.count_of(policy, slices);
+        metrics.count_of(policy, slices);
     }
     state
 }
@@ -249,40 +271,42 @@ const fn metrics_of(state: SliceState) -> Option<(Metric, Metric)> {
 }
 
 /// Counts the bytes of a slice whose request ends. A background fill has no client.
-fn count_bytes(worker: &Worker, closed: &EdgeRequest, slice: &RequestedSlice) {
-    let metrics = slice.state().and_then(metrics_of);
-    if let Some((_, bytes)) = metrics.filter(|_| !closed.for_others) {
+fn count_bytes(metrics: &Metrics, closed: &EdgeRequest, slice: &RequestedSlice) {
+    let counters = slice.state().and_then(metrics_of);
+    if let Some((_, bytes)) = counters.filter(|_| !closed.for_others) {
         let size = closed.body.bytes.get();
-        worker.metrics.add_of(&closed.policy, bytes, size);
+        metrics.add_of(&closed.policy, bytes, size);
     }
 }
 
 /// Notes the end of a request for a slice, or of a response in slices. The response was cut if it had begun, one of its
 /// slices has failed, and its client has not left before.
-pub fn close(worker: &mut Worker, closed: &EdgeRequest) {
+pub fn close(coalescing: &mut Coalescing, closed: &EdgeRequest) {
     let bytes = closed.body.bytes.get();
     if let Some(slice) = &closed.slice {
-        count_bytes(worker, closed, slice);
+        count_bytes(&coalescing.metrics, closed, slice);
         let range = slice.request().map(|request| request.range);
         let whole = range.is_some_and(|range| range.length() == bytes);
-        let awaited = worker.requests.get(slice.of.client).is_some();
+        let awaited = coalescing.requests.get(slice.of.client).is_some();
         slice
             .of
             .failed
             .set(slice.of.failed.get() || (awaited && !whole));
     }
     if let Some(connection) = closed.progress.queued.take() {
-        worker.sliced.leave(connection, closed.id);
+        coalescing.sliced.leave(connection, closed.id);
     }
     let sliced = closed.progress.sliced.take();
     if let Some(connection) = sliced.as_ref().and_then(|sliced| sliced.connection) {
-        give_turn(worker, connection);
+        give_turn(coalescing, connection);
     }
     let cut = |sliced: &Rc<SlicedResponse>| {
         let whole = bytes == sliced.plan.content_length();
         sliced.responded.get() && sliced.failed.get() && !sliced.passes.get() && !whole
     };
     if sliced.is_some_and(|sliced| cut(&sliced)) {
-        worker.metrics.count_of(&closed.policy, Metric::SlicedCut);
+        coalescing
+            .metrics
+            .count_of(&closed.policy, Metric::SlicedCut);
     }
 }

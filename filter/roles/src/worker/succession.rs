@@ -7,44 +7,45 @@
 
 use sluice_core::workers::WorkerId;
 use sluice_core::workers::gauge_shares::{GAUGES, GaugeShares};
-use sluice_host::Queue;
+use sluice_host::{Host, Queue};
 
-use crate::worker::Worker;
+use crate::worker::metrics::Metrics;
+use crate::worker::roots::Roots;
 
 /// The workers that may be the predecessor, with their queues.
-pub type Candidates = Vec<(Queue, WorkerId)>;
+#[derive(Debug, Default)]
+pub struct Candidates(Vec<(Queue, WorkerId)>);
 
-impl Worker {
-    /// Sends an empty message to every worker that may be the predecessor.
-    pub(in crate::worker) fn seek_predecessor(&mut self) {
-        // Only a root context that every VM has from its start can receive the message in both VMs.
-        let Some(first) = self.host.first_root() else {
-            return;
-        };
-        let shares = GaugeShares::new(&*self.host).all().unwrap_or_default();
-        let own = self.identity.worker;
-        let candidates = shares
-            .into_iter()
-            .filter(|share| share.worker != own && share.receiver == first)
-            .filter_map(|share| Some((self.roots.knock(share.worker).ok()?, share.worker)));
-        self.candidates = candidates.collect();
-    }
-
+impl Candidates {
     /// Notes that this worker has received a message for `queue`.
-    pub(crate) fn hear_of(&mut self, queue: Queue) {
-        let found = self.candidates.iter().find(|(known, _)| *known == queue);
+    pub(crate) fn hear_of(&mut self, host: &dyn Host, metrics: &Metrics, queue: Queue) {
+        let found = self.0.iter().find(|(known, _)| *known == queue);
         if let Some((_, predecessor)) = found {
-            self.succeed(*predecessor);
-            self.candidates.clear();
+            succeed(host, metrics, *predecessor);
+            self.0.clear();
         }
     }
+}
 
-    /// Subtracts the share of a worker that has died from the gauges.
-    pub fn succeed(&self, predecessor: WorkerId) {
-        let taken = GaugeShares::new(&*self.host).take(predecessor);
-        let Ok(Some(share)) = taken else { return };
-        for (metric, value) in GAUGES.into_iter().zip(share.values) {
-            self.metrics.lower(metric, value);
-        }
+/// Sends an empty message to every worker that may be the predecessor, and returns these workers.
+pub(in crate::worker) fn candidates(host: &dyn Host, roots: &Roots) -> Candidates {
+    // Only a root context that every VM has from its start can receive the message in both VMs.
+    let Some(first) = host.first_root() else {
+        return Candidates::default();
+    };
+    let shares = GaugeShares::new(host).all().unwrap_or_default();
+    let candidates = shares
+        .into_iter()
+        .filter(|share| share.worker != roots.worker() && share.receiver == first)
+        .filter_map(|share| Some((roots.knock(share.worker).ok()?, share.worker)));
+    Candidates(candidates.collect())
+}
+
+/// Subtracts the share of a worker that has died from the gauges.
+pub fn succeed(host: &dyn Host, metrics: &Metrics, predecessor: WorkerId) {
+    let taken = GaugeShares::new(host).take(predecessor);
+    let Ok(Some(share)) = taken else { return };
+    for (metric, value) in GAUGES.into_iter().zip(share.values) {
+        metrics.lower(metric, value);
     }
 }

@@ -142,7 +142,7 @@ fn range_waits_for_the_leader_of_another_worker_and_does_not_lead_unseen() {
     envoy.deliver_all();
     envoy.answer_lookup(1);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.request, StoreRequest::Size, "no leader is left");
+    assert_eq!(asked.request, StoreRequest::Head, "no leader is left");
     envoy.answer(FetchId(1), Answer::Storable);
     fill(&mut envoy, FetchId(2));
 

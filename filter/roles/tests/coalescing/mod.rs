@@ -5,7 +5,6 @@ mod any_store;
 mod faults;
 mod fills;
 mod interleavings;
-mod ranges_ahead;
 mod rules;
 mod unread_fills;
 mod variants;

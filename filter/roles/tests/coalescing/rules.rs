@@ -886,7 +886,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     envoy.answer_lookup(0);
     assert_eq!(
         envoy.fetches[0].request,
-        StoreRequest::Size,
+        StoreRequest::Head,
         "no leader to wait for"
     );
     envoy.answer(FIRST, Answer::Storable);
@@ -912,7 +912,7 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     envoy.abort(get);
     envoy.answer_lookup(0);
     let asked = envoy.fetches.last().unwrap();
-    assert_eq!(asked.request, StoreRequest::Size, "no leader is left");
+    assert_eq!(asked.request, StoreRequest::Head, "no leader is left");
 }
 
 #[test]

@@ -7,9 +7,7 @@ use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
 
-use crate::support::{
-    FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, release,
-};
+use crate::support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, release};
 
 const CACHEABLE: (&str, &str) = ("cache-control", "max-age=600");
 
@@ -126,19 +124,6 @@ fn a_padded_request_fills_nothing_where_the_store_has_lost_the_object() {
     answer(&mut envoy, FetchId(1), 404);
     assert!(!envoy.has(KEY));
     assert_next_asks(&mut envoy);
-}
-
-#[test]
-fn a_padded_range_shares_its_part_with_nobody() {
-    let rules = r#""coalesce": {"range_ahead": 100}"#;
-    let mut envoy = FakeEnvoy::new(&document(rules), 1);
-    envoy.get(0, KEY);
-    envoy.answer(FIRST, Answer::Storable);
-    let far = [("range", "bytes=900-909")];
-    let first = padded(&mut envoy, "GET", &far);
-    assert_eq!(admission(&envoy, first), Some(StoreRequest::Ahead));
-    let equal = envoy.far_range(0, KEY);
-    assert_eq!(admission(&envoy, equal), Some(StoreRequest::Ahead));
 }
 
 #[test]

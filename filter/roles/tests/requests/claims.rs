@@ -157,6 +157,72 @@ fn a_purge_is_seen_by_every_worker_before_its_receipt_goes_out() {
     assert_all_over(&mut envoy);
 }
 
+/// An edge of two workers with a stored object. The second worker has served it, and has not acknowledged a purge of
+/// another URL in time.
+fn with_a_silent_worker() -> FakeEnvoy {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.get(1, KEY);
+    envoy.close_all();
+    let purge = envoy.purge(0, r#"{"url": "http://edge.test/8"}"#);
+    envoy.advance(2_000);
+    envoy.tick(0);
+    assert_eq!(envoy.stage(purge), Stage::Over(Ending::Served));
+    assert_eq!(envoy.counter(Metric::PurgesUnacknowledged), 1);
+    envoy
+}
+
+#[test]
+fn a_worker_that_stood_still_reads_the_purges_in_front_of_its_next_answer() {
+    let mut envoy = with_a_silent_worker();
+    // The purge does not wait for a worker that is not on the roster.
+    let purge = envoy.purge(0, r#"{"url": "http://edge.test/7"}"#);
+    assert_eq!(envoy.stage(purge), Stage::Over(Ending::Served));
+    envoy.get(1, KEY);
+    assert_eq!(envoy.fetches.len(), 2, "the origin is asked");
+    fill(&mut envoy, FetchId(1));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_worker_that_reads_a_purge_just_in_front_of_its_removal_joins_the_roster_again() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.get(1, KEY);
+    envoy.close_all();
+    envoy.purge(0, r#"{"url": "http://edge.test/8"}"#);
+    envoy.deliver(1);
+    // The acknowledgement is lost, as that of a worker of which the host refuses it.
+    envoy.lose(0);
+    envoy.advance(2_000);
+    envoy.tick(0);
+    assert_eq!(envoy.counter(Metric::PurgesUnacknowledged), 1);
+    envoy.deliver_all();
+    let purge = envoy.purge(0, r#"{"url": "http://edge.test/7"}"#);
+    assert_eq!(envoy.stage(purge), Stage::Parked, "it waits for both");
+    envoy.deliver_all();
+    assert_eq!(envoy.stage(purge), Stage::Over(Ending::Served));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn an_acknowledgement_counts_although_the_timer_comes_first() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.get(1, KEY);
+    envoy.close_all();
+    let purge = envoy.purge(0, r#"{"url": "http://edge.test/7"}"#);
+    envoy.deliver(1);
+    envoy.advance(2_000);
+    envoy.tick(0);
+    assert_eq!(envoy.stage(purge), Stage::Over(Ending::Served));
+    assert_eq!(envoy.counter(Metric::PurgesUnacknowledged), 0);
+    assert_all_over(&mut envoy);
+}
+
 #[test]
 fn a_purge_is_in_the_journal_before_its_receipt_goes_out() {
     let purge = format!(
@@ -236,10 +302,7 @@ fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
 
 #[test]
 fn a_true_link_from_outside_is_worth_nothing() {
-    use StoreRequest::{Bypass, Fill, Lead, Lookup, Refresh, Size, Substitute, Unshared};
-    for request in [
-        Bypass, Unshared, Fill, Lead, Lookup, Refresh, Size, Substitute,
-    ] {
+    for request in StoreRequest::ALL {
         let mut envoy = envoy(1);
         envoy.get(0, KEY);
         fill(&mut envoy, FIRST);

@@ -54,7 +54,7 @@ fn plain_policy() -> String {
 #[test]
 fn a_fill_whose_clients_leave_before_its_call_is_sent_keeps_no_lease() {
     let steps = [
-        Step::FarRange { worker: 0, key: 0 },
+        Step::Range { worker: 0, key: 0 },
         Step::HoldTurns { hold: true },
         Step::Abort { client: 0 },
         Step::Conditional { worker: 0, key: 0 },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests through all roles.
 
+mod access;
 mod claims;
 mod host;
 mod interleavings;

@@ -3,7 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use sluice_core::metrics::Metric;
-use sluice_fake::{Ending, Stage};
+use sluice_fake::{Ending, FakeEnvoy, HeaderTexts as _, Stage};
 
 use super::world::*;
 use crate::support::assert_all_over;
@@ -36,7 +36,61 @@ fn clients_whose_response_has_not_begun_get_the_new_version() {
     serve(&mut envoy, &NEWER);
     for client in clients {
         assert_whole(&envoy, client, &NEWER);
+        assert_eq!(envoy.clients[client.0].header("etag"), Some(NEWER.etag));
     }
+    assert_eq!(heads(&envoy), 1);
+    let all: Vec<_> = ranges(&envoy).into_iter().skip(1).collect();
+    assert_eq!(all.len(), 3, "each slice once: {all:?}");
+    assert_eq!(
+        envoy.counter(Metric::SlicedPassed),
+        1,
+        "when it was not known"
+    );
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn conditions_and_ranges_are_decided_by_the_new_version() {
+    for (name, value, status) in [
+        ("if-none-match", NEWER.etag, 304),
+        ("if-match", OBJECT.etag, 412),
+        ("range", "bytes=5-9", 206),
+        ("range", "bytes=300000-", 416),
+    ] {
+        let mut envoy = workers(1);
+        introduce(&mut envoy, &OBJECT);
+        let client = envoy.request(0, "GET", KEY, &[(name, value)]);
+        let newer = Object {
+            length: SLICE + 1,
+            ..NEWER
+        };
+        serve(&mut envoy, &newer);
+        let record = &envoy.clients[client.0];
+        assert_eq!(record.status(), status, "{name}: {record:?}");
+        if status == 206 {
+            assert_eq!(record.body(), newer.part(5, 9));
+        }
+        assert_all_over(&mut envoy);
+    }
+}
+
+#[test]
+fn a_changed_object_that_is_small_is_stored_whole() {
+    let mut envoy = workers(1);
+    introduce(&mut envoy, &OBJECT);
+    let small = Object {
+        length: 1_000,
+        ..NEWER
+    };
+    let client = get(&mut envoy, 0);
+    serve(&mut envoy, &small);
+    assert_whole(&envoy, client, &small);
+    let fetches = envoy.fetches.len();
+    let next = get(&mut envoy, 0);
+    serve(&mut envoy, &small);
+    assert_whole(&envoy, next, &small);
+    assert!(!is_sliced(&envoy, next));
+    assert_eq!(envoy.fetches.len(), fetches, "a hit");
     assert_all_over(&mut envoy);
 }
 
@@ -57,16 +111,26 @@ fn the_next_client_gets_the_new_version_in_slices() {
     assert_all_over(&mut envoy);
 }
 
+/// Answers each request to the origin with a 404, until no request is open.
+fn serve_nothing(envoy: &mut FakeEnvoy) {
+    while let Some(fetch) = envoy.open_fetches().first().copied() {
+        if envoy.fetches[fetch.0].headers.get(":method") == Some("HEAD") {
+            envoy.answer_head(fetch, 404, &[]);
+        } else {
+            envoy.answer_with(fetch, 404, &[], b"gone");
+        }
+        envoy.end(fetch);
+        envoy.deliver_all();
+        envoy.close_all();
+    }
+}
+
 #[test]
 fn an_object_that_is_gone_is_forgotten_by_all_workers() {
     let mut envoy = workers(2);
     introduce(&mut envoy, &OBJECT);
     let client = get(&mut envoy, 0);
-    envoy.answer_with(envoy.open_fetches()[0], 404, &[], b"gone");
-    envoy.answer_with(envoy.open_fetches()[0], 404, &[], b"gone");
-    envoy.end(envoy.open_fetches()[0]);
-    envoy.deliver_all();
-    envoy.close_all();
+    serve_nothing(&mut envoy);
     assert_eq!(envoy.clients[client.0].status(), 404);
     let other = get(&mut envoy, 1);
     assert!(!is_sliced(&envoy, other));
@@ -119,6 +183,7 @@ fn the_answer_to_a_request_for_a_slice_of_a_former_version_is_not_stored() {
     envoy.end(fetch);
     serve(&mut envoy, &NEWER);
     assert_whole(&envoy, client, &NEWER);
+    envoy.advance(61_000);
     for _ in 0..2 {
         let client = get(&mut envoy, 0);
         serve(&mut envoy, &OBJECT);

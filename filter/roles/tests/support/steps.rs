@@ -14,7 +14,6 @@ pub enum Step {
     Get { worker: u8, key: u8 },
     Head { worker: u8, key: u8 },
     Range { worker: u8, key: u8 },
-    FarRange { worker: u8, key: u8 },
     Conditional { worker: u8, key: u8 },
     LeaveWith304 { client: u8 },
     Answer { fetch: u8, answer: Answer },
@@ -89,8 +88,7 @@ pub fn anything() -> impl Strategy<Value = Step> {
     prop_oneof![
         24 => ordinary(),
         1 => (small(), small()).prop_map(|(worker, key)| Step::Head { worker, key }),
-        1 => (small(), small()).prop_map(|(worker, key)| Step::Range { worker, key }),
-        2 => (small(), small()).prop_map(|(worker, key)| Step::FarRange { worker, key }),
+        3 => (small(), small()).prop_map(|(worker, key)| Step::Range { worker, key }),
         1 => any::<bool>().prop_map(|hold| Step::HoldCalls { hold }),
         1 => small().prop_map(|worker| Step::SendCalls { worker }),
         2 => (small(), unwanted).prop_map(|(fetch, answer)| Step::Answer { fetch, answer }),
@@ -142,13 +140,12 @@ pub fn anything_and_purges() -> impl Strategy<Value = Step> {
 pub fn policy() -> impl Strategy<Value = String> {
     let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
     let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
-    let range_ahead = prop_oneof![Just(0), Just(100)];
     let hot_bytes = prop_oneof![Just(0), Just(100_000)];
-    (waiters, keys, range_ahead, hot_bytes).prop_map(|(waiters, keys, range_ahead, hot_bytes)| {
+    (waiters, keys, hot_bytes).prop_map(|(waiters, keys, hot_bytes)| {
         format!(
             r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits":
             {{"hints": 64, "varying_urls": 64, "waiters_per_key": {waiters}, "keys_in_flight": {keys}}},
-            "coalesce": {{"range_ahead": {range_ahead}}}, "hot": {{"max_bytes": {hot_bytes}}}}}"#
+            "hot": {{"max_bytes": {hot_bytes}}}}}"#
         )
     })
 }

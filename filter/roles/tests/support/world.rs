@@ -160,12 +160,6 @@ impl World {
             } => {
                 self.host.range(seat(worker), key(number));
             }
-            Step::FarRange {
-                worker,
-                key: number,
-            } => {
-                self.host.far_range(seat(worker), key(number));
-            }
             Step::Conditional {
                 worker,
                 key: number,

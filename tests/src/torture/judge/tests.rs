@@ -49,6 +49,7 @@ fn right(world: &World, version: u64) -> Answer {
         end: End::Whole,
         after: None,
         asked: object.since(version),
+        progressed: object.since(version),
         ended: object.since(version) + Duration::from_millis(1),
     }
 }
@@ -94,6 +95,7 @@ fn a_refusal_is_for_the_client_that_has_caused_it() {
         world.shelf.fetches.begin(Fetch {
             object: OBJECT,
             variant: String::new(),
+            slice: None,
             body: true,
             alone: true,
             conditional: false,

@@ -87,15 +87,15 @@ async fn everyone_waits_for_a_slow_origin_and_gets_the_same_object() {
 #[tokio::test]
 async fn stampede_on_a_private_bucket_is_one_bucket_request() {
     let bucket = Bucket::new().await;
-    bucket.put_stamped("object.bin", 1, 200_000).await;
-    let gate = bucket.proxy().hold(&bucket.target("object.bin"));
+    bucket.put_stamped("object.dat", 1, 200_000).await;
+    let gate = bucket.proxy().hold(&bucket.target("object.dat"));
     let edge = Edge::bucket(&bucket).workers(2).start().await;
     let flight = Crowd::connect(edge.address(), 200)
         .await
-        .fire("/object.bin");
+        .fire("/object.dat");
     edge.wait_for_counter("sluice_parked_now", 199).await;
     gate.open();
-    flight.land().await.same_object("/object.bin");
+    flight.land().await.same_object("/object.dat");
     assert_eq!(
         bucket.requests().total(),
         1,

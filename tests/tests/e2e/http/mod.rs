@@ -8,5 +8,4 @@ mod conformance;
 mod h2spec;
 mod heads;
 mod ranges;
-mod ranges_ahead;
 mod ranges_of_changes;

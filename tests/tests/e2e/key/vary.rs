@@ -17,8 +17,8 @@ use test_case::test_case;
 #[tokio::test]
 async fn the_vary_of_minio_does_not_prevent_storing() {
     let bucket = Bucket::new().await;
-    bucket.put_stamped("a.bin", 1, 1000).await;
-    let plain = bucket.get("a.bin").await;
+    bucket.put_stamped("a.dat", 1, 1000).await;
+    let plain = bucket.get("a.dat").await;
     assert!(plain.header("vary").contains("Origin"), "{plain}");
     let edge = Edge::bucket(&bucket).workers(1).start().await;
     let senders: [&[(&str, &str)]; 4] = [
@@ -29,11 +29,11 @@ async fn the_vary_of_minio_does_not_prevent_storing() {
     ];
     let before = bucket.requests().total();
     for headers in senders {
-        let response = edge.send("GET", "/a.bin", headers).await;
+        let response = edge.send("GET", "/a.dat", headers).await;
         assert_eq!(response.status, 200, "{response}");
-        let _ = response.stamp("/a.bin");
+        let _ = response.stamp("/a.dat");
     }
-    assert!(edge.get("/a.bin").await.is_reused());
+    assert!(edge.get("/a.dat").await.is_reused());
     assert_eq!(bucket.requests().total() - before, 1);
 }
 

@@ -12,7 +12,7 @@ use test_case::test_case;
 /// Keys with characters that have a meaning in URLs, signatures or file systems, and the path that a client requests.
 const KEYS: [(&str, &str); 12] = [
     ("plain.txt", "/plain.txt"),
-    ("dir/a b+c.bin", "/dir/a%20b%2Bc.bin"),
+    ("dir/a b+c.dat", "/dir/a%20b%2Bc.dat"),
     ("dir/a+b", "/dir/a+b"),
     ("p%ct", "/p%25ct"),
     ("p%20ct", "/p%2520ct"),
@@ -75,12 +75,12 @@ async fn the_buckets_name_may_stand_in_the_host(software: Software) {
 async fn a_cold_object_is_asked_for_once_by_many_clients(software: Software) {
     const CLIENTS: usize = 50;
     let bucket = software.bucket().await;
-    bucket.put_stamped("a.bin", 1, 200_000).await;
+    bucket.put_stamped("a.dat", 1, 200_000).await;
     let edge = Edge::bucket(&bucket).start().await;
-    stampede(edge.address(), CLIENTS, "/a.bin")
+    stampede(edge.address(), CLIENTS, "/a.dat")
         .await
-        .same_object("/a.bin");
-    assert_eq!(bucket.count("a.bin"), 1, "{}", bucket.requests().summary());
+        .same_object("/a.dat");
+    assert_eq!(bucket.count("a.dat"), 1, "{}", bucket.requests().summary());
 }
 
 /// The store answers, or the bucket itself where the object is too large for the store.
@@ -91,13 +91,13 @@ async fn a_cold_object_is_asked_for_once_by_many_clients(software: Software) {
 #[tokio::test]
 async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str) {
     let bucket = software.bucket().await;
-    bucket.put_stamped("a.bin", 1, 1000).await;
+    bucket.put_stamped("a.dat", 1, 1000).await;
     let edge = Edge::bucket(&bucket)
         .env("SLUICE_CACHE_MAX_OBJECT_BYTES", most)
         .start()
         .await;
-    let whole = edge.get("/a.bin").await;
-    let _ = whole.stamp("/a.bin");
+    let whole = edge.get("/a.dat").await;
+    let _ = whole.stamp("/a.dat");
     let (tag, modified) = (whole.header("etag"), whole.header("last-modified"));
     assert!(!tag.starts_with("W/"), "{whole}");
     for (range, status, part) in [
@@ -105,13 +105,13 @@ async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str
         ("bytes=990-", 206, &whole.body[990..]),
         ("bytes=-10", 206, &whole.body[990..]),
     ] {
-        let response = edge.send("GET", "/a.bin", &[("range", range)]).await;
+        let response = edge.send("GET", "/a.dat", &[("range", range)]).await;
         assert_eq!(response.status, status, "{range}: {response}");
         assert_eq!(response.body, part, "{range}: {response}");
         assert_eq!(response.header("etag"), tag, "{range}: {response}");
     }
     let beyond = edge
-        .send("GET", "/a.bin", &[("range", "bytes=5000-")])
+        .send("GET", "/a.dat", &[("range", "bytes=5000-")])
         .await;
     assert_eq!(beyond.status, 416, "{beyond}");
     let mut conditions = vec![("if-none-match", tag)];
@@ -120,14 +120,14 @@ async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str
         conditions.push(("if-modified-since", modified));
     }
     for condition in conditions {
-        let response = edge.send("GET", "/a.bin", &[condition]).await;
+        let response = edge.send("GET", "/a.dat", &[condition]).await;
         assert_eq!(response.status, 304, "{condition:?}: {response}");
     }
     let changed = edge
-        .send("GET", "/a.bin", &[("if-none-match", "\"other\"")])
+        .send("GET", "/a.dat", &[("if-none-match", "\"other\"")])
         .await;
     assert_eq!((changed.status, changed.body.len()), (200, 1000));
-    let head = edge.send("HEAD", "/a.bin", &[]).await;
+    let head = edge.send("HEAD", "/a.dat", &[]).await;
     let told = (head.status, head.header("content-length"));
     assert_eq!(told, (200, "1000"), "{head}");
     assert_eq!(head.header("etag"), tag, "{head}");
@@ -138,19 +138,19 @@ async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str
 #[tokio::test]
 async fn an_object_that_has_not_changed_is_confirmed(software: Software) {
     let bucket = software.bucket().await;
-    bucket.put_stamped("a.bin", 1, 10_000).await;
+    bucket.put_stamped("a.dat", 1, 10_000).await;
     let edge = Edge::bucket(&bucket).policy("cache: {ttl: 1s, stale_while_revalidate: 0s}\n");
     let edge = edge.start().await;
-    let first = edge.get("/a.bin").await.stamp("/a.bin");
+    let first = edge.get("/a.dat").await.stamp("/a.dat");
     sluice_tests::eventually("the bucket confirms it", async || {
-        let response = edge.get("/a.bin").await;
-        assert_eq!(response.stamp("/a.bin"), first);
+        let response = edge.get("/a.dat").await;
+        assert_eq!(response.stamp("/a.dat"), first);
         response.cache_status().contains("fwd-status=304")
     })
     .await;
-    bucket.put_stamped("a.bin", 2, 10_000).await;
+    bucket.put_stamped("a.dat", 2, 10_000).await;
     sluice_tests::eventually("the new version", async || {
-        edge.get("/a.bin").await.stamp("/a.bin") != first
+        edge.get("/a.dat").await.stamp("/a.dat") != first
     })
     .await;
 }
@@ -160,23 +160,23 @@ async fn an_object_that_has_not_changed_is_confirmed(software: Software) {
 #[tokio::test]
 async fn an_object_of_parts_is_one_object(software: Software) {
     let bucket = software.bucket().await;
-    let content = bucket.put_in_parts("large.bin").await;
+    let content = bucket.put_in_parts("large.dat").await;
     let edge = Edge::bucket(&bucket).start().await;
-    let whole = edge.get("/large.bin").await;
+    let whole = edge.get("/large.dat").await;
     assert!(whole.status == 200 && whole.body == content, "{whole}");
     let tag = whole.header("etag");
     assert!(tag.ends_with("-2\""), "{whole}");
-    let hit = client::until_hit(edge.address(), "/large.bin").await;
+    let hit = client::until_hit(edge.address(), "/large.dat").await;
     assert!(hit.body == content && hit.header("etag") == tag, "{hit}");
     // The range spans the border of two parts.
     let range = format!("bytes={}-{}", (5 << 20) - 2, (5 << 20) + 1);
-    let part = edge.send("GET", "/large.bin", &[("range", &range)]).await;
+    let part = edge.send("GET", "/large.dat", &[("range", &range)]).await;
     assert_eq!(part.body, b"aabb", "{part}");
     let same = edge
-        .send("GET", "/large.bin", &[("if-none-match", tag)])
+        .send("GET", "/large.dat", &[("if-none-match", tag)])
         .await;
     assert_eq!(same.status, 304, "{same}");
-    assert_eq!(bucket.count("large.bin"), 1);
+    assert_eq!(bucket.count("large.dat"), 1);
 }
 
 #[test_case(Software::Minio; "with minio")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The large objects of a private bucket are sliced without a further setting of the bucket.
 
-use super::world::{Asked, KNOWN, OBJECT, SLICE, SLICES, sliced};
+use super::world::{Asked, KNOWN, OBJECT, SLICE, SLICES};
 use sluice_tests::bucket::Bucket;
 use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::{Client, request};
@@ -15,7 +15,7 @@ use test_case::test_case;
 async fn a_crowd_of_a_private_object_fetches_each_slice_once(key: &str) {
     let bucket = Bucket::new().await;
     bucket.put_stamped(key, 1, OBJECT).await;
-    let edge = sliced(Edge::bucket(&bucket)).workers(2).start().await;
+    let edge = Edge::bucket(&bucket).start().await;
     let path = format!("/{key}");
     for response in stampede(edge.address(), 6, &path).await.all(200) {
         assert_eq!(response.stamp(&path).sequence, 1);
@@ -29,7 +29,7 @@ async fn a_crowd_of_a_private_object_fetches_each_slice_once(key: &str) {
 async fn a_far_range_of_a_private_object_costs_two_requests_and_then_nothing() {
     let bucket = Bucket::new().await;
     bucket.put_stamped("large.iso", 1, OBJECT).await;
-    let edge = sliced(Edge::bucket(&bucket)).start().await;
+    let edge = Edge::bucket(&bucket).start().await;
     let first = 20 * SLICE + 7;
     for _ in 0..2 {
         let range = format!("bytes={first}-{}", first + 99);
@@ -47,7 +47,7 @@ async fn a_far_range_of_a_private_object_costs_two_requests_and_then_nothing() {
 async fn a_private_object_that_is_replaced_is_never_mixed() {
     let bucket = Bucket::new().await;
     bucket.put_stamped("large.iso", 1, OBJECT).await;
-    let edge = sliced(Edge::bucket(&bucket)).workers(1).start().await;
+    let edge = Edge::bucket(&bucket).start().await;
     let range = [("range", "bytes=0-9")];
     edge.send("GET", KNOWN, &range).await;
     bucket.put_stamped("large.iso", 2, OBJECT).await;

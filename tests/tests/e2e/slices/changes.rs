@@ -7,7 +7,6 @@ use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::http::body;
 use sluice_tests::http::message::Head;
-use sluice_tests::origin::Reply;
 use sluice_tests::server::requests::Request;
 use std::time::Duration;
 
@@ -75,28 +74,6 @@ async fn a_response_out_of_the_store_stays_whole_when_its_object_changes() {
     let reader = Reader::begin(&edge).await;
     origin.on(KNOWN, object(2));
     assert_eq!(reader.finish().await, OBJECT);
-}
-
-#[tokio::test]
-async fn a_client_whose_response_has_not_begun_gets_the_new_object() {
-    let origin = origin(&object(1)).await;
-    let edge = edge(&origin).start().await;
-    edge.send("HEAD", KNOWN, &[]).await;
-    // NB: such a response is passed on, and cut if its client reads much more slowly than the origin sends.
-    origin.on(KNOWN, object(2).pace(256 << 10, Duration::from_millis(10)));
-    assert_whole(&edge.get(KNOWN).await, KNOWN, 2);
-    assert_whole(&edge.get(KNOWN).await, KNOWN, 2);
-}
-
-#[tokio::test]
-async fn an_object_that_has_gone_is_not_found() {
-    let origin = origin(&object(1)).await;
-    let edge = edge(&origin).start().await;
-    edge.send("HEAD", KNOWN, &[]).await;
-    origin.on(KNOWN, Reply::status(404));
-    for _ in 0..2 {
-        assert_eq!(edge.get(KNOWN).await.status, 404);
-    }
 }
 
 /// Reads the object until it has been read whole `times` times. Returns the versions.

@@ -10,7 +10,7 @@ fn forgeries() -> Vec<(&'static str, String)> {
         ("x-sluice-slices", format!("0-9 {OBJECT} {SLICE} 0")),
         ("x-sluice-slices", "nonsense".to_owned()),
         ("x-sluice-slice", "0".to_owned()),
-        ("x-sluice-slice", "whole".to_owned()),
+        ("x-sluice-slice", "again".to_owned()),
         ("x-sluice-slice-state", "changed".to_owned()),
         ("x-sluice-slice-state", "hit".to_owned()),
         (

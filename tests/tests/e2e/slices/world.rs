@@ -32,14 +32,9 @@ pub async fn origin(reply: &Reply) -> Origin {
     origin
 }
 
-/// An edge that slices what is too large for the store.
+/// An edge in front of the origin. Slices are on by default.
 pub fn edge(origin: &Origin) -> Builder {
-    sliced(Edge::http(origin).origin_decides())
-}
-
-/// Turns slices on.
-pub fn sliced(edge: Builder) -> Builder {
-    edge.env("SLUICE_SLICE_BYTES", "1MiB")
+    Edge::http(origin).origin_decides()
 }
 
 /// Checks that a response has all bytes of this version of the object.
@@ -70,11 +65,16 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The requests for `target`.
+    /// The requests for `target`, which has the object's length.
     pub fn of(requests: &Requests, target: &str) -> Self {
+        Self::of_length(requests, target, OBJECT)
+    }
+
+    /// The requests for `target`, which has this length.
+    pub fn of_length(requests: &Requests, target: &str, length: usize) -> Self {
         let mut asked = Self::default();
         for request in requests.of(target) {
-            match number(&request) {
+            match number(&request, length) {
                 Some(number) => *asked.slices.entry(number).or_default() += 1,
                 None if request.method == "HEAD" => asked.heads += 1,
                 None => asked.wholes += 1,
@@ -88,20 +88,25 @@ impl Asked {
         self.heads + self.wholes + self.slices.values().sum::<usize>()
     }
 
-    /// Checks that each slice was requested once.
+    /// Checks that each slice of the object was requested once.
     pub fn assert_each_slice_once(&self) {
-        let once: BTreeMap<_, _> = (0..SLICES).map(|number| (number, 1)).collect();
+        self.assert_each_once(SLICES);
+    }
+
+    /// Checks that each of this many slices was requested once.
+    pub fn assert_each_once(&self, slices: usize) {
+        let once: BTreeMap<_, _> = (0..slices).map(|number| (number, 1)).collect();
         assert_eq!(self.slices, once);
     }
 }
 
-/// The number of the slice that a request asks for.
-fn number(request: &Request) -> Option<usize> {
+/// The number of the slice of an object of this length that a request asks for.
+fn number(request: &Request, length: usize) -> Option<usize> {
     let range = request.headers.get("range")?.strip_prefix("bytes=")?;
     let (first, last) = range.split_once('-')?;
     let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
     assert_eq!(first % SLICE, 0, "{range}");
-    assert_eq!(last, (first + SLICE).min(OBJECT) - 1, "{range}");
+    assert_eq!(last, (first + SLICE).min(length) - 1, "{range}");
     assert!(request.headers.get("if-match").is_some(), "{range}");
     Some(first / SLICE)
 }

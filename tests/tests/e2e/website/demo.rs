@@ -43,7 +43,7 @@ async fn the_page_shows_misses_and_then_hits() {
     };
     let edge = demo().start().await;
     let first = shown(&edge, &browser).await;
-    assert_eq!(first.len(), 12, "{first:#?}");
+    assert_eq!(first.len(), 13, "{first:#?}");
     for (key, (status, cache)) in &first {
         let wanted = if key == MISSING { "404" } else { "200" };
         assert_eq!(status, wanted, "{key}: {cache}");

@@ -81,10 +81,7 @@ async fn downloads_cut_ranges_out_of_one_fetch() {
         let part = edge.send("GET", "/disk.iso", &[("range", range)]).await;
         assert_eq!((part.status, part.body.len()), (206, 10), "{range}: {part}");
     }
-    assert_eq!(
-        bucket.count("disk.iso"),
-        1,
-        "{}",
-        bucket.requests().summary()
-    );
+    let asked = bucket.requests().of(&bucket.target("disk.iso"));
+    let asked: Vec<_> = asked.iter().map(|it| it.method.as_str()).collect();
+    assert_eq!(asked, ["HEAD", "GET"], "it might be large by its name");
 }

@@ -5,4 +5,5 @@ pub mod cache_control;
 pub mod cache_name;
 pub mod cache_status;
 pub mod client_control;
+pub mod private_response;
 pub(crate) mod targeted;

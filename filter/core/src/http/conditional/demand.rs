@@ -87,7 +87,7 @@ impl Demand {
 
     /// Returns the range, if the request asks for exactly one range of bytes. A value that is not text is not a
     /// range.
-    pub fn range(&self) -> Option<ByteRange> {
+    fn range(&self) -> Option<ByteRange> {
         let range = FieldValue::new(self.range.as_deref()?);
         ByteRange::parse(range.text().ok()?)
     }

@@ -48,13 +48,15 @@ pub enum Rejection {
     NoSite,
     /// A request that has passed this cache before (RFC 8586).
     Loop,
+    /// A client that may not read the site.
+    AccessDenied,
 }
 
 impl Rejection {
     /// Returns the status of the response.
     pub fn status(&self) -> u16 {
         match self {
-            Self::Upgrade => 403,
+            Self::Upgrade | Self::AccessDenied => 403,
             Self::NoObject | Self::NoSite => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::KeyTooLong => 414,
@@ -92,6 +94,7 @@ impl Rejection {
             Self::Misdirected => "The Host is not served here.",
             Self::NoSite => "The path is not served here.",
             Self::Loop => "The request has come back to this cache.",
+            Self::AccessDenied => "Access denied.",
         }
     }
 
@@ -117,6 +120,7 @@ impl Rejection {
             Self::Misdirected => "misdirected",
             Self::NoSite => "no_site",
             Self::Loop => "loop",
+            Self::AccessDenied => "access_denied",
         }
     }
 

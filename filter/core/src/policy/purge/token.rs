@@ -4,6 +4,8 @@
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::hexadecimal;
+
 /// SHA-256 of the token. No configuration has the token itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenHash([u8; 32]);
@@ -19,19 +21,7 @@ impl TokenHash {
 
     /// Reads 64 lower-case hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Some(byte - b'0'),
-            b'a'..=b'f' => Some(byte - b'a' + 10),
-            _ => None,
-        };
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
-            return None;
-        };
-        let bytes: Option<Vec<u8>> = pairs
-            .iter()
-            .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
-            .collect();
-        Some(Self(bytes?.try_into().ok()?))
+        Some(Self(hexadecimal::bytes(text)?.try_into().ok()?))
     }
 
     /// Writes the digits that [`TokenHash::from_hex`] reads.

@@ -18,8 +18,10 @@ pub(in crate::policy) const GREATEST_SLICE: u64 = 16 << 20;
 pub const MOST_AHEAD: usize = 8;
 /// Greatest number of requests that Envoy accepts at one time on a client's connection (`max_concurrent_streams`).
 const MOST_STREAMS: usize = 100;
-/// Endings of the names of files that are large as a rule: archives, images of disks, packages, media, data.
-const KNOWN: [&str; 32] = [
+/// Endings of the names of files that are large as a rule: archives, images of disks, packages, media, data. A HEAD of a
+/// small one costs the first client a round trip. An unknown large one is sent twice. So an ending is here even if only
+/// one file in a hundred is large, and segments of films (`m4s`, `ts`) are not, as none of them is.
+const KNOWN: [&str; 34] = [
     "7z",
     "apk",
     "avi",
@@ -29,11 +31,11 @@ const KNOWN: [&str; 32] = [
     "dmg",
     "exe",
     "flac",
+    "gguf",
     "gz",
     "img",
     "iso",
     "m4a",
-    "m4s",
     "m4v",
     "mkv",
     "mov",
@@ -43,11 +45,13 @@ const KNOWN: [&str; 32] = [
     "onnx",
     "parquet",
     "pkg",
+    "qcow2",
     "rar",
     "rpm",
     "safetensors",
     "tar",
     "tgz",
+    "wav",
     "webm",
     "xz",
     "zip",

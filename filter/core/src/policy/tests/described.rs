@@ -7,6 +7,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::http::accept_encoding::Coding;
+use crate::policy::access::{
+    AccessScheme, Filled, KeyEntries, KeyEntry, MAX_NAME_BYTES, Network, SignedPolicy,
+};
 use crate::policy::forms::duration;
 use crate::policy::forms::form::{AtLeast, Bytes, Form, Kind, Seconds, Whole};
 use crate::policy::forms::glob::Glob;
@@ -214,6 +217,54 @@ impl Described<Self> for Record {
     fn schema() -> Value {
         let scope = r"(nothing|everything|bucket [0-9]+|prefix [!-~]+)";
         json!({ "type": "string", "pattern": format!("^[0-9]+ (hard|soft) {scope}$") })
+    }
+}
+
+impl Described<Self> for Network {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[0-9a-fA-F.:]+(/[0-9]{1,3})?$" })
+    }
+}
+
+impl<T: PartialEq + 'static, F: Described<T>> Described<Vec<T>> for Filled<F> {
+    fn schema() -> Value {
+        json!({ "type": "array", "items": F::schema(), "minItems": 1 })
+    }
+}
+
+impl Described<Self> for AccessScheme {
+    fn schema() -> Value {
+        let schemas = [Filled::<Network>::schema(), SignedPolicy::schema()];
+        let schemes = Self::NAMES.into_iter().zip(schemas).map(|(name, schema)| {
+            json!({
+                "type": "object",
+                "properties": { name: schema },
+                "required": [name],
+                "additionalProperties": false,
+            })
+        });
+        json!({ "oneOf": schemes.collect::<Vec<_>>() })
+    }
+}
+
+impl Described<Vec<KeyEntry>> for KeyEntries {
+    fn schema() -> Value {
+        let source = |field: &str, pattern: &str| {
+            json!({
+                "type": "object",
+                "properties": { field: { "type": "string", "pattern": pattern } },
+                "required": [field],
+                "additionalProperties": false,
+            })
+        };
+        json!({
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": { "pattern": format!("^[-._0-9A-Za-z]{{1,{MAX_NAME_BYTES}}}$") },
+            "additionalProperties": {
+                "oneOf": [source("env", "^[A-Za-z_][A-Za-z0-9_]*$"), source("file", ".")],
+            },
+        })
     }
 }
 

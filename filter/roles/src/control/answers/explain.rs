@@ -12,6 +12,10 @@ use super::flights;
 use crate::edge::request::explanation::{Decision, Explanation};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use sluice_host::Host;
 use sluice_host::headers::{Headers, serialize};
 
 /// The headers with which EDGE would receive the request.
@@ -33,7 +37,7 @@ pub fn headers(request: &ExplainedRequest) -> Headers {
 }
 
 /// The part of the answer that is the same for all workers.
-pub fn decision(worker: &Worker, explanation: Option<&Explanation>) -> Value {
+pub fn decision(identity: &Identity, explanation: Option<&Explanation>) -> Value {
     let Some(explanation) = explanation else {
         return Value::Null;
     };
@@ -52,7 +56,7 @@ pub fn decision(worker: &Worker, explanation: Option<&Explanation>) -> Value {
         }
     };
     let store_key = target.map(|target| {
-        let path = worker.identity.store_path(target);
+        let path = identity.store_path(target);
         [target.authority(), &path].concat()
     });
     json!({
@@ -69,40 +73,43 @@ pub fn decision(worker: &Worker, explanation: Option<&Explanation>) -> Value {
 
 /// The facts that one worker knows of the key of a request.
 pub fn answer(worker: &mut Worker, request: &ExplainedRequest) -> Answer {
-    let explanation = Explanation::of(worker, &headers(request));
-    let facts = explanation.as_ref().and_then(|explanation| {
-        let target = explanation.target.as_ref()?;
-        let policy = explanation.policy.as_ref()?;
-        match explanation.decision {
-            Decision::Cached(key) => Some(facts(worker, policy, target, key)),
-            _ => None,
-        }
-    });
-    Answer::of(&facts.unwrap_or_default())
-}
-
-fn facts(
-    worker: &Worker,
-    policy: &NumberedPolicy,
-    target: &CanonicalTarget,
-    key: FlightKey,
-) -> Map<String, Value> {
-    let flight = worker.coalescer.flight(key.key);
+    let (keys, slices, coalescing) = (&mut worker.keys, &mut worker.slices, &mut worker.coalescing);
+    let (identity, headers) = (&worker.identity, headers(request));
+    let explained = Explanation::of(
+        &worker.policies,
+        identity,
+        keys,
+        slices,
+        coalescing,
+        &headers,
+    );
     let mut facts = Map::new();
     let mut add = |name: &str, value: Value| facts.insert(name.to_owned(), value);
-    add("hot", hot(worker, policy, target, key));
-    add("learnt", learnt(worker, key));
-    add(
-        "flight",
-        flight.map_or(Value::Null, |flight| flights::fact(worker, flight)),
-    );
-    add("purges", purges(worker, policy, target, key));
-    facts
+    if let Some(Explanation {
+        policy: Some(policy),
+        target: Some(target),
+        decision: Decision::Cached(key),
+        ..
+    }) = &explained
+    {
+        let flight = worker.coalescing.coalescer.flight(key.key);
+        let (policies, coalescing, fills) = (&worker.policies, &worker.coalescing, &worker.fills);
+        let flight = flight.map(|flight| flights::fact(policies, coalescing, fills, flight));
+        add(
+            "hot",
+            hot(&*worker.host, &worker.keys, policy, target, *key),
+        );
+        add("learnt", learnt(coalescing, *key));
+        add("flight", flight.unwrap_or_default());
+        add("purges", purges(&worker.keys, policy, target, *key));
+    }
+    Answer::of(&facts)
 }
 
 /// The hot copy that the worker would serve.
 fn hot(
-    worker: &Worker,
+    host: &dyn Host,
+    keys: &Keys,
     policy: &NumberedPolicy,
     target: &CanonicalTarget,
     key: FlightKey,
@@ -112,10 +119,10 @@ fn hot(
         known_as: key.key,
         policy: policy.number,
     };
-    let Some((copy, still)) = worker.keys.hot_copy(policy.site, &wanted) else {
+    let Some((copy, still)) = keys.hot_copy(policy.site, &wanted) else {
         return Value::Null;
     };
-    let passed = worker.host.unix_millis().saturating_sub(copy.sighting.seen);
+    let passed = host.unix_millis().saturating_sub(copy.sighting.seen);
     let fresh = u64::try_from(still.fresh_for).unwrap_or(0);
     json!({
         "stored_ms_ago": passed,
@@ -127,11 +134,8 @@ fn hot(
 }
 
 /// The hint that the worker has learnt.
-fn learnt(worker: &Worker, key: FlightKey) -> Value {
-    let (hints, now) = (
-        worker.coalescer.known_hints(),
-        worker.host.monotonic_millis(),
-    );
+fn learnt(coalescing: &Coalescing, key: FlightKey) -> Value {
+    let (hints, now) = (coalescing.coalescer.known_hints(), coalescing.now());
     let left = hints.left(key.key, now);
     match hints.peek(key.key, now) {
         Some(Hint::Fresh) => json!({"kind": "fresh", "reason": null, "left_ms": left}),
@@ -143,18 +147,13 @@ fn learnt(worker: &Worker, key: FlightKey) -> Value {
 }
 
 /// The numbers of the newest purges that cover the URL, and whether the next request has to revalidate.
-fn purges(
-    worker: &Worker,
-    policy: &NumberedPolicy,
-    target: &CanonicalTarget,
-    key: FlightKey,
-) -> Value {
-    let known = worker.keys.purges_of(&policy.policy, target);
+fn purges(keys: &Keys, policy: &NumberedPolicy, target: &CanonicalTarget, key: FlightKey) -> Value {
+    let known = keys.purges_of(&policy.policy, target);
     let number = |number: u64| (number > 0).then_some(number);
     json!({
         "hard": number(known.hard),
         "soft": number(known.soft),
         "changed": number(known.changed),
-        "revalidates": worker.keys.must_revalidate(target.cache_key(), key.key),
+        "revalidates": keys.must_revalidate(target.cache_key(), key.key),
     })
 }

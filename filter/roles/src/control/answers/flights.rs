@@ -6,40 +6,49 @@ use sluice_core::coalescing::flight::LocalFlight;
 use sluice_core::inspection::Answer;
 use sluice_core::key::site_of;
 
-use crate::worker::Worker;
-use crate::worker::fills::OriginProgress;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::fills::{Fills, OriginProgress};
+use crate::worker::policies::Policies;
+use sluice_core::workers::Millis;
 
 /// All flights of this worker, those with most waiting requests first.
-pub fn answer(worker: &Worker) -> Answer {
-    let mut flights: Vec<_> = worker.coalescer.all().collect();
+pub fn answer(policies: &Policies, coalescing: &Coalescing, fills: &Fills) -> Answer {
+    let mut flights: Vec<_> = coalescing.coalescer.all().collect();
     flights.sort_by_key(|flight| {
         let key = flight.target.cache_key();
         (std::cmp::Reverse(flight.waiters.len()), key)
     });
     Answer::list(
         "flights",
-        flights.into_iter().map(|flight| fact(worker, flight)),
+        flights
+            .into_iter()
+            .map(|flight| fact(policies, coalescing, fills, flight)),
     )
 }
 
 /// The facts of one flight. The query of its URL is left out, because it may contain secrets.
-pub fn fact(worker: &Worker, flight: &LocalFlight) -> Value {
+pub fn fact(
+    policies: &Policies,
+    coalescing: &Coalescing,
+    fills: &Fills,
+    flight: &LocalFlight,
+) -> Value {
     let target = &flight.target;
     let path = target.origin_path();
     let (path, query) = path
         .split_once('?')
         .map_or((path, false), |(path, _)| (path, true));
-    let policy = worker.policies.of_key(target.cache_key());
+    let policy = policies.of_key(target.cache_key());
     let key = policy.map_or(path, |policy| policy.policy.client_path(path));
     let leader = flight.leader();
-    let request = leader.and_then(|leader| worker.requests.get(leader.stream));
+    let request = leader.and_then(|leader| coalescing.requests.get(leader.stream));
     // Only the leader's worker knows the progress of the fill.
-    let fill = leader.and_then(|leader| worker.fills.progress_of(leader.stream));
+    let fill = leader.and_then(|leader| fills.progress_of(leader.stream));
     json!({
         "site": site_of(target.cache_key()),
         "key": key,
         "query": query,
-        "since_ms": since_millis(worker, flight, fill.as_ref()),
+        "since_ms": since_millis(coalescing.now(), flight, fill.as_ref()),
         "bytes": fill.map(|fill| fill.bytes),
         "length": fill.and_then(|fill| fill.length),
         "status": fill.and_then(|fill| fill.status),
@@ -51,9 +60,8 @@ pub fn fact(worker: &Worker, flight: &LocalFlight) -> Value {
 
 /// Time since the request to the origin began; for a worker that follows, the longest time that one of its requests
 /// has waited.
-fn since_millis(worker: &Worker, flight: &LocalFlight, fill: Option<&OriginProgress>) -> u64 {
+fn since_millis(now: Millis, flight: &LocalFlight, fill: Option<&OriginProgress>) -> u64 {
     let begun = fill.map(|fill| fill.begun);
     let begun = begun.or_else(|| flight.waiters.oldest());
-    let now = worker.host.monotonic_millis();
     now.saturating_sub(begun.unwrap_or_else(|| flight.progress()))
 }

@@ -12,10 +12,15 @@ use crate::worker::Worker;
 /// The answer of this worker.
 pub fn answer(worker: &mut Worker, question: &Question) -> Answer {
     match question {
-        Question::Flights => flights::answer(worker),
-        Question::Urls { query } => recordings::answer_urls(worker, *query),
-        Question::Decisions(asked) => recordings::answer_decisions(worker, asked),
-        Question::Origins => recordings::answer_origins(worker),
+        Question::Flights => flights::answer(&worker.policies, &worker.coalescing, &worker.fills),
+        Question::Urls { query } => {
+            recordings::answer_urls(&*worker.host, &mut worker.recorder, *query)
+        }
+        Question::Decisions(asked) => {
+            let me = worker.identity.worker;
+            recordings::answer_decisions(&*worker.host, &mut worker.recorder, me, asked)
+        }
+        Question::Origins => recordings::answer_origins(&worker.policies, &worker.origin_errors),
         Question::Explain(request) => explain::answer(worker, request),
     }
 }

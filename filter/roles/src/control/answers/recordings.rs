@@ -4,25 +4,34 @@
 use sluice_core::inspection::{Answer, AskedDecisions};
 use sluice_core::sites::Site;
 
-use crate::worker::Worker;
+use crate::worker::policies::Policies;
+use sluice_core::inspection::recordings::origin_errors::OriginErrors;
+use sluice_core::inspection::recordings::recorder::Recorder;
+use sluice_core::workers::WorkerId;
+use sluice_host::Host;
 
 /// The heaviest URLs, with their queries if `query`. Starts or continues their recording.
-pub fn answer_urls(worker: &mut Worker, query: bool) -> Answer {
-    let now = worker.host.monotonic_millis();
-    Answer::of(&worker.recorder.urls(query, now))
+pub fn answer_urls(host: &dyn Host, recorder: &mut Recorder, query: bool) -> Answer {
+    let now = host.monotonic_millis();
+    Answer::of(&recorder.urls(query, now))
 }
 
 /// The decisions that `asked` describes. Starts or continues their recording.
-pub fn answer_decisions(worker: &mut Worker, asked: &AskedDecisions) -> Answer {
-    let now = worker.host.monotonic_millis();
-    let start = asked.start(worker.identity.worker);
-    Answer::of(&worker.recorder.decisions(start, asked.query, now))
+pub fn answer_decisions(
+    host: &dyn Host,
+    recorder: &mut Recorder,
+    worker: WorkerId,
+    asked: &AskedDecisions,
+) -> Answer {
+    let now = host.monotonic_millis();
+    let start = asked.start(worker);
+    Answer::of(&recorder.decisions(start, asked.query, now))
 }
 
 /// The last error of each site's origin.
-pub fn answer_origins(worker: &Worker) -> Answer {
-    let newest = worker.policies.newest();
+pub fn answer_origins(policies: &Policies, origin_errors: &OriginErrors) -> Answer {
+    let newest = policies.newest();
     let sites = newest.into_iter().flat_map(|newest| &newest.sites.sites);
-    let origins = worker.origin_errors.to_json(sites.map(Site::name));
+    let origins = origin_errors.to_json(sites.map(Site::name));
     Answer::list("origins", origins)
 }

@@ -9,6 +9,9 @@
 use super::headers::strip_internal;
 use crate::edge::{Edge, Refusal, State};
 use crate::request::headers::keep_path;
+use crate::worker::bodies::AwaitedBodies;
+use crate::worker::metrics::Metrics;
+use crate::worker::roots::Roots;
 use crate::worker::{
     Worker,
     bodies::{self, Late},
@@ -26,14 +29,20 @@ use sluice_store::{BYPASS_SENTINEL, LINK_HEADER, Link};
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had no body. If the origin is a bucket, a
     /// request with a body is refused. A request to an HTTP origin already has the headers with which it passes.
-    pub(in crate::edge) fn await_body(&mut self, worker: &mut Worker) -> Action {
+    pub(in crate::edge) fn await_body(
+        &mut self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        bodies: &mut AwaitedBodies,
+        roots: &mut Roots,
+    ) -> Action {
         let late = if self.is_for_bucket() {
             Late::Refused
         } else {
             Late::Passes
         };
-        worker.metrics.count(Metric::BodiesAwaited, 1);
-        bodies::begin(worker, self.id, late);
+        metrics.count(Metric::BodiesAwaited, 1);
+        bodies::begin(host, bodies, roots, self.id, late);
         self.awaits_body = true;
         Action::Pause
     }

@@ -12,7 +12,11 @@ use crate::edge::Edge;
 use crate::edge::site::{https_location, is_secure};
 use crate::edge::website::{self, Destination};
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use crate::worker::policies::Policies;
+use crate::worker::slices::KnownObjects;
 use sluice_host::headers::Headers;
 
 /// The decision about a request.
@@ -53,8 +57,15 @@ impl Explanation {
 
     /// The decision about a GET with these headers, in the form in which EDGE receives them; `None` before the worker
     /// has its first policy.
-    pub fn of(worker: &mut Worker, headers: &Headers) -> Option<Self> {
-        let generation = Rc::clone(worker.policies.newest()?);
+    pub fn of(
+        policies: &Policies,
+        identity: &Rc<Identity>,
+        keys: &mut Keys,
+        slices: &mut KnownObjects,
+        coalescing: &mut Coalescing,
+        headers: &Headers,
+    ) -> Option<Self> {
+        let generation = Rc::clone(policies.newest()?);
         let target = headers.target();
         let site = match generation.sites.find(&target, || None) {
             Ok(site) => site,
@@ -63,18 +74,27 @@ impl Explanation {
             }
         };
         let policy = generation.policy(site)?.clone();
-        let identity = Rc::clone(&worker.identity);
-        let mut edge = Edge::new(0, generation, policy.clone(), identity);
+        let mut edge = Edge::new(0, generation, policy.clone(), Rc::clone(identity));
         edge.site = Some(site);
         edge.is_secure = is_secure(headers);
-        let explained = edge.explain(worker, headers);
+        // The question of an operator is not checked, but its key is that of a client's request.
+        let taken = edge
+            .find_signatures(headers)
+            .and_then(|taken| taken.headers);
+        let explained = edge.explain(keys, slices, coalescing, taken.as_ref().unwrap_or(headers));
         Some(explained.unwrap_or_else(|decision| Self::without_target(Some(policy), decision)))
     }
 }
 
 impl Edge {
     /// Returns the decision alone as an error if the request has no object.
-    fn explain(&self, worker: &mut Worker, headers: &Headers) -> Result<Explanation, Decision> {
+    fn explain(
+        &self,
+        keys: &mut Keys,
+        slices: &mut KnownObjects,
+        coalescing: &mut Coalescing,
+        headers: &Headers,
+    ) -> Result<Explanation, Decision> {
         let policy = &self.policy.policy;
         if self.must_use_https() {
             let target = headers.target();
@@ -94,7 +114,7 @@ impl Edge {
                 Ok(self.explained(target, Decision::Passed(PassReason::Body)))
             }
             Disposition::Cacheable | Disposition::Authenticated => {
-                self.explain_visit(worker, target, headers, &facts)
+                self.explain_visit(keys, slices, coalescing, target, headers, &facts)
             }
         }
     }
@@ -111,7 +131,9 @@ impl Edge {
     /// The decision about a cacheable request.
     fn explain_visit(
         &self,
-        worker: &mut Worker,
+        keys: &mut Keys,
+        slices: &mut KnownObjects,
+        coalescing: &mut Coalescing,
         mut target: CanonicalTarget,
         headers: &Headers,
         facts: &RequestFacts<'_>,
@@ -121,7 +143,7 @@ impl Edge {
         let visitor = MissingObjectVisit::of(policy, &target, facts.target.path, accept);
         let visitor = visitor.filter(|_| !facts.shows_credentials(policy));
         let destination =
-            visitor.map(|visitor| website::destination(&worker.keys, policy, &visitor, &target));
+            visitor.map(|visitor| website::destination(keys, policy, &visitor, &target));
         let mut replaced = false;
         match destination {
             Some(Destination::Redirect(location)) => return Err(Decision::Redirected(location)),
@@ -131,7 +153,7 @@ impl Edge {
             }
             Some(Destination::Requested) | None => {}
         }
-        let decision = match self.find_key(worker, &mut target, headers, facts) {
+        let decision = match self.find_key(keys, slices, coalescing, &mut target, headers, facts) {
             Ok(keyed) => Decision::Cached(keyed.key),
             Err(reason) => Decision::Passed(reason),
         };

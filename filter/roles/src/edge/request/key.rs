@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The key of a cacheable request, and the reasons for which such a request bypasses the store.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::keys::Keys;
+use crate::worker::slices::KnownObjects;
 use sluice_core::admission::{PassReason, RequestFacts};
 use sluice_core::coalescing::shared::board::FlightKey;
 use sluice_core::http::caching::client_control::{ClientDemand, RequestControl};
@@ -11,7 +14,6 @@ use sluice_core::policy::Obedience;
 
 use crate::edge::Edge;
 use crate::edge::authorization_sharing::credentials_to_hide;
-use crate::worker::Worker;
 use crate::worker::own_requests::looks;
 use sluice_host::headers::Headers;
 
@@ -34,7 +36,9 @@ impl Edge {
     /// The reason for which the request bypasses the store.
     pub(super) fn find_key<'a>(
         &self,
-        worker: &mut Worker,
+        keys: &mut Keys,
+        slices: &mut KnownObjects,
+        coalescing: &mut Coalescing,
         target: &mut CanonicalTarget,
         headers: &'a Headers,
         facts: &RequestFacts<'_>,
@@ -43,9 +47,9 @@ impl Edge {
         let authenticated = facts.shows_credentials(&self.policy.policy);
         let control = self.control(facts.control, headers);
         let way = self.way(control, target);
-        let keyed = self.qualify(worker, target, headers, head);
+        let keyed = self.qualify(keys, slices, coalescing, target, headers, head);
         let credentials = authenticated
-            .then(|| credentials_to_hide(&mut worker.keys, target, headers, &way, facts.demand))
+            .then(|| credentials_to_hide(keys, target, headers, &way, facts.demand))
             .flatten();
         match keyed {
             Ok(key) if way != ClientDemand::Around && authenticated == credentials.is_some() => {
@@ -63,24 +67,26 @@ impl Edge {
     /// Adds every key qualifier (purge generation, coding, `Vary`) to `target` and returns the key's hash.
     fn qualify(
         &self,
-        worker: &mut Worker,
+        keys: &mut Keys,
+        slices: &mut KnownObjects,
+        coalescing: &mut Coalescing,
         target: &mut CanonicalTarget,
         headers: &Headers,
         head: bool,
     ) -> Result<FlightKey, HeaderTooLong> {
         let policy = &self.policy.policy;
-        worker.keys.qualify_generation(policy, target);
-        worker.keys.qualify(policy, target, headers)?;
+        keys.qualify_generation(policy, target);
+        keys.qualify(policy, target, headers)?;
         if head {
-            let (host, keys) = (&*worker.host, &worker.keys);
+            let host = &*coalescing.host;
             let object = keys.object_hash(target.cache_key());
-            if worker.slices.is_sliced(object) {
+            if slices.is_sliced(object) {
                 *target = target.for_headers();
             } else {
-                looks::turn_to_headers(host, keys, &mut worker.coalescer, target);
+                looks::turn_to_headers(host, keys, &mut coalescing.coalescer, target);
             }
         }
-        Ok(worker.keys.flight_key(target))
+        Ok(keys.flight_key(target))
     }
 
     /// The client's cache directives, if the policy obeys them. `asks` says whether there are any.

@@ -8,6 +8,7 @@ mod key;
 mod own_request;
 mod slices;
 
+use crate::worker::coalescing::Coalescing;
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
@@ -33,10 +34,11 @@ use super::{Edge, Refusal, State, hot};
 use crate::request::EdgeRequest;
 use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
+use crate::worker::Worker;
+use crate::worker::keys::{AuthorizedSharing, Keys};
 use crate::worker::own_requests::indexes::{self, Approach};
 use crate::worker::own_requests::{background, unread};
 use crate::worker::waking::resumption;
-use crate::worker::{Worker, keys::AuthorizedSharing};
 use body::restore;
 use headers::{ask_the_store, prepare, set_target, strip_internal};
 use key::Keyed;
@@ -77,7 +79,10 @@ impl Edge {
                 let headers = host.headers(Map::Request)?;
                 self.begin_record(Some(worker), &headers);
                 self.record_site();
-                self.receive_for_site(host, Some(worker), &headers, end_of_stream)
+                // EDGE has already admitted its client.
+                let taken = self.take_signatures(host, &headers)?;
+                let headers = taken.headers.as_ref().unwrap_or(&headers);
+                self.receive_for_site(host, Some(worker), headers, end_of_stream)
             }
         }
     }
@@ -93,15 +98,20 @@ impl Edge {
         self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
         self.record_site();
+        let taken = self.take_signatures(host, headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
             return Ok(Action::Pause);
         }
-        self.receive_for_site(host, worker, headers, end_of_stream)
+        let headers = taken.headers.as_ref().unwrap_or(headers);
+        self.check_access(host, worker.as_deref(), headers, &taken)?;
+        let received = self.receive_for_site(host, worker, headers, end_of_stream)?;
+        self.keep_shown_path(host, &taken)?;
+        Ok(received)
     }
 
-    /// Handles the headers of a client's request after its site is known.
+    /// Handles the headers of a client's request after its site is known, and its client may read the site.
     fn receive_for_site(
         &mut self,
         host: &dyn Host,
@@ -131,13 +141,23 @@ impl Edge {
             }
             (Disposition::AwaitsBody, Some(worker)) if self.is_for_bucket() => {
                 self.state = State::Awaiting(target);
-                return Ok(self.await_body(worker));
+                return Ok(self.await_body(
+                    &*worker.host,
+                    &worker.metrics,
+                    &mut worker.bodies,
+                    &mut worker.roots,
+                ));
             }
             // The client sends its body only if the origin wants it (RFC 9110, 10.1.1).
             (Disposition::AwaitsBody, Some(_)) if headers.has("expect") => PassReason::Body,
             (Disposition::AwaitsBody, Some(worker)) => {
                 self.go_around(host, PassReason::Body, &facts, target, headers)?;
-                return Ok(self.await_body(worker));
+                return Ok(self.await_body(
+                    &*worker.host,
+                    &worker.metrics,
+                    &mut worker.bodies,
+                    &mut worker.roots,
+                ));
             }
             (Disposition::AwaitsBody, None) if self.is_for_bucket() => {
                 return Err(Refusal::Rejected(Rejection::UnexpectedBody));
@@ -214,20 +234,29 @@ impl Edge {
         headers: &Headers,
         facts: &RequestFacts<'_>,
     ) -> Result<Action, Refusal> {
+        worker.catch_up();
+        let (host, keys) = (&*worker.host, &mut worker.keys);
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);
         let visitor =
             MissingObjectVisit::of(policy, &target, facts.target.path, || headers.get("accept"));
         // A substitute for a missing object is fetched without credentials.
         let Sought { visit, stand_in } = match visitor.filter(|_| !authenticated) {
-            Some(visitor) => match self.seek(worker, visitor, &mut target)? {
+            Some(visitor) => match self.seek(keys, visitor, &mut target)? {
                 Some(sought) => sought,
                 None => return Ok(Action::Pause),
             },
             None => Sought::default(),
         };
         let head = facts.method == "HEAD";
-        let keyed = self.find_key(worker, &mut target, headers, facts);
+        let keyed = self.find_key(
+            keys,
+            &mut worker.slices,
+            &mut worker.coalescing,
+            &mut target,
+            headers,
+            facts,
+        );
         let Keyed {
             key,
             control,
@@ -235,27 +264,25 @@ impl Edge {
             credentials,
         } = match keyed {
             Ok(keyed) => keyed,
-            Err(reason) => return self.go_around(&*worker.host, reason, facts, target, headers),
+            Err(reason) => return self.go_around(host, reason, facts, target, headers),
         };
         let demand = facts.demand.then(|| demand_of(headers));
-        let shared = !authenticated
-            || worker.keys.authorized_sharing(key.key) == Some(AuthorizedSharing::All);
+        let shared =
+            !authenticated || keys.authorized_sharing(key.key) == Some(AuthorizedSharing::All);
         let ordinary = stand_in.is_none() && way == ClientDemand::Shared && shared;
-        if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
+        if ordinary && self.answer_hot(keys, &target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
-        prepare(&*worker.host, &self.identity, facts, headers, &target)?;
+        prepare(host, &self.identity, facts, headers, &target)?;
         if let Some(credentials) = credentials {
-            authorization_sharing::hide(&*worker.host, credentials)?;
+            authorization_sharing::hide(host, credentials)?;
         }
         let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let varies = target.is_stored_plainly() && !self.is_for_bucket();
         let selecting = varies.then(|| Rc::new(headers.clone()));
-        let own_headers = self.own_headers(worker, key.key, &target, headers);
-        let has_room = |demand| {
-            unread::has_room_for(&*worker.host, &mut worker.unread, &policy.policy, demand)
-        };
+        let own_headers = self.own_headers(&mut worker.coalescing, key.key, &target, headers);
+        let has_room = |demand| unread::has_room_for(&mut worker.calls, &policy.policy, demand);
         let may_share = may_share(&policy.policy, target.cache_key(), headers);
         let stream = EdgeRequest {
             authenticated,
@@ -276,12 +303,12 @@ impl Edge {
     /// The headers that a request takes to the origin beside those of its key. A hit does not need them.
     fn own_headers(
         &self,
-        worker: &mut Worker,
+        coalescing: &mut Coalescing,
         key: KeyHash,
         target: &CanonicalTarget,
         headers: &Headers,
     ) -> OwnHeaders {
-        if !self.is_for_bucket() && worker.believes_fresh(key) {
+        if !self.is_for_bucket() && coalescing.believes_fresh(key) {
             return OwnHeaders::UNKNOWN;
         }
         let policy = &self.policy.policy;
@@ -293,19 +320,19 @@ impl Edge {
     /// `target` to that document. Returns `None` if the visitor was redirected.
     fn seek(
         &mut self,
-        worker: &mut Worker,
+        keys: &Keys,
         visitor: MissingObjectVisit,
         target: &mut CanonicalTarget,
     ) -> Result<Option<Sought>, Refusal> {
         let mut sought = Sought::default();
-        match website::destination(&worker.keys, &self.policy.policy, &visitor, target) {
+        match website::destination(keys, &self.policy.policy, &visitor, target) {
             Destination::Requested => sought.visit = Some(visitor),
             Destination::Redirect(location) => {
                 self.state = State::Answered { typed: true };
                 website::answer_redirect(
-                    &*worker.host,
-                    &worker.metrics,
-                    &worker.identity,
+                    &*keys.host,
+                    &keys.metrics,
+                    &self.identity,
                     &self.policy,
                     &location,
                 )?;
@@ -322,7 +349,7 @@ impl Edge {
     /// Answers with a hot copy, if the worker has one. Returns whether it has.
     fn answer_hot(
         &mut self,
-        worker: &Worker,
+        keys: &Keys,
         target: &CanonicalTarget,
         key: KeyHash,
         demand: Option<&Demand>,
@@ -333,7 +360,7 @@ impl Edge {
             known_as: key,
             policy: self.policy.number,
         };
-        let Some(answered) = hot::answer(worker, &wanted, demand, head, &self.policy)? else {
+        let Some(answered) = hot::answer(keys, &wanted, demand, head, &self.policy)? else {
             return Ok(false);
         };
         let typed = answered.typed;
@@ -380,55 +407,45 @@ impl Edge {
         stream: EdgeRequest,
         way: &ClientDemand,
     ) -> Result<Action, Refusal> {
+        let Worker {
+            host,
+            roots,
+            coalescing,
+            calls,
+            identity,
+            keys,
+            slices,
+            ..
+        } = worker;
+        let host = &**host;
         let stream = Rc::new(stream);
-        self.first_byte = FirstByteTimer::Since(worker.host.monotonic_millis());
-        worker.requests.open(&stream);
+        self.first_byte = FirstByteTimer::Since(host.monotonic_millis());
+        coalescing.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
-            background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
+            background::keep_for_rescue(&worker.metrics, roots, &stream);
         }
         self.state = State::Cached(Rc::clone(&stream));
         if *way == ClientDemand::Shared {
-            let approach = indexes::approach(worker, &stream);
-            worker.roots.restore(self.id.0);
+            let approach =
+                indexes::approach(identity, keys, slices, roots, coalescing, calls, &stream);
+            roots.restore(self.id.0);
             match approach {
                 Approach::Whole => {}
                 Approach::Waits => return Ok(Action::Pause),
-                Approach::Slices => {
-                    resumption::send(worker, &stream, NextStep::Sliced)?;
-                    return Ok(Action::Continue);
-                }
+                Approach::Slices => return go_on(worker, &stream, Some(NextStep::Sliced)),
             }
         }
-        if let Some(request) = ask_the_store(&*worker.host, way, stream.head)? {
-            resumption::send(worker, &stream, NextStep::Send(request))?;
-            return Ok(Action::Continue);
+        if let Some(request) = ask_the_store(host, way, stream.head)? {
+            return go_on(worker, &stream, Some(NextStep::Send(request)));
         }
-        if !takes_part(&mut worker.keys, &stream) {
-            return self.look(worker, &stream);
+        if !takes_part(keys, &stream) {
+            let next_step = authorization_sharing::look(keys, calls, &stream);
+            return go_on(worker, &stream, next_step);
         }
-        let id = self.id.0;
-        let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
-        let overtakes = admitted.is_none() && background::overtakes(worker, &stream);
-        worker.roots.restore(id);
-        let admitted = admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)));
-        match admitted.and_then(|next_step| background::ready(worker, &stream, next_step)) {
-            Some(next_step) => {
-                resumption::send(worker, &stream, next_step)?;
-                Ok(Action::Continue)
-            }
-            None => Ok(Action::Pause),
-        }
-    }
-
-    /// Makes a request with credentials look for a stored response that it may share.
-    fn look(&mut self, worker: &mut Worker, stream: &Rc<EdgeRequest>) -> Result<Action, Refusal> {
-        match authorization_sharing::look(worker, stream) {
-            Some(next_step) => {
-                resumption::send(worker, stream, next_step)?;
-                Ok(Action::Continue)
-            }
-            None => Ok(Action::Pause),
-        }
+        let admitted = coalescing.turn(|coalescer, turn| stream.admission(coalescer, turn));
+        let next_step = admitted
+            .and_then(|next_step| background::ready(roots, coalescing, calls, &stream, next_step));
+        go_on(worker, &stream, next_step)
     }
 
     fn answer_preflight(&mut self, host: &dyn Host) -> Result<(), HostError> {
@@ -440,4 +457,17 @@ impl Edge {
             _ => Ok(()),
         }
     }
+}
+
+/// Sends a request to the store, unless it waits.
+fn go_on(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    next_step: Option<NextStep>,
+) -> Result<Action, Refusal> {
+    let Some(next_step) = next_step else {
+        return Ok(Action::Pause);
+    };
+    resumption::send(worker, stream, next_step)?;
+    Ok(Action::Continue)
 }

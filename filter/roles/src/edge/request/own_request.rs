@@ -6,20 +6,21 @@ use std::rc::Rc;
 use sluice_core::admission::RequestFacts;
 use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
+use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::key::CanonicalTarget;
 use sluice_store::{LINK_HEADER, Link};
 
 use super::headers::{set_target, take_path};
+use crate::edge::first_byte::FirstByteTimer;
 use crate::edge::{Edge, Refusal, State};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::{avoid_the_store, may_share};
 use crate::worker::Worker;
-use crate::worker::own_requests::{
-    call_ends::{self, Told},
-    calls::BackgroundCall,
-};
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::call_ends;
+use crate::worker::own_requests::calls::{BackgroundCall, Calls};
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Map};
@@ -37,11 +38,19 @@ impl Edge {
             worker.host.remove_header(Map::Request, LINK_HEADER)?;
         }
         match link.request {
-            StoreRequest::Refresh => self.receive_refresh(worker, link),
-            StoreRequest::Fill => self.receive_fill(worker, link, headers),
-            StoreRequest::Substitute => self.receive_for_substitute(worker, link, headers),
-            StoreRequest::Index => self.receive_index(worker, link, headers),
-            StoreRequest::Slice => self.receive_slice(worker, link, headers),
+            StoreRequest::Refresh => {
+                let stream = self.own_request(&worker.keys, call_of(&worker.calls, link)?);
+                let stream = self.forward(worker, stream, NextStep::Send(link.request))?;
+                self.state = State::Own(stream);
+                Ok(Action::Continue)
+            }
+            StoreRequest::Call => self.receive_call(worker, call_of(&worker.calls, link)?, headers),
+            StoreRequest::Slice => {
+                let action = self.receive_slice(worker, link, headers);
+                // Its first byte is not that of a client's response.
+                self.first_byte = FirstByteTimer::Off;
+                action
+            }
             request => {
                 self.state = State::Unchanged;
                 if request.avoids_the_store() {
@@ -55,34 +64,99 @@ impl Edge {
         }
     }
 
+    /// A request for the response of `call`, under its key.
+    fn own_request(&self, keys: &Keys, call: BackgroundCall) -> EdgeRequest {
+        let key = keys.flight_key(&call.target);
+        EdgeRequest::new(self.id, key, call.target, call.policy, false)
+    }
+
+    /// Sends a request of the filter on without a decision of the coalescer.
+    pub(super) fn forward(
+        &self,
+        worker: &mut Worker,
+        stream: EdgeRequest,
+        next_step: NextStep,
+    ) -> Result<Rc<EdgeRequest>, Refusal> {
+        let stream = Rc::new(stream);
+        worker.coalescing.requests.open(&stream);
+        resumption::send(worker, &stream, next_step)?;
+        Ok(stream)
+    }
+
+    /// Handles a request like a client's, as its call says.
+    fn receive_call(
+        &mut self,
+        worker: &mut Worker,
+        call: BackgroundCall,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        match call.kind {
+            CallKind::Fill(_) => self.receive_fill(worker, call, headers),
+            CallKind::Index(_) => {
+                let (keys, slices) = (&worker.keys, &worker.slices);
+                let stream =
+                    self.index_request(keys, slices, &mut worker.coalescing, call, headers)?;
+                let action = self.admit(worker, stream, &ClientDemand::Shared);
+                // Its first byte is not that of a client's response.
+                self.first_byte = FirstByteTimer::Off;
+                action
+            }
+            CallKind::Substitute(_)
+            | CallKind::Around(_)
+            | CallKind::Again(_)
+            | CallKind::Variant(_) => match reason_to_avoid_the_store(&call) {
+                Some(reason) => {
+                    self.too_large = Some(TOO_LARGE);
+                    let stream = self.own_request(&worker.keys, call);
+                    let stream = self.forward(worker, stream, NextStep::HitForMiss(reason))?;
+                    self.state = State::Cached(stream);
+                    Ok(Action::Continue)
+                }
+                None => {
+                    let (stream, way) = self.document_request(&mut worker.keys, call, headers)?;
+                    self.admit(worker, stream, &way)
+                }
+            },
+            CallKind::Confirmation(_)
+            | CallKind::Look(_)
+            | CallKind::Refresh(_)
+            | CallKind::Size(_)
+            | CallKind::Inspection(_) => Err(Refusal::Stranger),
+        }
+    }
+
     /// Leads for the requests that wait for this call, unless they do not need that any more.
     fn receive_fill(
         &mut self,
         worker: &mut Worker,
-        link: Link,
+        call: BackgroundCall,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         let id = self.id;
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let key = worker.keys.flight_key(&call.target);
         let (policy, cache_key) = (&call.policy.policy, call.target.cache_key());
         let may_share = may_share(policy, cache_key, headers);
         let own_headers = self.identity.own_headers(policy, cache_key, headers);
         let stream = Rc::new(EdgeRequest {
             for_others: true,
-            counts: call.slice.is_none(),
-            slice: call.slice,
             selecting: Some(Rc::new(headers.clone())),
             own_headers,
             may_share,
             may_lead: may_share,
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
-        worker.requests.open(&stream);
-        let admission = worker.turn(id.0, |coalescer, turn| {
-            coalescer.request(&stream.request(), turn)
-        });
-        call_ends::prepared(worker, call.kind, &Told::default(), id.0);
+        worker.coalescing.requests.open(&stream);
+        let admission = worker
+            .coalescing
+            .turn(|coalescer, turn| coalescer.request(&stream.request(), turn));
+        call_ends::prepared(
+            &worker.keys,
+            &mut worker.slices,
+            &mut worker.coalescing,
+            &mut worker.calls,
+            call.kind,
+            None,
+        );
         let action = match admission {
             Some(NextStep::Send(StoreRequest::Lead)) => {
                 resumption::send(worker, &stream, NextStep::Send(StoreRequest::Lead))?;
@@ -100,43 +174,26 @@ impl Edge {
         Ok(action)
     }
 
-    /// Makes the store revalidate a response for which no client waits.
-    fn receive_refresh(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
-        let key = worker.keys.flight_key(&call.target);
-        let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
-        let stream = Rc::new(stream);
-        worker.requests.open(&stream);
-        resumption::send(worker, &stream, NextStep::Send(link.request))?;
-        self.state = State::Own(stream);
-        Ok(Action::Continue)
-    }
-
-    /// Handles a request for a document like that of a client without conditions.
-    fn receive_for_substitute(
+    /// A request for a document, which is handled like that of a client without conditions, or for a variant or an
+    /// object that has its key already.
+    fn document_request(
         &mut self,
-        worker: &mut Worker,
-        link: Link,
+        keys: &mut Keys,
+        call: BackgroundCall,
         headers: &Headers,
-    ) -> Result<Action, Refusal> {
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
-        let variant = matches!(call.kind, CallKind::Variant(_));
-        let keyless = variant && call.target.is_stored_plainly();
-        if keyless || matches!(call.kind, CallKind::Around(_)) {
-            return self.receive_around(worker, call);
-        }
+    ) -> Result<(EdgeRequest, ClientDemand), Refusal> {
+        let is_exact = matches!(call.kind, CallKind::Variant(_) | CallKind::Again(_));
         let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
-        let is_exact = variant || matches!(call.kind, CallKind::Again(_));
         if !is_exact {
-            worker.keys.qualify_generation(&policy.policy, &mut target);
-            let varies = worker.keys.qualify(&policy.policy, &mut target, headers);
+            keys.qualify_generation(&policy.policy, &mut target);
+            let varies = keys.qualify(&policy.policy, &mut target, headers);
             varies.map_err(|_| Refusal::Stranger)?;
         }
-        let key = worker.keys.flight_key(&target);
+        let key = keys.flight_key(&target);
         let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
         let path = self.identity.store_path(&target);
         set_target(
-            &*worker.host,
+            &*keys.host,
             headers,
             &facts.target,
             target.authority(),
@@ -158,26 +215,20 @@ impl Edge {
             may_lead: may_share,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
-        self.admit(worker, stream, &way)
+        Ok((stream, way))
     }
+}
 
-    /// Fetches an object around the store, because the file of another key hides it or it has no key.
-    fn receive_around(
-        &mut self,
-        worker: &mut Worker,
-        call: BackgroundCall,
-    ) -> Result<Action, Refusal> {
-        let reason = match call.kind {
-            CallKind::Around(_) => UncacheableReason::KeyMismatch,
-            _ => UncacheableReason::Vary,
-        };
-        let key = worker.keys.flight_key(&call.target);
-        let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
-        let stream = Rc::new(stream);
-        worker.requests.open(&stream);
-        resumption::send(worker, &stream, NextStep::HitForMiss(reason))?;
-        self.too_large = Some(TOO_LARGE);
-        self.state = State::Cached(stream);
-        Ok(Action::Continue)
+/// The reason for which a call is sent around the store: the file of another key hides its object, or it has no key.
+fn reason_to_avoid_the_store(call: &BackgroundCall) -> Option<UncacheableReason> {
+    match call.kind {
+        CallKind::Around(_) => Some(UncacheableReason::KeyMismatch),
+        CallKind::Variant(_) if call.target.is_stored_plainly() => Some(UncacheableReason::Vary),
+        _ => None,
     }
+}
+
+/// The call that a link names.
+fn call_of(calls: &Calls, link: Link) -> Result<BackgroundCall, Refusal> {
+    calls.get(link.stream).ok_or(Refusal::Stranger)
 }

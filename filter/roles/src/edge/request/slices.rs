@@ -5,44 +5,44 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::NextStep;
-use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::SLICE_HEADER;
 use sluice_core::key::{CanonicalTarget, qualifiers};
-use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::AskedSlice;
 use sluice_core::slices::index::SliceVersion;
 use sluice_store::Link;
 
 use super::headers::set_target;
-use crate::edge::first_byte::FirstByteTimer;
-use crate::edge::{Edge, Refusal, State};
+use crate::edge::{Edge, Refusal};
 use crate::request::EdgeRequest;
 use crate::request::headers::may_share;
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
-use crate::worker::waking::resumption;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::BackgroundCall;
+use crate::worker::slices::KnownObjects;
 use sluice_host::headers::Headers;
-use sluice_host::{Action, Map};
+use sluice_host::{Action, Host, Map};
 
 impl Edge {
-    /// Handles a question for the headers of an object like a client's HEAD for them.
-    pub(super) fn receive_index(
-        &mut self,
-        worker: &mut Worker,
-        link: Link,
+    /// A question for the headers of an object, which is handled like a client's HEAD for them.
+    pub(super) fn index_request(
+        &self,
+        keys: &Keys,
+        slices: &KnownObjects,
+        coalescing: &mut Coalescing,
+        call: BackgroundCall,
         headers: &Headers,
-    ) -> Result<Action, Refusal> {
-        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+    ) -> Result<EdgeRequest, Refusal> {
         let (target, policy) = (call.target.for_headers(), call.policy);
-        self.aim_at(worker, &target, headers)?;
-        let key = worker.keys.flight_key(&target);
+        self.aim_at(&*keys.host, &target, headers)?;
+        let key = keys.flight_key(&target);
         let cache_key = target.cache_key();
-        let object = worker.keys.object_hash(target.whole_key());
-        if worker.slices.is_outdated(object) {
-            worker.turn(self.id.0, |coalescer, _| {
+        let object = keys.object_hash(target.whole_key());
+        if slices.is_outdated(object) {
+            coalescing.turn(|coalescer, _| {
                 coalescer.hints().forget(key.key);
             });
         }
@@ -50,17 +50,16 @@ impl Edge {
         let own_headers = self
             .identity
             .own_headers(&policy.policy, cache_key, headers);
-        let stream = EdgeRequest {
+        Ok(EdgeRequest {
             own_headers,
             may_share,
             may_lead: may_share,
             counts: false,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, true)
-        };
-        self.admit_own(worker, stream)
+        })
     }
 
-    /// Handles the slicer's request for a slice, or for the whole object if that has changed.
+    /// Handles the slicer's request for a slice, or the client's request again if its object has changed.
     pub(super) fn receive_slice(
         &mut self,
         worker: &mut Worker,
@@ -68,7 +67,7 @@ impl Edge {
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         self.is_slicers = true;
-        let client = worker.requests.get(link.stream);
+        let client = worker.coalescing.requests.get(link.stream);
         let client = client.ok_or(Refusal::Stranger)?;
         let sliced = client.progress.sliced.borrow().clone();
         let sliced = sliced.ok_or(Refusal::Stranger)?;
@@ -77,41 +76,42 @@ impl Edge {
         worker.host.remove_header(Map::Request, SLICE_HEADER)?;
         match asked.ok_or(Refusal::Stranger)? {
             AskedSlice::Number(number) => {
-                self.receive_number(worker, &client, sliced, number, headers)
+                let stream = self.slice_request(&worker.keys, &client, sliced, number, headers)?;
+                self.admit(worker, stream, &ClientDemand::Shared)
             }
-            AskedSlice::Whole => self.receive_whole(worker, &client, &sliced, headers),
+            AskedSlice::Again => self.receive_again(worker, &client, &sliced, headers),
         }
     }
 
-    /// Handles a request for a slice like that of a client, under the key of the slice.
-    fn receive_number(
-        &mut self,
-        worker: &mut Worker,
+    /// A request for a slice, which is handled like that of a client, under the key of the slice.
+    fn slice_request(
+        &self,
+        keys: &Keys,
         client: &EdgeRequest,
         sliced: Rc<SlicedResponse>,
         number: u64,
         headers: &Headers,
-    ) -> Result<Action, Refusal> {
+    ) -> Result<EdgeRequest, Refusal> {
         let secret = &self.identity.store_secret;
         let size = sliced.plan.grid().slice_bytes();
         let version = SliceVersion::new(secret, sliced.index.etag(), size);
         let mut target = CanonicalTarget::clone(&client.target);
         target.qualify(qualifiers::SLICE, format!("{number}.{version}"));
-        self.aim_at(worker, &target, headers)?;
+        self.aim_at(&*keys.host, &target, headers)?;
         let slice = RequestedSlice::new(sliced, number);
         slice.request().ok_or(Refusal::Stranger)?;
-        let key = worker.keys.flight_key(&target);
+        let key = keys.flight_key(&target);
         let policy = client.policy.clone();
-        let stream = EdgeRequest {
+        Ok(EdgeRequest {
             slice: Some(Rc::new(slice)),
             counts: false,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
-        };
-        self.admit_own(worker, stream)
+        })
     }
 
-    /// Sends a request for the whole object around the store, with the demand of the client.
-    fn receive_whole(
+    /// Handles the request of a client again, because its object has changed. The answer is a plan for the object as it
+    /// is now, or the response if that is not made of slices.
+    fn receive_again(
         &mut self,
         worker: &mut Worker,
         client: &EdgeRequest,
@@ -119,40 +119,21 @@ impl Edge {
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         sliced.passes.set(true);
-        worker
-            .metrics
-            .count_of(&client.policy, Metric::SlicedPassed);
-        self.aim_at(worker, &client.target, headers)?;
-        let (target, policy) = (Rc::clone(&client.target), client.policy.clone());
-        let stream = Rc::new(EdgeRequest {
-            demand: client.demand.clone(),
-            ..EdgeRequest::new(self.id, client.key, target, policy, false)
-        });
-        worker.requests.open(&stream);
-        let step = NextStep::HitForMiss(UncacheableReason::TooLarge);
-        resumption::send(worker, &stream, step)?;
-        self.state = State::Cached(stream);
-        Ok(Action::Continue)
-    }
-
-    /// Has the coalescer decide on a request of the filter. Its first byte is not that of a client's response.
-    fn admit_own(&mut self, worker: &mut Worker, stream: EdgeRequest) -> Result<Action, Refusal> {
-        let action = self.admit(worker, stream, &ClientDemand::Shared);
-        self.first_byte = FirstByteTimer::Off;
-        action
+        self.aim_at(&*worker.host, &client.target, headers)?;
+        self.admit(worker, client.repeated(self.id), &ClientDemand::Shared)
     }
 
     /// Sets the target of a request of the filter.
     fn aim_at(
         &self,
-        worker: &Worker,
+        host: &dyn Host,
         target: &CanonicalTarget,
         headers: &Headers,
     ) -> Result<(), Refusal> {
         let facts = RequestFacts::of(&self.policy.policy, headers.fields(), true);
         let path = self.identity.store_path(target);
         let authority = target.authority();
-        set_target(&*worker.host, headers, &facts.target, authority, &path)?;
+        set_target(host, headers, &facts.target, authority, &path)?;
         Ok(())
     }
 }

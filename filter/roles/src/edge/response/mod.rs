@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The response in EDGE: EDGE reports it to the coalescer, and turns it into the one that the client should see.
 
-pub(in crate::edge) mod ahead;
 mod client_headers;
 pub(in crate::edge) mod own_response;
 mod refused;
 pub(in crate::edge) mod sliced;
 mod variants;
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
 use sluice_host::Host;
 use std::rc::Rc;
 
@@ -36,10 +37,10 @@ use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::request::{EdgeRequest, OriginReport};
+use crate::worker::Worker;
 use crate::worker::own_requests::{background, unread};
-use crate::worker::{Worker, keys::AuthorizedSharing};
-use client_headers::{add_client_headers, add_headers};
-use refused::{ask_again, refuse_expired, refuse_mismatch, refuse_not_stored};
+use client_headers::{add_client_headers, add_headers, keep_from_caches};
+use refused::{FOREIGN_HEADERS, UNMARKED, ask_again, refuse_mismatch, refuse_served};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
 
@@ -56,6 +57,7 @@ pub fn respond_passed(
 ) -> host::Result<Action> {
     sluice_store::unmark_around(host)?;
     add_headers(host, policy.rule(target.path()))?;
+    keep_from_caches(host, policy)?;
     let forward = match reason {
         PassReason::Method => Forward::Method,
         PassReason::Upgrade
@@ -78,73 +80,62 @@ pub fn respond_passed(
 
 /// Handles the response to a cacheable request.
 pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    let Worker {
+        host,
+        metrics,
+        identity,
+        keys,
+        roots,
+        coalescing,
+        calls,
+        slices,
+        purge_calls,
+        ..
+    } = worker;
+    let host = &**host;
     if let Some(state) = stream.slice.as_ref().and_then(|slice| slice.outdated()) {
-        return sliced::refuse_outdated(&*worker.host, stream, state);
+        return sliced::refuse_outdated(host, stream, state);
     }
     if stream.progress.take_loss() {
-        return ask_again(worker, stream);
+        return ask_again(identity, calls, stream);
     }
-    let headers = worker.host.headers(Map::Response)?;
+    let headers = host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
     let Some(entry) = fields.entry() else {
-        let around = sluice_store::unmark_around(&*worker.host)?;
+        let around = sluice_store::unmark_around(host)?;
         return match is_of_the_store(stream, &fields, around) {
-            true => refuse_mismatch(worker, stream, "a response without the mark of a fill"),
-            false => respond_without_entry(worker, stream),
+            true => refuse_mismatch(identity, keys, coalescing, calls, stream, UNMARKED),
+            false => respond_without_entry(identity, keys, coalescing, calls, stream),
         };
     };
-    if let Some(action) = variants::refuse_unwanted(worker, stream, &entry)? {
+    let unwanted =
+        variants::refuse_unwanted(identity, keys, roots, coalescing, calls, stream, &entry)?;
+    if let Some(action) = unwanted {
         return Ok(action);
     }
     if !fields.describe_the_body(&entry) {
-        worker.discard(stream);
-        return refuse_mismatch(worker, stream, "headers of another response");
+        purge_calls.discard(keys, roots, stream);
+        return refuse_mismatch(identity, keys, coalescing, calls, stream, FOREIGN_HEADERS);
     }
-    let served = served_to(
-        &*worker.host,
-        &worker.identity,
-        &worker.keys,
-        stream,
-        entry,
-        &fields,
-    );
-    let shared = !stream.authenticated || served.entry.allows_authenticated;
-    if stream.progress.request() == StoreRequest::StoreOnly
-        && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
-    {
-        return refuse_not_stored(&*worker.host, &worker.identity, stream);
+    let served = served_to(host, identity, keys, stream, entry, &fields);
+    if let Some(refused) = refuse_served(identity, keys, coalescing, stream, &served) {
+        return refused;
     }
-    if stream.authenticated && served.entry.stored {
-        let all = served.entry.allows_authenticated;
-        let authorized_sharing = all.then_some(AuthorizedSharing::All);
-        worker
-            .keys
-            .note_authorized_sharing(stream.key.key, authorized_sharing);
-    }
-    if served.is_expired(&stream.control) {
-        return refuse_expired(worker, stream, served.failure.unwrap_or(504));
-    }
-    report(worker, stream, &served, fields.content_length());
-    follow_up(worker, stream, &served);
+    let length = fields.content_length();
+    report(keys, coalescing, stream, &served, length);
+    follow_up(keys, coalescing, calls, stream, &served);
     let unannounced = unannounced(stream, &served.entry, &fields);
     stream.body.unannounced.set(unannounced);
-    restore(
-        &*worker.host,
-        &worker.identity,
-        stream,
-        &headers,
-        &fields,
-        &served,
-    )?;
-    sliced::learn(worker, stream, fields.content_length(), &served)?;
+    restore(host, identity, stream, &headers, &fields, &served)?;
+    sliced::learn(keys, slices, roots, coalescing, stream, length, &served)?;
     if let Some(slice) = &stream.slice {
         let result = served.metric(stream.progress.request());
-        sliced::tell_arrival(worker, stream, slice, result)?;
+        sliced::tell_arrival(host, metrics, stream, slice, result)?;
     }
     if served.entry.lacks_room() || served.entry.shared_once {
-        share_unstored(worker, stream, fields.content_length(), &served)?;
+        share_unstored(keys, coalescing, stream, length, &served)?;
     }
-    finish(worker, stream, fields.content_length(), &served)
+    finish(keys, coalescing, calls, stream, length, &served)
 }
 
 /// The marked response as a request has received it, with the facts that the worker knows about it.
@@ -172,21 +163,27 @@ pub fn served_to<'a>(
 
 /// Confirms the response after a soft purge, starts a refresh if it is stale, and delays further requests to an
 /// origin that has failed.
-fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
+fn follow_up(
+    keys: &Keys,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    stream: &EdgeRequest,
+    served: &Served<'_>,
+) {
     // A lookup confirms a leader's response when the store has it; until then the store serves the purged object. No
     // lookup follows a lone request's fill, so it is confirmed here.
     let revalidated = served.own && served.entry.stored && served.entry.revalidated;
     let leads = stream.progress.request() == StoreRequest::Lead;
     if stream.progress.forced.get() && revalidated && !leads {
-        worker.keys.confirm(stream.key.key);
+        keys.confirm(stream.key.key);
     }
     if served.failure.is_some() {
         let report = stream.progress.report.get();
         if !matches!(report, OriginReport::Failed { own: true, .. }) {
-            background::back_off(worker, stream);
+            background::back_off(coalescing, stream);
         }
     } else if served.is_stale() {
-        background::refresh(worker, stream);
+        background::refresh(keys, coalescing, calls, stream);
     }
 }
 
@@ -200,7 +197,7 @@ fn restore(
     fields: &StoredFields<'_>,
     served: &Served<'_>,
 ) -> host::Result<()> {
-    let (host, entry) = (host, &served.entry);
+    let entry = &served.entry;
     host.edit_headers(Map::Response, restored(entry, fields))?;
     if fields.hides() {
         let mut shown = fields.hidden(|name| headers.has(name)).into_iter();
@@ -239,7 +236,8 @@ fn restore(
 /// Passes on a response that other clients may get but the store does not. If it is small, the followers on this
 /// worker get a copy. Otherwise only its own client gets it.
 fn share_unstored(
-    worker: &mut Worker,
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
     stream: &EdgeRequest,
     announced: Option<u64>,
     served: &Served<'_>,
@@ -257,19 +255,19 @@ fn share_unstored(
     let sharing = Sharing { way, once };
     let shares = whole
         && hot::begin_to_share(
-            &*worker.host,
-            &mut worker.keys,
+            &*coalescing.host,
+            keys,
             stream,
             announced,
             sighting,
             sharing,
         )?;
     if !shares {
-        hot::share_nothing(worker, stream, once);
+        hot::share_nothing(coalescing, stream, once);
     }
     if !served.has_age && served.age == 0 {
         // The client of this request has it from the origin (RFC 9111, 5.1).
-        worker.host.remove_header(Map::Response, "age")?;
+        coalescing.host.remove_header(Map::Response, "age")?;
     }
     Ok(())
 }
@@ -277,25 +275,34 @@ fn share_unstored(
 /// Holds a missing object's response for its substitute, copies a hit for the hot tier, and applies the client's
 /// conditions and range.
 fn finish(
-    worker: &mut Worker,
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
     stream: &Rc<EdgeRequest>,
     announced: Option<u64>,
     served: &Served<'_>,
 ) -> host::Result<Action> {
     let status = served.entry.status;
-    if hold_for_substitute(worker, stream, status, served.served_for)? {
+    if hold_for_substitute(
+        &*coalescing.host,
+        keys,
+        calls,
+        stream,
+        status,
+        served.served_for,
+    )? {
         return Ok(Action::Pause);
     }
     if let Some(stand_in) = stream.stand_in.filter(|_| status == 200) {
-        worker
+        coalescing
             .metrics
             .count_of(&stream.policy, Metric::RequestsSubstituted);
-        substitute::finish(&*worker.host, stand_in, &stream.policy.policy)?;
+        substitute::finish(&*coalescing.host, stand_in, &stream.policy.policy)?;
     }
     if is_plain_hit(stream, served) {
         hot::begin(
-            &*worker.host,
-            &mut worker.keys,
+            &*coalescing.host,
+            keys,
             stream,
             announced,
             served.sighting(),
@@ -304,12 +311,10 @@ fn finish(
     let fragile = served.is_fill();
     stream.progress.fragile.set(fragile);
     let demands = stream.demand.is_some();
-    let counted = demands
-        .then(|| hot::counted(&mut worker.keys, stream))
-        .flatten();
-    let delivered = deliver(&*worker.host, stream, status, !fragile, counted);
+    let counted = demands.then(|| hot::counted(keys, stream)).flatten();
+    let delivered = deliver(&*coalescing.host, stream, status, !fragile, counted);
     if fragile {
-        unread::learn(&mut worker.unread, stream, announced);
+        unread::learn(calls, stream, announced);
     }
     delivered
 }
@@ -339,24 +344,27 @@ fn unannounced(
 }
 
 /// Reports the response to the coalescer and the metrics.
-fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announced: Option<u64>) {
+fn report(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    served: &Served<'_>,
+    announced: Option<u64>,
+) {
     let small = announced.is_some_and(|length| length <= SMALL_BYTES);
     let entry = &served.entry;
     let filled = (served.own || served.failure.is_some()) && entry.stored;
     if served.own {
-        worker
-            .keys
-            .drop_hot_copy(stream.policy.site, stream.target.cache_key());
+        keys.drop_hot_copy(stream.policy.site, stream.target.cache_key());
     }
     let result = served.metric(stream.progress.request());
     if stream.counts {
-        worker.metrics.count_of(&stream.policy, result);
-        worker
-            .metrics
-            .count_uncacheable(&stream.policy, reason_of(stream, served));
+        let metrics = &coalescing.metrics;
+        metrics.count_of(&stream.policy, result);
+        metrics.count_uncacheable(&stream.policy, reason_of(stream, served));
     }
     stream.progress.account.results_in(result_of(result));
-    worker.turn(stream.id.0, |coalescer, turn| {
+    coalescing.turn(|coalescer, turn| {
         let left = match served.failure {
             // The response was purged, so the origin is asked again soon.
             Some(_) if stream.progress.forced.get() => PURGED_MILLIS,
@@ -398,25 +406,36 @@ fn is_of_the_store(stream: &EdgeRequest, fields: &StoredFields<'_>, around: bool
 }
 
 /// Handles a response that ORIGIN has not marked: it bypassed the store, or Envoy made it.
-fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+fn respond_without_entry(
+    identity: &Identity,
+    keys: &Keys,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    stream: &Rc<EdgeRequest>,
+) -> host::Result<Action> {
     if stream.progress.request() == StoreRequest::StoreOnly {
         stream.progress.account.results_in(account::NOT_STORED);
-        let not_stored = detailed(&worker.identity.name, NOT_STORED);
-        worker
+        let not_stored = detailed(&identity.name, NOT_STORED);
+        coalescing
             .host
             .add_header(Map::Response, CACHE_STATUS, &not_stored)?;
         return Ok(Action::Continue);
     }
-    let status = worker.host.header_number(Map::Response, ":status")?;
+    let status = coalescing.host.header_number(Map::Response, ":status")?;
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
     let bypass = stream.progress.request() == StoreRequest::Bypass;
-    let is_ahead = stream.progress.request() == StoreRequest::Ahead;
     if let Some(slice) = stream.slice.as_ref().filter(|_| status == 200) {
-        sliced::tell_arrival(worker, stream, slice, Metric::RequestsMiss)?;
+        sliced::tell_arrival(
+            &*coalescing.host,
+            &coalescing.metrics,
+            stream,
+            slice,
+            Metric::RequestsMiss,
+        )?;
     }
-    if !bypass && !is_ahead && stream.counts {
-        worker
+    if !bypass && stream.counts {
+        coalescing
             .metrics
             .count_of(&stream.policy, Metric::RequestsMiss);
     }
@@ -427,7 +446,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
             Some(NextStep::WaitTimeout) => account::WAIT_TIMEOUT,
             _ => result_of(Metric::RequestsMiss),
         });
-    worker.turn(stream.id.0, |coalescer, turn| {
+    coalescing.turn(|coalescer, turn| {
         if is_request_error(&stream.policy.policy, status) {
             coalescer.request_failed(stream.id, turn);
         } else if status >= 400 {
@@ -438,18 +457,15 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     });
     let description = without_entry(stream, status);
     add_client_headers(
-        &*worker.host,
+        &*coalescing.host,
         &stream.policy.policy,
         stream.target.path(),
         status,
         false,
     )?;
-    add_status_of(&*worker.host, &worker.identity, stream, description)?;
-    if hold_for_substitute(worker, stream, status, 0)? {
+    add_status_of(&*coalescing.host, identity, stream, description)?;
+    if hold_for_substitute(&*coalescing.host, keys, calls, stream, status, 0)? {
         return Ok(Action::Pause);
-    }
-    if is_ahead {
-        return ahead::respond(worker, stream, status);
     }
     Ok(Action::Continue)
 }
@@ -467,9 +483,6 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
                 Some(NextStep::HitForMiss(reason)) => reason.hit_for_miss(),
                 _ => "hit-for-miss",
             }),
-        StoreRequest::Ahead => CacheStatus::forwarded(Forward::UriMiss)
-            .forward_status(status)
-            .detail(ahead::DETAIL),
         _ => CacheStatus::forwarded(Forward::UriMiss).forward_status(status),
     }
 }

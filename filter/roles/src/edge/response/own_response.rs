@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses to requests of the filter, which no client gets.
 
+use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use std::rc::Rc;
@@ -28,12 +29,19 @@ pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
         return Ok(action);
     }
     if let Some((status, way)) = shared {
-        answer_followers(worker, stream, status, &way)?;
+        answer_followers(
+            &*worker.host,
+            &worker.identity,
+            &mut worker.coalescing,
+            stream,
+            status,
+            &way,
+        )?;
     }
     if stream.progress.fragile.get() {
         return drain(&*worker.host, stream);
     }
-    Ok(end_own(worker, stream, 204))
+    Ok(end_own(&mut worker.coalescing, stream, 204))
 }
 
 /// The status of the origin's response to a fill that is stored, and the `Cache-Status` of its followers.
@@ -59,42 +67,40 @@ fn shared(
 
 /// Answers the followers of a fill that need no body, when its headers arrive.
 fn answer_followers(
-    worker: &mut Worker,
+    host: &dyn Host,
+    identity: &Identity,
+    coalescing: &mut Coalescing,
     stream: &EdgeRequest,
     status: u16,
     way: &CacheStatus<'_>,
 ) -> host::Result<()> {
-    let headers = worker.host.headers(Map::Response)?;
-    let way = way.member_of(&worker.identity.name);
+    let headers = host.headers(Map::Response)?;
+    let way = way.member_of(&identity.name);
     let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(&way));
-    worker.answer_followers(stream, answer);
+    coalescing.answer_followers(stream, answer);
     Ok(())
 }
 
 /// Handles the response to a refresh. No client needs its body, but a fill must reach its end.
-pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    let headers = worker.host.headers(Map::Response)?;
+pub fn respond_refreshed(
+    identity: &Identity,
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &Rc<EdgeRequest>,
+) -> host::Result<Action> {
+    let headers = coalescing.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
-    let served = fields.entry().map(|entry| {
-        served_to(
-            &*worker.host,
-            &worker.identity,
-            &worker.keys,
-            stream,
-            entry,
-            &fields,
-        )
-    });
+    let served = fields
+        .entry()
+        .map(|entry| served_to(&*coalescing.host, identity, keys, stream, entry, &fields));
     // A lack of room in the store is not a failure of the origin.
     let lacks_room = served
         .as_ref()
         .is_some_and(|served| served.entry.lacks_room());
     let stored = served.filter(|served| served.own && served.entry.stored);
     if let Some(stored) = &stored {
-        worker
-            .keys
-            .drop_hot_copy(stream.policy.site, stream.target.cache_key());
-        worker.turn(stream.id.0, |coalescer, turn| {
+        keys.drop_hot_copy(stream.policy.site, stream.target.cache_key());
+        coalescing.turn(|coalescer, turn| {
             let until = turn.now.saturating_add(stored.served_for);
             coalescer.hints().set(stream.key.key, Hint::Fresh, until);
         });
@@ -103,7 +109,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         .as_ref()
         .is_some_and(|served| !served.entry.revalidated)
     {
-        return drain(&*worker.host, stream);
+        return drain(&*coalescing.host, stream);
     }
     // The origin has not failed. The next refresh asks it for the whole object.
     let again = stream.progress.take_loss();
@@ -112,13 +118,13 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     } else {
         502
     };
-    Ok(end_own(worker, stream, status))
+    Ok(end_own(coalescing, stream, status))
 }
 
 /// Ends a request of the filter in the root context's next turn.
-fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
+fn end_own(coalescing: &mut Coalescing, stream: &EdgeRequest, status: u16) -> Action {
     stream.progress.answered.set(true);
-    worker.answer_later(
+    coalescing.wakeups.answer(
         stream.id.0,
         DueReply::Complete(CompleteReply::outcome(status)),
     );

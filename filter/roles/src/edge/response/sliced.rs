@@ -2,7 +2,12 @@
 //! Responses in slices: the one that a client gets, those to the slicer's requests for slices, and those from which
 //! the worker learns that an object is served in slices.
 
-use sluice_core::freshness::UncacheableReason;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
+use crate::worker::roots::Roots;
+use crate::worker::slices::KnownObjects;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::internal_headers::SLICE_STATE_HEADER;
 use sluice_core::metrics::Metric;
@@ -16,33 +21,29 @@ use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::sliced::{RequestedSlice, Sliceable, SlicedResponse};
-use crate::worker::Worker;
 use crate::worker::own_requests::indexes::{fresh_for, headers_of};
 use crate::worker::slices::{self, Knowledge};
 use sluice_host::{self as host, Action, Host, Map};
 
 /// Gives the response that the slicer has put together the headers of the object.
-pub fn respond(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {
+pub fn respond(
+    host: &dyn Host,
+    metrics: &Metrics,
+    identity: &Identity,
+    stream: &EdgeRequest,
+) -> host::Result<Action> {
     let sliced = stream.progress.sliced.borrow();
     let Some(sliced) = &*sliced else {
         return Ok(Action::Continue);
     };
     if sliced.passes.get() {
-        let reason = UncacheableReason::TooLarge;
-        let result = Metric::RequestsHitForMiss;
-        stream.progress.account.is_not_stored(reason);
-        stream.progress.account.results_in(result_of(result));
         return Ok(Action::Continue);
     }
-    let headers = worker.host.headers(Map::Response)?;
+    let headers = host.headers(Map::Response)?;
     if headers.status() != Some(sliced.plan.status()) {
         stream.progress.account.results_in(account::FAILED);
-        worker
-            .metrics
-            .count_of(&stream.policy, Metric::FollowersFailed);
-        worker
-            .host
-            .remove_header(Map::Response, SLICE_STATE_HEADER)?;
+        metrics.count_of(&stream.policy, Metric::FollowersFailed);
+        host.remove_header(Map::Response, SLICE_STATE_HEADER)?;
         return Ok(Action::Continue);
     }
     sliced.responded.set(true);
@@ -52,29 +53,29 @@ pub fn respond(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {
         SliceState::Followed => Metric::RequestsCollapsed,
         _ => Metric::RequestsHit,
     };
-    worker.metrics.count_of(&stream.policy, result);
+    metrics.count_of(&stream.policy, result);
     stream.progress.account.results_in(result_of(result));
     let count = format!("slices:{}", sliced.count());
-    let status = cache_status(worker, stream, sliced, first).detail(&count);
-    let status = status.member_of(&worker.identity.name);
+    let status = cache_status(host, stream, sliced, first).detail(&count);
+    let status = status.member_of(&identity.name);
     for (name, _) in headers.iter().filter(|(name, _)| !name.starts_with(':')) {
-        worker.host.remove_header(Map::Response, name)?;
+        host.remove_header(Map::Response, name)?;
     }
     let planned = sliced.plan.headers();
     let replaced = |name: &str| planned.iter().any(|(planned, _)| *planned == name);
-    let own = headers_of(worker, stream, &sliced.index, &status);
+    let own = headers_of(host, stream, &sliced.index, &status);
     for (name, value) in own.iter().filter(|(name, _)| !replaced(name)) {
-        worker.host.add_header(Map::Response, name, value)?;
+        host.add_header(Map::Response, name, value)?;
     }
     for (name, value) in &planned {
-        worker.host.set_header(Map::Response, name, value)?;
+        host.set_header(Map::Response, name, value)?;
     }
     Ok(Action::Continue)
 }
 
 /// The `Cache-Status` of a response whose first slice came in that way.
 fn cache_status<'a>(
-    worker: &Worker,
+    host: &dyn Host,
     stream: &'a EdgeRequest,
     sliced: &SlicedResponse,
     first: SliceState,
@@ -86,7 +87,7 @@ fn cache_status<'a>(
         SliceState::Followed => CacheStatus::forwarded(Forward::UriMiss).collapsed(),
         _ => CacheStatus::hit(),
     };
-    let status = status.ttl(fresh_for(worker, &sliced.index));
+    let status = status.ttl(fresh_for(host, &sliced.index));
     match stream.policy.policy.response.cache_status_key {
         true => status.key(stream.target.cache_key()),
         false => status,
@@ -95,13 +96,13 @@ fn cache_status<'a>(
 
 /// Records the way in which a slice arrives, and tells it to the slicer.
 pub fn tell_arrival(
-    worker: &Worker,
+    host: &dyn Host,
+    metrics: &Metrics,
     stream: &EdgeRequest,
     slice: &RequestedSlice,
     result: Metric,
 ) -> host::Result<()> {
-    let state = slices::note_arrival(worker, &stream.policy, slice, result);
-    let host = &*worker.host;
+    let state = slices::note_arrival(metrics, &stream.policy, slice, result);
     host.set_header(Map::Response, SLICE_STATE_HEADER, state.as_str())
 }
 
@@ -130,7 +131,10 @@ pub fn refuse_outdated(
 /// Learns from the headers of an object whether it is served in slices. The response has its headers for clients, but
 /// no conditions of a client have been applied to it. `length` is that of the object.
 pub fn learn(
-    worker: &mut Worker,
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    roots: &mut Roots,
+    coalescing: &mut Coalescing,
     stream: &EdgeRequest,
     length: Option<u64>,
     served: &Served<'_>,
@@ -150,49 +154,49 @@ pub fn learn(
         }
         None => return Ok(()),
     };
-    let object = worker.keys.object_hash(stream.target.whole_key());
+    let object = keys.object_hash(stream.target.whole_key());
     let index = match times {
         Some((lifetime, age, purge)) => {
-            let validated = worker.host.unix_millis();
+            let validated = coalescing.host.unix_millis();
             let times = IndexTimes {
                 validated,
                 age,
                 lifetime,
             };
-            index_of(worker, stream, length, times, purge)?
+            index_of(&*coalescing.host, stream, length, times, purge)?
         }
         None => None,
     };
     let is_former = |index: &SliceIndex| {
         let etag = index.etag();
-        !served.own && worker.slices.is_outdated_version(object, etag)
+        !served.own && slices.is_outdated_version(object, etag)
     };
     if index.as_ref().is_some_and(is_former) {
         return Ok(());
     }
     match index {
-        Some(index) => slices::learn(worker, object, index, served.own),
-        None if served.entry.status < 500 => worker.slices.learn(object, Knowledge::Whole),
+        Some(index) => slices::learn(slices, roots, object, index, served.own),
+        None if served.entry.status < 500 => slices.learn(object, Knowledge::Whole),
         None => {}
     }
     if sliceable.is_some() && !describes {
-        worker
+        coalescing
             .metrics
             .count_of(&stream.policy, Metric::SlicedPassed);
-        worker.end_flight(stream.id.0, stream.id, FlightOutcome::Sliced);
+        coalescing.end_flight(stream.id, FlightOutcome::Sliced);
     }
     Ok(())
 }
 
 /// The index of an object from the headers for its client.
 fn index_of(
-    worker: &Worker,
+    host: &dyn Host,
     stream: &EdgeRequest,
     length: Option<u64>,
     times: IndexTimes,
     purge: u64,
 ) -> host::Result<Option<SliceIndex>> {
-    let headers = worker.host.headers(Map::Response)?;
+    let headers = host.headers(Map::Response)?;
     let policy = &stream.policy.policy;
     let described = Described {
         status: headers.status().unwrap_or_default(),

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verdict on a response that is only inspected, for a question of the edge's operator.
 
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::questions::Questions;
 use serde_json::{Map, Value, json};
 use sluice_core::freshness::{Storage, UncacheableReason, Verdict};
 use sluice_core::origin_failure::OriginFailure;
+use sluice_host::Host;
 
 use super::Judged;
 use crate::origin::fetch::Fetch;
 use crate::request::call_kind::CallKind;
-use crate::worker::Worker;
 use crate::worker::questions::ONLINE;
 use sluice_host::headers::Headers;
 
@@ -17,7 +19,9 @@ const HIDDEN: &str = "(hidden)";
 
 /// Adds the verdict to the answer of the question that has caused the request, if one has.
 pub fn tell(
-    worker: &mut Worker,
+    host: &dyn Host,
+    calls: &Calls,
+    questions: &mut Questions,
     fetch: &Fetch,
     headers: &Headers,
     status: u16,
@@ -26,23 +30,23 @@ pub fn tell(
     if !fetch.link.request.is_for_store() {
         return;
     }
-    let Some(call) = worker.calls.get(fetch.link.stream) else {
+    let Some(call) = calls.get(fetch.link.stream) else {
         return;
     };
     if let CallKind::Inspection(call) = call.kind {
-        let facts = facts(worker, fetch, headers, status, failure);
-        worker.questions.pending.share(call, ONLINE, &facts);
+        let facts = facts(host, fetch, headers, status, failure);
+        questions.pending.share(call, ONLINE, &facts);
     }
 }
 
 fn facts(
-    worker: &Worker,
+    host: &dyn Host,
     fetch: &Fetch,
     headers: &Headers,
     status: u16,
     failure: Option<OriginFailure>,
 ) -> Value {
-    let judged = Judged::of(&*worker.host, fetch, headers, status, None);
+    let judged = Judged::of(host, fetch, headers, status, None);
     let reason = fetch.response.reason.or(judged.verdict.reason());
     let reasons = match (&judged.verdict, reason) {
         (_, Some(reason)) => vec![format!("{}: {}", reason.name(), reason.meaning())],

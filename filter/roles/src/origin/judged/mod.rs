@@ -21,7 +21,7 @@ use sluice_core::slices::index::Described;
 use crate::origin::fetch::Fetch;
 use crate::origin::surrogate_keys::SurrogateKeys;
 use crate::origin::variants::variance::Variance;
-use crate::worker::own_requests::indexes::is_key_sliceable;
+use crate::request::sliced::is_key_sliceable;
 use sluice_host::Host;
 use sluice_host::headers::Headers;
 

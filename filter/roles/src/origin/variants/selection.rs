@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The variant that a request wants, and the one that the store has under the plain key of its URL.
 
+use crate::worker::coalescing::requests::OpenRequests;
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
 use std::rc::Rc;
 
 use sluice_core::coalescing::StoreRequest;
@@ -10,7 +13,7 @@ use sluice_store::Link;
 use sluice_store::Revalidation;
 
 use crate::request::EdgeRequest;
-use crate::worker::Worker;
+use sluice_host::Host;
 use sluice_host::headers::Headers;
 
 /// A request whose response the store has under the plain key of its URL. The key does not identify the variant.
@@ -20,12 +23,19 @@ pub struct Selection(Rc<EdgeRequest>);
 impl Selection {
     /// The selection of the request that EDGE has sent, with these headers. Returns `None` if the key in the store
     /// identifies the response.
-    pub fn of(worker: &Worker, link: Link, stored_key: &str, headers: &Headers) -> Option<Self> {
+    pub fn of(
+        keys: &Keys,
+        requests: &OpenRequests,
+        calls: &Calls,
+        link: Link,
+        stored_key: &str,
+        headers: &Headers,
+    ) -> Option<Self> {
         let stream = match link.request {
-            StoreRequest::Inspection => inspected(worker, link, headers),
+            StoreRequest::Head => asked(keys, calls, link, headers),
             request => request
                 .names_a_request()
-                .then(|| worker.requests.get(link.stream))?,
+                .then(|| requests.get(link.stream))?,
         };
         let here = |stream: &Rc<EdgeRequest>| {
             let target = &stream.target;
@@ -85,10 +95,10 @@ impl Selection {
     }
 }
 
-/// The record of the request about which an operator asks, as if a client had sent it.
-fn inspected(worker: &Worker, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
-    let call = worker.calls.get(link.stream)?;
-    let key = worker.keys.flight_key(&call.target);
+/// The record of a request of the filter for the headers of an object, as if a client had sent it.
+fn asked(keys: &Keys, calls: &Calls, link: Link, headers: &Headers) -> Option<Rc<EdgeRequest>> {
+    let call = calls.get(link.stream)?;
+    let key = keys.flight_key(&call.target);
     let for_bucket = call.policy.policy.origin.is_bucket();
     let selecting = (!for_bucket).then(|| Rc::new(headers.clone()));
     let record = EdgeRequest::new(link.stream, key, call.target, call.policy, false);
@@ -98,8 +108,29 @@ fn inspected(worker: &Worker, link: Link, headers: &Headers) -> Option<Rc<EdgeRe
     }))
 }
 
+/// The stored response that the store wants to revalidate, if the request can validate it. The response of an `own`
+/// request is not for others.
+pub fn stored_response(
+    host: &dyn Host,
+    keys: &mut Keys,
+    headers: &Headers,
+    stored_key: &str,
+    selection: Option<&Selection>,
+    own: bool,
+) -> Option<Revalidation> {
+    // The stored response may be another variant, which this request cannot validate.
+    let stored = Revalidation::of_request(host, headers);
+    let mut stored = stored.filter(|stored| is_wanted(selection, stored))?;
+    // A 304 would change the stored response for others.
+    stored.conditional &= !own;
+    match stored.conditional && keys.take_doubt(stored_key) {
+        true => Some(stored.unconditional()),
+        false => Some(stored),
+    }
+}
+
 /// Whether the stored response is the variant that the request wants, as far as it is known.
-pub fn is_wanted(selection: Option<&Selection>, stored: &Revalidation) -> bool {
+fn is_wanted(selection: Option<&Selection>, stored: &Revalidation) -> bool {
     match selection {
         Some(selection) => selection.key_of(stored).is_some(),
         None => stored

@@ -54,9 +54,9 @@ pub enum AuthorizedSharing {
 /// Facts that a worker knows of keys, by their hashes.
 #[derive(Debug)]
 pub struct Keys {
-    host: Rc<dyn Host>,
-    metrics: Rc<Metrics>,
-    identity: Rc<Identity>,
+    pub(crate) host: Rc<dyn Host>,
+    pub(crate) metrics: Rc<Metrics>,
+    pub(crate) identity: Rc<Identity>,
     /// The newest sites. Their policies map keys to URLs.
     sites: Option<Rc<Sites>>,
     /// All purges and all changes by unsafe requests that this worker knows.
@@ -339,8 +339,7 @@ impl Keys {
             body,
             bytes,
         };
-        let others = self.others().unwrap_or_default();
-        roots.spread(&others, &message, "a worker did not receive a length");
+        roots.tell_others(&message, "a worker did not receive a length");
     }
 
     /// Remembers that the body under the key with that hash has `bytes` bytes.

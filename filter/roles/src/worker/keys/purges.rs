@@ -9,8 +9,7 @@ use sluice_core::policy::purge::{Record, Scope, UrlHash};
 use sluice_core::purge::{
     Confirmations, Generations, SharedPurges, TagHash, TagIndexing, Tags, url_of,
 };
-use sluice_core::workers::shared_value::SharedError;
-use sluice_core::workers::{KeyHash, Roster, WorkerId};
+use sluice_core::workers::{KeyHash, Roster};
 use sluice_store::Entry;
 
 use super::Keys;
@@ -44,16 +43,6 @@ impl Keys {
             self.joined = false;
             self.join_roster();
         }
-    }
-
-    /// The other workers on the roster.
-    ///
-    /// # Errors
-    /// Shared data could not be read.
-    pub fn others(&self) -> Result<Vec<WorkerId>, SharedError> {
-        let mut members = Roster::new(&*self.host).members()?;
-        members.retain(|member| *member != self.identity.worker);
-        Ok(members)
     }
 
     /// Applies purges.

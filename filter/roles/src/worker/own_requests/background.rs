@@ -2,6 +2,9 @@
 //! The worker's own requests: refreshes, background fills, and lookups that prepare a client's request.
 
 use crate::request::call_kind::CallKind;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::fills::Fills;
+use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
@@ -17,42 +20,36 @@ use crate::reply::DueReply;
 use crate::request::EdgeRequest;
 use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
-use crate::worker::Worker;
-use crate::worker::own_requests::{ahead, unread};
-use crate::worker::own_requests::{calls::BackgroundCall, looks};
+use crate::worker::own_requests::{calls::BackgroundCall, looks, unread};
 use sluice_host::{Host, Map};
 
 /// Starts a refresh of a stale response that was served to a client, unless a refresh is under way.
-pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
-    let pause = pause(&*worker.host, &stream.policy);
+pub fn refresh(keys: &Keys, coalescing: &mut Coalescing, calls: &mut Calls, stream: &EdgeRequest) {
+    let pause = pause(&*calls.host, &stream.policy);
     let variant = stream.progress.variant.borrow().clone();
     let target = variant.unwrap_or_else(|| Rc::clone(&stream.target));
-    let key = worker.keys.key_hash(target.cache_key());
-    let begins = worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.begin_refresh(key, pause, turn)
-    });
+    let key = keys.key_hash(target.cache_key());
+    let begins = coalescing.turn(|coalescer, turn| coalescer.begin_refresh(key, pause, turn));
     if !begins {
         return;
     }
-    if !worker.calls.has_room() {
-        worker.metrics.count(Metric::LimitsReached, 1);
-        back_off(worker, stream);
+    if !calls.has_room() {
+        calls.metrics.count(Metric::LimitsReached, 1);
+        back_off(coalescing, stream);
         return;
     }
-    worker.metrics.count(Metric::Refreshes, 1);
-    worker.calls.push(BackgroundCall::new(
-        &*worker.host,
+    calls.metrics.count(Metric::Refreshes, 1);
+    calls.push(BackgroundCall::new(
         CallKind::Refresh(key),
         target,
         stream.policy.clone(),
     ));
-    worker.roots.wake();
 }
 
 /// Stops refreshes of a key for a while, because the origin has failed and a stale response was served instead.
-pub fn back_off(worker: &mut Worker, stream: &EdgeRequest) {
-    let pause = pause(&*worker.host, &stream.policy);
-    worker.turn(stream.id.0, |coalescer, turn| {
+pub fn back_off(coalescing: &mut Coalescing, stream: &EdgeRequest) {
+    let pause = pause(&*coalescing.host, &stream.policy);
+    coalescing.turn(|coalescer, turn| {
         coalescer.refreshed(stream.key.key, true, pause, turn);
     });
 }
@@ -64,10 +61,10 @@ pub fn is_failing(host: &dyn Host, coalescer: &mut Coalescer, key: KeyHash) -> b
 }
 
 /// Renews this worker's claims on refreshes that take long.
-pub fn renew_claims(worker: &mut Worker) {
-    let now = worker.host.monotonic_millis();
-    for key in worker.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
-        worker.turn(worker.roots.serving(), |coalescer, turn| {
+pub fn renew_claims(coalescing: &mut Coalescing, calls: &mut Calls) {
+    let now = calls.host.monotonic_millis();
+    for key in calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
+        coalescing.turn(|coalescer, turn| {
             coalescer.refreshing(key, turn);
         });
     }
@@ -82,58 +79,64 @@ pub fn renew_claims(worker: &mut Worker) {
 /// client has its 304.
 ///
 /// Returns its next step if it does not wait for a call.
-fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
+fn prepare(
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    stream: &EdgeRequest,
+) -> Option<NextStep> {
     let key = stream.key.key;
     let call = match stream.progress.prior_call.get() {
         None if stream.looks_first() => CallKind::Look(key),
-        Some(CallKind::Fill(_)) => return prepare_again(worker, stream),
-        _ if stream.sizes_next() && stream.policy.policy.edge.slices.is_on() => {
-            CallKind::Index(key)
-        }
+        Some(CallKind::Fill(_)) => return prepare_again(coalescing, calls, stream),
+        _ if stream.sizes_next() && stream.may_be_sliced() => CallKind::Index(key),
         _ if stream.sizes_next() => CallKind::Size(key),
         _ => CallKind::Fill(key),
     };
     stream.progress.prior_call.set(Some(call));
-    wait_for(worker, stream, call)
+    wait_for(calls, stream, call)
 }
 
 /// Makes a request that has had its calls wait for one more fill, if the response to the last fill may concern that
 /// fill only.
-fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    let (key, now) = (stream.key.key, worker.host.monotonic_millis());
+fn prepare_again(
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    stream: &EdgeRequest,
+) -> Option<NextStep> {
+    let (key, now) = (stream.key.key, calls.host.monotonic_millis());
     let call = CallKind::Fill(key);
-    let lacks_heir = worker.coalescer.lacks_heir(key, now);
-    if lacks_heir && worker.calls.join(call, stream.id) {
+    let lacks_heir = coalescing.coalescer.lacks_heir(key, now);
+    if lacks_heir && calls.join(call, stream.id) {
         None
-    } else if worker.coalescer.take_heirless_fill(key, now) {
-        wait_for(worker, stream, call)
+    } else if coalescing.coalescer.take_heirless_fill(key, now) {
+        wait_for(calls, stream, call)
     } else {
         Some(without_call(stream))
     }
 }
 
 /// Makes a request wait for a lookup. Without a stored response it can only be sent to the origin alone.
-fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
+fn look(calls: &mut Calls, stream: &EdgeRequest) -> Option<NextStep> {
     let key = stream.key.key;
     stream.progress.prior_call.set(Some(CallKind::Fill(key)));
-    wait_for(worker, stream, CallKind::Look(key))
+    wait_for(calls, stream, CallKind::Look(key))
 }
 
 /// Makes a request with credentials wait for a lookup of a response that it may share. Returns its next step if it
 /// cannot wait.
-pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    let refused = wait_for(worker, stream, CallKind::Look(stream.key.key));
+pub fn look_for_authenticated(calls: &mut Calls, stream: &EdgeRequest) -> Option<NextStep> {
+    let refused = wait_for(calls, stream, CallKind::Look(stream.key.key));
     refused.map(|_| looks::unshared(stream))
 }
 
 /// Makes a request wait for the headers of its object. Returns another step if it cannot wait.
-pub fn wait_for_index(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
+pub fn wait_for_index(roots: &Roots, calls: &mut Calls, stream: &EdgeRequest) -> Option<NextStep> {
     let call = CallKind::Index(stream.key.key);
     stream.progress.prior_call.set(Some(call));
-    if !keep_headers(&worker.metrics, &worker.roots, stream) {
+    if !keep_headers(&calls.metrics, roots, stream) {
         return Some(without_call(stream));
     }
-    wait_for(worker, stream, call)
+    wait_for(calls, stream, call)
 }
 
 /// The next step of a request that needs no further call, or cannot have one.
@@ -149,49 +152,50 @@ fn without_call(stream: &EdgeRequest) -> NextStep {
 
 /// Makes a request wait for a call. Makes the call if no other request waits for it. Returns the next step of the
 /// request if there are too many calls, or if the bounds on unread fills leave no room for one more.
-fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Option<NextStep> {
-    if worker.calls.join(call, stream.id) {
+fn wait_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> Option<NextStep> {
+    let is_index = matches!(call, CallKind::Index(_));
+    if calls.join(call, stream.id) || (is_index && calls.join_unawaited(call, stream.id)) {
         return None;
     }
-    if !worker.calls.has_room_to_prepare() {
-        worker.metrics.count(Metric::LimitsReached, 1);
+    if !calls.has_room_to_prepare() {
+        calls.metrics.count(Metric::LimitsReached, 1);
         return Some(without_call(stream));
     }
-    if !unread::may_call(&*worker.host, &mut worker.unread, stream, call) {
-        worker.metrics.count(Metric::UnreadFillsRefused, 1);
+    if !unread::may_call(calls, stream, call) {
+        calls.metrics.count(Metric::UnreadFillsRefused, 1);
         return if stream.head {
             Some(without_call(stream))
         } else if stream.is_for_part() {
             Some(NextStep::Unfilled)
         } else {
-            look(worker, stream)
+            look(calls, stream)
         };
     }
-    worker.calls.await_first(call, stream.id);
+    calls.await_first(call, stream.id);
     if matches!(call, CallKind::Look(_)) {
-        worker.metrics.count(Metric::StoreLookups, 1);
+        calls.metrics.count(Metric::StoreLookups, 1);
     }
     if matches!(call, CallKind::Index(_)) {
-        worker
+        calls
             .metrics
             .count_of(&stream.policy, Metric::SliceIndexesAsked);
     }
-    call_for(
-        &*worker.host,
-        &mut worker.calls,
-        &worker.roots,
-        stream,
-        call,
-    );
+    call_for(calls, stream, call);
     None
 }
 
 /// The final next step of a request for which the coalescer has decided on `next_step`, or `None` if it waits for a
 /// call first. A range or a conditional request does not justify a fill that no other request shares, so it bypasses
 /// the store after its calls.
-pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> Option<NextStep> {
+pub fn ready(
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    stream: &EdgeRequest,
+    next_step: NextStep,
+) -> Option<NextStep> {
     if next_step == NextStep::Send(StoreRequest::Lead) {
-        unread::lead(&*worker.host, &mut worker.unread, stream);
+        unread::lead(calls, stream);
     }
     let waits = stream.is_for_part()
         || stream.shares_headers_only()
@@ -204,15 +208,15 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> 
         next_step,
         NextStep::Send(StoreRequest::Lead | StoreRequest::Alone)
     );
-    let calls = prepares || (fills && stream.may_finish_early());
-    if (calls && !keep_headers(&worker.metrics, &worker.roots, stream)) || !prepares {
+    let may_call = prepares || (fills && stream.may_finish_early());
+    if (may_call && !keep_headers(&calls.metrics, roots, stream)) || !prepares {
         return Some(next_step);
     }
     // A background fill would be sent with these headers.
     if stream.may_lead {
-        prepare(worker, stream)
+        prepare(coalescing, calls, stream)
     } else if stream.may_be_bodiless() && stream.progress.prior_call.get().is_none() {
-        look(worker, stream)
+        look(calls, stream)
     } else {
         Some(without_call(stream))
     }
@@ -242,72 +246,39 @@ fn keep_headers(metrics: &Metrics, roots: &Roots, stream: &EdgeRequest) -> bool 
     true
 }
 
-fn call_for(
-    host: &dyn Host,
-    calls: &mut Calls,
-    roots: &Roots,
-    stream: &EdgeRequest,
-    call: CallKind,
-) {
+fn call_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     let headers = stream.progress.headers.borrow().clone();
     calls.push(BackgroundCall {
-        slice: stream.slice.clone(),
         headers,
-        ..BackgroundCall::new(host, call, target, policy)
+        ..BackgroundCall::new(call, target, policy)
     });
-    roots.wake();
 }
 
 /// Starts a background fill that replaces the fill of a client that has left because it needed less than the object.
 /// It starts none after `Fresh`, because the request headers were not kept then; the next request fetches the object
 /// again.
-pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
+pub fn rescue(fills: &Fills, coalescing: &mut Coalescing, calls: &mut Calls, stream: &EdgeRequest) {
     let less = stream.body.passing.get().part != Part::Whole;
     let known = !stream.progress.headers.borrow().is_empty();
-    // The slicer leaves a slice with its client. The slice is small, and needs no headers of the client.
-    let replaceable = stream.slice.is_some() || (stream.may_finish_early() && less && known);
+    let replaceable = stream.may_finish_early() && less && known;
     let filled = stream.progress.fragile.get() && replaceable;
-    let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {
+    let Some(context) = fills.context(stream.id).filter(|_| filled) else {
         return;
     };
-    if !worker.calls.has_room_to_prepare() || worker.coalescer.is_storing(stream.key.key) {
+    if !calls.has_room_to_prepare() || coalescing.coalescer.is_storing(stream.key.key) {
         return;
     }
     let fill = CallKind::Fill(stream.key.key);
-    if !unread::may_call(&*worker.host, &mut worker.unread, stream, fill) {
-        worker.metrics.count(Metric::UnreadFillsRefused, 1);
+    if !unread::may_call(calls, stream, fill) {
+        calls.metrics.count(Metric::UnreadFillsRefused, 1);
         return;
     }
     // The store rejects the next response until this one is gone. The coalescer ensures that for leaders only.
-    if !worker.wakeups.answers(context) {
-        worker.answer_later(context, DueReply::Reset);
+    if !coalescing.wakeups.answers(context) {
+        coalescing.wakeups.answer(context, DueReply::Reset);
     }
-    call_for(
-        &*worker.host,
-        &mut worker.calls,
-        &worker.roots,
-        stream,
-        fill,
-    );
-}
-
-/// Whether a range that has begun to wait is sent to the origin at once, ahead of the fill. If another worker fills,
-/// the range waits at least until the origin has described the object. Afterwards host calls may be directed at the
-/// request.
-pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    if ahead::asks(&worker.coalescer, &worker.calls, &worker.ahead, stream)
-        && keep_headers(&worker.metrics, &worker.roots, stream)
-    {
-        call_for(
-            &*worker.host,
-            &mut worker.calls,
-            &worker.roots,
-            stream,
-            CallKind::Size(stream.key.key),
-        );
-    }
-    ahead::overtakes(worker, stream)
+    call_for(calls, stream, fill);
 }
 
 /// Time in milliseconds for which the origin is not asked for a key again. A part of it is random, so that not all

@@ -1,83 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outcomes of the worker's own requests.
 
-use std::rc::Rc;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::roots::Roots;
+use crate::worker::slices::KnownObjects;
+use sluice_host::Host;
+use sluice_store::Confirmations;
 
-use sluice_core::coalescing::beside::ahead::Representation;
 use sluice_core::coalescing::beside::unread::UnreadFill;
 use sluice_core::coalescing::{NextStep, StoreNews, StoreRequest};
-use sluice_core::http::syntax::field_value::JoinedValue;
-use sluice_core::key::vary::fit;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
 use sluice_core::workers::KeyHash;
 use sluice_store::Entry;
 use sluice_store::StoredFields;
 use sluice_store::{has_come_since, has_succeeded, looked_up};
 
 use crate::reply::substitute::Document;
-use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
-use crate::worker::own_requests::{ahead, unread};
 use crate::worker::own_requests::{
-    background::{overtakes, pause},
-    calls::BackgroundCall,
-    looks, mismatches, substitutes, variants,
+    background::pause, calls::BackgroundCall, looks, mismatches, substitutes, unread, variants,
 };
 use sluice_host::Map;
-use sluice_host::headers::Headers;
-
-/// The origin's description of an object, for ranges of it.
-#[derive(Debug, Default)]
-pub struct Told {
-    /// The size of the object in bytes.
-    length: Option<u64>,
-    /// The representation whose ranges can be requested.
-    representation: Option<Rc<Representation>>,
-}
 
 /// Handles Envoy's answer to a call of the root context. `answered` is false if the call failed.
 pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: usize) {
-    if let Some(background) = worker.calls.take(call) {
-        match background.kind {
-            CallKind::Substitute(key) if answered => {
-                let document = Document::answered(&*worker.host, body_size);
-                substitutes::end_substitute(worker, key, document);
-            }
-            CallKind::Around(_) if answered => {
-                let object = Document::answered(&*worker.host, body_size);
-                mismatches::end_fetch(worker, background.kind, object.as_ref());
+    let Worker {
+        identity,
+        keys,
+        roots,
+        coalescing,
+        calls,
+        ..
+    } = worker;
+    if let Some(background) = calls.take(call) {
+        let document = match background.kind {
+            CallKind::Substitute(_) | CallKind::Around(_) if answered => {
+                Document::answered(&*worker.host, body_size)
             }
             CallKind::Again(_) | CallKind::Variant(_) if answered => {
-                let variant = Document::received(&*worker.host, body_size);
-                variants::end_fetch(worker, background.kind, variant.as_ref());
+                Document::received(&*worker.host, body_size)
             }
-            _ => end_call(worker, &background, answered),
+            _ => None,
+        };
+        match document {
+            Some(_) => end_document_call(
+                identity,
+                keys,
+                roots,
+                coalescing,
+                calls,
+                background.kind,
+                document,
+            ),
+            None => end_call(worker, &background, answered),
         }
     } else {
         let recorded = answered && has_succeeded(&*worker.host);
         if worker.purge_calls.journal_answered(call, recorded) {
-            worker.purge_calls.go_on(&worker.roots);
+            worker.purge_calls.go_on(&mut worker.roots);
             worker.arm_timer();
         }
     }
+    worker.settle();
     send_calls(worker);
 }
 
-/// Ends all calls under way without an answer, because the root context that made them has ended.
-pub fn fail_calls(worker: &mut Worker) {
-    for call in worker.calls.take_all() {
-        end_call(worker, &call, false);
+/// Ends a call for a document, for which requests wait. Without a document, it has failed.
+fn end_document_call(
+    identity: &Identity,
+    keys: &mut Keys,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    call: CallKind,
+    document: Option<Document>,
+) {
+    let found = document.as_ref();
+    match call {
+        CallKind::Substitute(key) => {
+            substitutes::end_substitute(keys, roots, coalescing, calls, key, document);
+        }
+        CallKind::Around(_) => {
+            mismatches::end_fetch(identity, roots, coalescing, calls, call, found);
+        }
+        _ => variants::end_fetch(identity, roots, coalescing, calls, call, found),
     }
 }
 
 /// Sends the calls that are due. For the root context's turn.
 pub fn send_calls(worker: &mut Worker) {
     for call in worker.calls.take_due() {
-        let made = worker
-            .calls
-            .send(&*worker.host, call.clone(), &worker.identity);
+        let made = worker.calls.send(call.clone(), &worker.identity);
         if let Err(error) = made {
             worker.metrics.check(Err(error));
             end_call(worker, &call, false);
@@ -85,161 +102,163 @@ pub fn send_calls(worker: &mut Worker) {
     }
 }
 
-/// Admits the requests that have waited for `call`. `told` is the origin's description of the object. `context` is
-/// that of the current callback.
-///
-/// A range that begins far into the object does not lead, because its client would wait for all bytes in front of it.
-pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) {
-    let asked = matches!(call, CallKind::Size(_) | CallKind::Index(_));
-    let mut may_lead = asked;
-    for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.requests.get(id) else {
+/// Admits the requests that have waited for `call`. `length` is the length of the object in bytes, if the origin has
+/// said it.
+pub fn prepared(
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    call: CallKind,
+    length: Option<u64>,
+) {
+    let mut may_lead = matches!(call, CallKind::Size(_) | CallKind::Index(_));
+    for id in calls.take_waiting(call) {
+        let Some(stream) = coalescing.requests.get(id) else {
             continue;
         };
         let is_whole = matches!(call, CallKind::Index(_)) && !stream.is_for_part();
-        if is_whole || is_sliced(worker, &stream) {
-            worker.wakeups.resume(id, NextStep::Sliced);
+        if is_whole || is_sliced(keys, slices, stream.target.cache_key()) {
+            coalescing.wakeups.resume(id, NextStep::Sliced);
             continue;
         }
         let mut request = stream.request();
-        let far = told.representation.as_ref();
-        let far = far.is_some_and(|described| ahead::begins_far(&stream, described));
-        let leads = may_lead && stream.may_lead && !far;
-        request.may_lead |=
-            leads && unread::may_lead(&*worker.host, &mut worker.unread, &stream, told.length);
-        let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+        let leads = may_lead && stream.may_lead;
+        request.may_lead |= leads && unread::may_lead(calls, &stream, length);
+        let admitted = coalescing.turn(|coalescer, turn| coalescer.request(&request, turn));
         if admitted != Some(NextStep::Send(StoreRequest::Lead)) {
-            unread::leads_not(&mut worker.unread, &stream);
+            unread::leads_not(calls, &stream);
         }
         let next_step = match admitted {
-            None if !asked && overtakes(worker, &stream) => NextStep::Send(StoreRequest::Ahead),
             None => continue,
             // The request has waited for the call.
             Some(NextStep::Send(StoreRequest::Fresh)) => NextStep::Send(StoreRequest::Collapsed),
             Some(next_step) => next_step,
         };
         may_lead &= next_step != NextStep::Send(StoreRequest::Lead);
-        worker.wakeups.resume(id, next_step);
-    }
-    worker.roots.restore(context);
-    worker.roots.wake();
-}
-
-/// Whether the object of a request has proved to be served in slices.
-fn is_sliced(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    let object = worker.keys.object_hash(stream.target.cache_key());
-    worker.slices.is_sliced(object)
-}
-
-/// Handles the answer to a question for the size of an object. An object that is too large is not coalesced.
-fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
-    let headers = worker.host.headers(Map::CallResponse);
-    let Some(headers) = headers.ok().filter(|_| has_succeeded(&*worker.host)) else {
-        return Told::default();
-    };
-    let (policy, length) = (&call.policy.policy, headers.content_length());
-    if length.is_some_and(|length| length > policy.cache.max_object_bytes) {
-        worker.mark_too_large(key, &call.policy);
-        return Told {
-            length,
-            representation: None,
-        };
-    }
-    Told {
-        length,
-        representation: ahead::representation(policy, call.target.cache_key(), &headers)
-            .filter(|_| !varies(policy, call.target.cache_key(), &headers)),
+        coalescing.wakeups.resume(id, next_step);
     }
 }
 
-/// Whether ranges of a response with these headers may differ between requests for `key`.
-fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
-    let vary = headers.joined("vary");
-    let unkeyed = fit(policy, key, vary.as_ref().map(JoinedValue::value));
-    !unkeyed.is_ok_and(|unkeyed| unkeyed.is_empty())
+/// Whether the object with that key has proved to be served in slices.
+fn is_sliced(keys: &Keys, slices: &mut KnownObjects, cache_key: &str) -> bool {
+    let object = keys.object_hash(cache_key);
+    slices.is_sliced(object)
+}
+
+/// The length of an object in bytes, which the origin has been asked for. Requests for an object that is too large
+/// are not coalesced, unless the object is served in slices.
+fn sized(
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    coalescing: &mut Coalescing,
+    key: KeyHash,
+    call: &BackgroundCall,
+) -> Option<u64> {
+    let headers = coalescing.host.headers(Map::CallResponse).ok();
+    let headers = headers.filter(|_| has_succeeded(&*coalescing.host));
+    let length = headers?.content_length()?;
+    let is_large = length > call.policy.policy.cache.max_object_bytes;
+    if is_large && !is_sliced(keys, slices, call.target.cache_key()) {
+        coalescing.mark_too_large(key, &call.policy);
+    }
+    Some(length)
 }
 
 /// The store's report to a lookup for a flight of `key`. A flight that began before a soft purge has the hash from
 /// before it, and its followers accept a response from before it.
-fn news_of(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> StoreNews {
+fn news_of(
+    host: &dyn Host,
+    identity: &Identity,
+    keys: &Keys,
+    confirmations: &Confirmations,
+    key: KeyHash,
+    call: &BackgroundCall,
+) -> StoreNews {
     let cache_key = call.target.cache_key();
-    let current = key == worker.keys.key_hash(cache_key);
-    let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
+    let current = key == keys.key_hash(cache_key);
+    let outdated = |entry: &Entry<'_>| current && keys.predates_soft_purge(entry);
     let awaited = |entry: &Entry<'_>, fields: &StoredFields<'_>| {
-        let awaited = worker.confirmations.awaited(key);
+        let awaited = confirmations.awaited(key);
         awaited.is_some_and(|(stream, answered)| {
-            entry.fill == worker.identity.vouching.fill_id(stream)
-                || has_come_since(&*worker.host, answered.unwrap_or_default(), entry, fields)
+            entry.fill == identity.vouching.fill_id(stream)
+                || has_come_since(host, answered.unwrap_or_default(), entry, fields)
         })
     };
-    let now = worker.host.monotonic_millis();
-    let news = looked_up(&*worker.host, now, outdated, awaited);
+    let now = host.monotonic_millis();
+    let news = looked_up(host, now, outdated, awaited);
     if matches!(news, StoreNews::Readable { .. } | StoreNews::Validated) {
-        worker.keys.confirm_current(key, &call.target);
+        keys.confirm_current(key, &call.target);
     }
     news
 }
 
 /// Ends a call: completes its work, or handles its failure.
 pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
+    let Worker {
+        host,
+        identity,
+        keys,
+        roots,
+        coalescing,
+        calls,
+        slices,
+        ..
+    } = worker;
+    let host = &**host;
     match call.kind {
         CallKind::Confirmation(key) => {
             let news = if answered {
-                news_of(worker, key, call)
+                news_of(host, identity, keys, &worker.confirmations, key, call)
             } else {
                 StoreNews::Missing
             };
-            let now = worker.host.monotonic_millis();
+            let now = host.monotonic_millis();
             worker.confirmations.take_lookup(key, news, now);
             worker.hear_store();
         }
-        CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),
+        CallKind::Look(key) => looks::looked(keys, coalescing, calls, key, &call.target, answered),
         CallKind::Fill(key) => {
-            worker.unread.end(UnreadFill::Background(key));
-            let context = worker.roots.serving();
+            calls.unread.end(UnreadFill::Background(key));
             // If the failure may concern this fill only, the requests wait for the next fill.
-            if !worker.calls.is_awaited(call.kind) {
-                prepared(worker, call.kind, &Told::default(), context);
+            if !calls.is_awaited(call.kind) {
+                prepared(keys, slices, coalescing, calls, call.kind, None);
             }
         }
         CallKind::Size(key) => {
-            let told = answered.then(|| sized(worker, key, call));
-            let (told, context) = (told.unwrap_or_default(), worker.roots.serving());
-            prepared(worker, call.kind, &told, context);
-            if let Some(representation) = &told.representation {
-                ahead::release(worker, key, Some(representation));
-            }
+            let length = answered
+                .then(|| sized(keys, slices, coalescing, key, call))
+                .flatten();
+            prepared(keys, slices, coalescing, calls, call.kind, length);
         }
-        CallKind::Index(_) => {
-            let headers = worker.host.headers(Map::CallResponse).ok();
-            let headers = headers.filter(|_| answered && has_succeeded(&*worker.host));
-            if headers.is_none() {
-                let pause = pause(&*worker.host, &call.policy);
-                let until = worker.host.monotonic_millis().saturating_add(pause);
-                let object = worker.keys.object_hash(call.target.cache_key());
-                worker.slices.question_fails(object, until);
+        CallKind::Index(key) => {
+            let succeeded = answered && has_succeeded(host);
+            if !succeeded {
+                let pause = pause(host, &call.policy);
+                let until = host.monotonic_millis().saturating_add(pause);
+                let object = keys.object_hash(call.target.cache_key());
+                slices.question_fails(object, until);
             }
-            let told = Told {
-                length: headers.and_then(|headers| headers.content_length()),
-                representation: None,
-            };
-            prepared(worker, call.kind, &told, worker.roots.serving());
+            let sized = || sized(keys, slices, coalescing, key, call);
+            let length = succeeded.then(sized).flatten();
+            prepared(keys, slices, coalescing, calls, call.kind, length);
         }
         CallKind::Inspection(call) => worker.questions.lack_origin(call),
         CallKind::Refresh(key) => {
-            let failed = !(answered && has_succeeded(&*worker.host));
+            let failed = !(answered && has_succeeded(host));
             if failed {
                 worker.metrics.count(Metric::RefreshFailures, 1);
             }
-            let pause = pause(&*worker.host, &call.policy);
-            worker.turn(worker.roots.serving(), |coalescer, turn| {
+            let pause = pause(host, &call.policy);
+            coalescing.turn(|coalescer, turn| {
                 coalescer.refreshed(key, failed, pause, turn);
             });
         }
-        CallKind::Substitute(key) => substitutes::end_substitute(worker, key, None),
-        CallKind::Around(_) => mismatches::end_fetch(worker, call.kind, None),
-        CallKind::Again(_) | CallKind::Variant(_) => {
-            variants::end_fetch(worker, call.kind, None);
+        CallKind::Substitute(_)
+        | CallKind::Around(_)
+        | CallKind::Again(_)
+        | CallKind::Variant(_) => {
+            end_document_call(identity, keys, roots, coalescing, calls, call.kind, None)
         }
     }
 }

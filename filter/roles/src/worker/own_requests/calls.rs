@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 use sluice_store::{LINK_HEADER, Link, PATH_HEADER};
@@ -17,8 +18,8 @@ use crate::reply::substitute::HeldResponse;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
-use crate::request::sliced::RequestedSlice;
 use crate::worker::identity::Identity;
+use crate::worker::metrics::Metrics;
 use sluice_host::{self as host, Host};
 
 /// The background listener's cluster.
@@ -40,31 +41,28 @@ pub struct BackgroundCall {
     pub target: Rc<CanonicalTarget>,
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
-    /// The slice that it fetches, if it replaces a request for one.
-    pub slice: Option<Rc<RequestedSlice>>,
     /// Further headers of the client's request, on which the response may depend.
     pub headers: Vec<Header>,
     /// When the claim on a refresh was last renewed.
-    pub renewed: Millis,
+    pub(in crate::worker) renewed: Millis,
     /// Its number in the link, among the calls of this worker.
     pub(in crate::worker) number: StreamId,
 }
 
 impl BackgroundCall {
+    /// Whether the call leads for the requests that wait for it.
+    pub const fn leads(&self) -> bool {
+        matches!(self.kind, CallKind::Fill(_))
+    }
+
     /// Creates a call without further headers.
-    pub fn new(
-        host: &dyn Host,
-        kind: CallKind,
-        target: Rc<CanonicalTarget>,
-        policy: NumberedPolicy,
-    ) -> Self {
+    pub fn new(kind: CallKind, target: Rc<CanonicalTarget>, policy: NumberedPolicy) -> Self {
         Self {
             kind,
             target,
             policy,
-            slice: None,
             headers: Vec::new(),
-            renewed: host.monotonic_millis(),
+            renewed: 0,
             number: StreamId(0),
         }
     }
@@ -78,9 +76,13 @@ struct WaitingList {
     call: Option<StreamId>,
 }
 
-/// The calls of one worker.
-#[derive(Debug, Default)]
+/// The calls of one worker, and the budget of the fills that no client reads.
+#[derive(Debug)]
 pub struct Calls {
+    pub(crate) host: Rc<dyn Host>,
+    pub(crate) metrics: Rc<Metrics>,
+    /// The budget of fills that no client reads.
+    pub unread: UnreadFills,
     due: Vec<BackgroundCall>,
     /// Requests that wait for a call of their key, either for their response or to take part in coalescing
     /// afterwards.
@@ -94,9 +96,28 @@ pub struct Calls {
     /// The number in the link by Envoy's number of the call.
     numbers: NumberMap<u32, StreamId>,
     last: u32,
+    /// Whether a call has been queued since [`Calls::take_demand`].
+    is_demanding: bool,
 }
 
 impl Calls {
+    /// No calls.
+    pub fn new(host: Rc<dyn Host>, metrics: Rc<Metrics>) -> Self {
+        Self {
+            host,
+            metrics,
+            unread: UnreadFills::default(),
+            due: Vec::new(),
+            waiting: HashMap::new(),
+            held: NumberMap::default(),
+            replies: NumberMap::default(),
+            under_way: NumberMap::default(),
+            numbers: NumberMap::default(),
+            last: 0,
+            is_demanding: false,
+        }
+    }
+
     /// Queues a call for the root's next turn.
     pub fn push(&mut self, call: BackgroundCall) {
         self.last = self.last.wrapping_add(1);
@@ -104,7 +125,18 @@ impl Calls {
         if let Some(waiting) = self.waiting.get_mut(&call.kind) {
             waiting.call.get_or_insert(number);
         }
-        self.due.push(BackgroundCall { number, ..call });
+        let renewed = self.host.monotonic_millis();
+        self.due.push(BackgroundCall {
+            number,
+            renewed,
+            ..call
+        });
+        self.is_demanding = true;
+    }
+
+    /// Whether the root context must get a turn for calls that have been queued since the last call.
+    pub fn take_demand(&mut self) -> bool {
+        std::mem::take(&mut self.is_demanding) && !self.due.is_empty()
     }
 
     /// Has a request wait for a call for which other requests wait already. Returns false if there is none.
@@ -112,6 +144,20 @@ impl Calls {
         let waiting = self.waiting.get_mut(&call);
         let joined = waiting.map(|waiting| waiting.streams.push(stream));
         joined.is_some()
+    }
+
+    /// Has a request wait for a call that is due or under way, and for which no request waits. Returns false if there is
+    /// none.
+    pub fn join_unawaited(&mut self, call: CallKind, stream: StreamId) -> bool {
+        let mut all = self.due.iter().chain(self.under_way.values());
+        let number = all.find(|it| it.kind == call).map(|it| it.number);
+        if number.is_some() {
+            self.await_first(call, stream);
+            if let Some(waiting) = self.waiting.get_mut(&call) {
+                waiting.call = number;
+            }
+        }
+        number.is_some()
     }
 
     /// Has a request wait for a call that is made for it.
@@ -164,11 +210,6 @@ impl Calls {
         std::mem::take(&mut self.due)
     }
 
-    /// Whether such a call is due or under way.
-    pub fn has(&self, kind: CallKind) -> bool {
-        self.count(|call| call == kind) > 0
-    }
-
     /// Whether the bound allows one more refresh.
     pub fn has_room(&self) -> bool {
         self.count(|call| matches!(call, CallKind::Refresh(_))) < MOST_REFRESHES
@@ -202,12 +243,7 @@ impl Calls {
     }
 
     /// Sends a call from the root context. Its link carries the secret of `identity`.
-    pub fn send(
-        &mut self,
-        host: &dyn Host,
-        call: BackgroundCall,
-        identity: &Identity,
-    ) -> host::Result<()> {
+    pub fn send(&mut self, call: BackgroundCall, identity: &Identity) -> host::Result<()> {
         let (request, method, timeout) = call.kind.form();
         let link = Link {
             request,
@@ -231,7 +267,7 @@ impl Calls {
         let theirs = call.headers.iter();
         let theirs = theirs.map(|(name, value)| (name.as_str(), value.as_slice()));
         let headers: Vec<_> = own.into_iter().chain(theirs).collect();
-        let envoys = host.call(CLUSTER, &headers, None, timeout)?;
+        let envoys = self.host.call(CLUSTER, &headers, None, timeout)?;
         self.numbers.insert(envoys, call.number);
         self.under_way.insert(call.number, call);
         Ok(())

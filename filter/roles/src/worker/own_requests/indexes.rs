@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way of a request to an object that may be served in slices, and the questions for the indexes of such objects.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::roots::Roots;
+use crate::worker::slices::KnownObjects;
+use sluice_host::Host;
 use std::rc::Rc;
 
 use sluice_core::freshness::Lifetime;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::internal_headers::SLICES_HEADER;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::slices::selection::{Selection, SlicedDelivery};
@@ -15,6 +22,7 @@ use sluice_core::workers::KeyHash;
 
 use super::background::{pause, wait_for_index};
 use super::calls::BackgroundCall;
+use crate::reply::complete_reply::CompleteReply;
 use crate::reply::demand_reply::DemandReply;
 use crate::reply::{CACHE_STATUS, DueReply};
 use crate::request::EdgeRequest;
@@ -23,7 +31,6 @@ use crate::request::call_kind::CallKind;
 use crate::request::headers::avoid_the_store;
 use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::SlicedResponse;
-use crate::worker::Worker;
 use crate::worker::slices::{self, Knowledge};
 use sluice_host::headers::{Headers, extend, serialize};
 use sluice_host::{self as host, Map};
@@ -40,50 +47,43 @@ pub enum Approach {
 }
 
 /// Decides on the way of a request that has not been sent on. Prepares its response in slices, or its answer.
-pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
-    if !may_be_sliced(stream) {
+pub fn approach(
+    identity: &Identity,
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    stream: &EdgeRequest,
+) -> Approach {
+    if !stream.may_be_sliced() {
         return Approach::Whole;
     }
-    let object = worker.keys.object_hash(stream.target.cache_key());
-    match worker.slices.get(object) {
-        Some(Knowledge::Sliced(index)) => match is_usable(worker, stream, object, &index) {
-            Some(true) => begin(worker, stream, object, index),
-            Some(false) => ask(worker, stream),
-            None => Approach::Whole,
-        },
+    let object = keys.object_hash(stream.target.cache_key());
+    match slices.get(object) {
+        Some(Knowledge::Sliced(index)) => {
+            match is_usable(keys, slices, calls, stream, object, &index) {
+                Some(true) => begin(identity, roots, coalescing, stream, object, index),
+                Some(false) => ask(roots, calls, stream),
+                None => Approach::Whole,
+            }
+        }
         Some(Knowledge::Whole) => Approach::Whole,
-        None if is_believed_large(worker, stream) => ask(worker, stream),
+        // The slices of the object have just been found to be outdated.
+        None if stream.repeats.is_some() && !has_asked(stream) => ask(roots, calls, stream),
+        None if is_believed_large(coalescing, stream) => ask(roots, calls, stream),
         None => Approach::Whole,
     }
 }
 
-/// Whether the object of a request may be served in slices: the request wants the object itself, for any client, and
-/// its key is for the bytes that the origin sends.
-fn may_be_sliced(stream: &EdgeRequest) -> bool {
-    let target = &stream.target;
-    stream.policy.policy.edge.slices.is_on()
-        && !(stream.head || stream.for_others || stream.authenticated)
-        && stream.slice.is_none()
-        && stream.stand_in.is_none()
-        && target.variant().is_empty()
-        && is_key_sliceable(target.cache_key())
-}
-
-/// Whether a key is for the bytes that the origin sends: for the whole object, not compressed by the edge.
-pub fn is_key_sliceable(cache_key: &str) -> bool {
-    const OTHERS: [&str; 2] = [qualifiers::CODING, qualifiers::SLICE];
-    let mut names = qualifiers(cache_key).map(|(name, _)| name);
-    !names.any(|name| OTHERS.contains(&name.as_str()))
-}
-
 /// Whether an unknown object is large by its path. A request for such an object waits for the index, once.
-fn is_believed_large(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+fn is_believed_large(coalescing: &mut Coalescing, stream: &EdgeRequest) -> bool {
     let policy = &stream.policy.policy;
     let path = policy.client_path(stream.target.origin_path());
-    let now = worker.host.monotonic_millis();
+    let now = coalescing.now();
     !has_asked(stream)
         && policy.edge.slices.is_known(path)
-        && !worker.coalescer.knows(stream.key.key, now)
+        && !coalescing.coalescer.knows(stream.key.key, now)
 }
 
 /// Whether the request has waited for the index.
@@ -93,24 +93,26 @@ fn has_asked(stream: &EdgeRequest) -> bool {
 
 /// Whether a request may use the index as it is. `None` if the origin has failed to confirm an index that is too old.
 fn is_usable(
-    worker: &mut Worker,
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    calls: &mut Calls,
     stream: &EdgeRequest,
     object: KeyHash,
     index: &SliceIndex,
 ) -> Option<bool> {
-    let now = worker.host.unix_millis();
+    let now = calls.host.unix_millis();
     let cache_key = stream.target.cache_key();
-    let purged = worker.keys.was_purged_since(cache_key, index.purge_number);
+    let purged = keys.was_purged_since(cache_key, index.purge_number);
     if !purged && index.is_fresh(now) {
         return Some(true);
     }
     if !purged && index.is_servable_meanwhile(now) {
-        refresh(worker, object, &stream.target, &stream.policy);
+        refresh(keys, slices, calls, object, &stream.target, &stream.policy);
         return Some(true);
     }
-    let moment = worker.host.monotonic_millis();
+    let moment = calls.host.monotonic_millis();
     let servable = !purged && index.is_servable_after_error(now);
-    let fails = servable && worker.slices.is_asked(object, moment);
+    let fails = servable && slices.is_asked(object, moment);
     if !fails && !has_asked(stream) {
         return Some(false);
     }
@@ -119,8 +121,8 @@ fn is_usable(
 }
 
 /// Makes a request wait for the index of its object, unless there are too many calls.
-fn ask(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
-    match wait_for_index(worker, stream) {
+fn ask(roots: &Roots, calls: &mut Calls, stream: &EdgeRequest) -> Approach {
+    match wait_for_index(roots, calls, stream) {
         None => Approach::Waits,
         Some(_) => Approach::Whole,
     }
@@ -128,35 +130,51 @@ fn ask(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
 
 /// Asks for the index of an object in the background, unless that question has just been asked.
 fn refresh(
-    worker: &mut Worker,
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    calls: &mut Calls,
     object: KeyHash,
     target: &Rc<CanonicalTarget>,
     policy: &NumberedPolicy,
 ) {
-    let now = worker.host.monotonic_millis();
-    let until = now.saturating_add(pause(&*worker.host, policy));
-    if !worker.calls.has_room_to_prepare() || !worker.slices.take_question(object, now, until) {
+    let now = calls.host.monotonic_millis();
+    let until = now.saturating_add(pause(&*calls.host, policy));
+    if !calls.has_room_to_prepare() || !slices.take_question(object, now, until) {
         return;
     }
-    worker.metrics.count_of(policy, Metric::SliceIndexesAsked);
-    let call = CallKind::Index(worker.keys.flight_key(target).key);
+    calls.metrics.count_of(policy, Metric::SliceIndexesAsked);
+    let call = CallKind::Index(keys.flight_key(target).key);
     let (target, policy) = (Rc::clone(target), policy.clone());
-    let call = BackgroundCall::new(&*worker.host, call, target, policy);
-    worker.calls.push(call);
-    worker.roots.wake();
+    let call = BackgroundCall::new(call, target, policy);
+    calls.push(call);
 }
 
 /// Has the store's headers of an object validated, because the origin does not have that version any more. A worker
 /// that has not heard of this reads them.
-pub fn renew(worker: &mut Worker, response: &SlicedResponse, policy: &NumberedPolicy) {
-    if worker.slices.is_outdated(response.object) {
-        refresh(worker, response.object, &response.target, policy);
+pub fn renew(
+    keys: &Keys,
+    slices: &mut KnownObjects,
+    calls: &mut Calls,
+    response: &SlicedResponse,
+    policy: &NumberedPolicy,
+) {
+    if slices.is_outdated(response.object) {
+        refresh(
+            keys,
+            slices,
+            calls,
+            response.object,
+            &response.target,
+            policy,
+        );
     }
 }
 
 /// Plans the response of a request, or answers it if it needs no bytes of the object.
 fn begin(
-    worker: &mut Worker,
+    identity: &Identity,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
     stream: &EdgeRequest,
     object: KeyHash,
     index: Rc<SliceIndex>,
@@ -168,36 +186,61 @@ fn begin(
     let reply = match delivery {
         SlicedDelivery::Bytes(selection) => {
             let policy = &stream.policy.policy.edge.slices;
-            let secret = &worker.identity.store_secret;
+            let secret = &identity.store_secret;
             let plan = index.plan(selection, secret, policy.bytes, policy.ahead);
             let Some(plan) = plan else {
                 return Approach::Whole;
             };
-            let Ok(connection) = slices::take_turn(worker, stream) else {
+            let Ok(connection) = slices::take_turn(roots, coalescing, stream) else {
                 return Approach::Waits;
             };
             let target = Rc::clone(&stream.target);
-            let response = SlicedResponse::new(stream.id, object, target, index, plan, connection);
-            stream.progress.sliced.replace(Some(Rc::new(response)));
-            return Approach::Slices;
+            let client = stream.repeats.unwrap_or(stream.id);
+            let response = SlicedResponse::new(client, object, target, index, plan, connection);
+            return prepare(coalescing, stream, response);
         }
         SlicedDelivery::NotModified => DemandReply::not_modified(),
         SlicedDelivery::PreconditionFailed => DemandReply::precondition_failed(),
         SlicedDelivery::Unsatisfiable => DemandReply::unsatisfiable(index.length()),
     };
     let status = CacheStatus::hit()
-        .ttl(fresh_for(worker, &index))
+        .ttl(fresh_for(&*coalescing.host, &index))
         .detail(DETAIL);
-    let status = status.member_of(&worker.identity.name);
-    let headers = headers_of(worker, stream, &index, &status);
+    let status = status.member_of(&identity.name);
+    let headers = headers_of(&*coalescing.host, stream, &index, &status);
     let reply = DueReply::Complete(reply.bodiless(&headers));
     stream.progress.answered.set(true);
     stream
         .progress
         .account
         .results_in(result_of(Metric::RequestsHit));
-    worker.metrics.count_of(&stream.policy, Metric::RequestsHit);
-    worker.answer_later(stream.id.0, reply);
+    coalescing
+        .metrics
+        .count_of(&stream.policy, Metric::RequestsHit);
+    coalescing.wakeups.answer(stream.id.0, reply);
+    Approach::Waits
+}
+
+/// Prepares a response in slices. The slicer gets the plan with the request, or as the answer to a request that it has
+/// repeated.
+fn prepare(
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    response: SlicedResponse,
+) -> Approach {
+    let response = Rc::new(response);
+    let Some(client) = stream.repeats else {
+        stream.progress.sliced.replace(Some(response));
+        return Approach::Slices;
+    };
+    let reply = CompleteReply::plan(&response.plan);
+    if let Some(client) = coalescing.requests.get(client) {
+        client.progress.sliced.replace(Some(response));
+    }
+    stream.progress.answered.set(true);
+    coalescing
+        .wakeups
+        .answer(stream.id.0, DueReply::Complete(reply));
     Approach::Waits
 }
 
@@ -205,20 +248,20 @@ fn begin(
 const DETAIL: &str = "slices";
 
 /// Seconds for which the index is fresh.
-pub fn fresh_for(worker: &Worker, index: &SliceIndex) -> i64 {
+pub fn fresh_for(host: &dyn Host, index: &SliceIndex) -> i64 {
     let lifetime: Lifetime = index.times.lifetime;
-    lifetime.fresh_for(index.age(worker.host.unix_millis()))
+    lifetime.fresh_for(index.age(host.unix_millis()))
 }
 
 /// The headers of a response from the index, with this `Cache-Status`, except the headers that its plan gives.
 pub fn headers_of(
-    worker: &Worker,
+    host: &dyn Host,
     stream: &EdgeRequest,
     index: &SliceIndex,
     status: &str,
 ) -> Headers {
     let rule = stream.policy.policy.rule(stream.target.path());
-    let age = index.age(worker.host.unix_millis()).to_string();
+    let age = index.age(host.unix_millis()).to_string();
     // A lifetime of the edge's own begins when the client gets the response.
     let ages = rule.client_cache_control(200).is_none();
     let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
@@ -227,13 +270,10 @@ pub fn headers_of(
 }
 
 /// Sends the effective context's request, whose response is planned, to the slicer.
-pub fn send(worker: &Worker, stream: &EdgeRequest) -> host::Result<()> {
-    let host = &*worker.host;
+pub fn send(host: &dyn Host, metrics: &Metrics, stream: &EdgeRequest) -> host::Result<()> {
     let sliced = stream.progress.sliced.borrow();
     let plan = sliced.as_ref().map(|sliced| sliced.plan.to_string());
-    worker
-        .metrics
-        .count_of(&stream.policy, Metric::SlicedRequests);
+    metrics.count_of(&stream.policy, Metric::SlicedRequests);
     // The slicer's listener accepts no qualifiers.
     host.set_header(Map::Request, ":path", stream.target.origin_path())?;
     avoid_the_store(host, false)?;

@@ -3,6 +3,8 @@
 //! headers are shared. Ranges need them ahead of the question for the object's size. Requests that would otherwise be
 //! sent to the origin alone need them as well.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::own_requests::calls::Calls;
 use sluice_core::coalescing::{Coalescer, NextStep, StoreNews, StoreRequest};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
@@ -10,7 +12,6 @@ use sluice_store::{LOOKUP_EXPIRED, allows_authenticated, has_told, looked_up};
 
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
-use crate::worker::Worker;
 use crate::worker::keys::{AuthorizedSharing, Keys};
 use sluice_host::Host;
 
@@ -32,28 +33,31 @@ pub fn turn_to_headers(
 }
 
 /// Handles the store's answer to a lookup, if there is one, and resumes the requests that wait for it.
-pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answered: bool) {
+pub fn looked(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    key: KeyHash,
+    target: &CanonicalTarget,
+    answered: bool,
+) {
     let news = if answered {
-        news_of(&*worker.host)
+        news_of(&*calls.host)
     } else {
         StoreNews::Missing
     };
-    for id in worker.calls.take_waiting(CallKind::Look(key)) {
-        let Some(stream) = worker.requests.get(id) else {
+    for id in calls.take_waiting(CallKind::Look(key)) {
+        let Some(stream) = coalescing.requests.get(id) else {
             continue;
         };
-        let purged = worker
-            .keys
-            .must_revalidate(stream.target.cache_key(), stream.key.key);
+        let purged = keys.must_revalidate(stream.target.cache_key(), stream.key.key);
         let next_step = match news {
             StoreNews::Readable { .. }
                 if stream.authenticated
                     && !purged
-                    && allows_authenticated(&*worker.host, target) =>
+                    && allows_authenticated(&*calls.host, target) =>
             {
-                worker
-                    .keys
-                    .note_authorized_sharing(key, Some(AuthorizedSharing::All));
+                keys.note_authorized_sharing(key, Some(AuthorizedSharing::All));
                 NextStep::Send(StoreRequest::Fresh)
             }
             _ if stream.authenticated => unshared(&stream),
@@ -73,9 +77,8 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
                 NextStep::Send(StoreRequest::Alone)
             }
         };
-        worker.wakeups.resume(id, next_step);
+        coalescing.wakeups.resume(id, next_step);
     }
-    worker.roots.wake();
 }
 
 /// The next step of a request with credentials that shares no response.

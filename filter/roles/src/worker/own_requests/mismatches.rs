@@ -4,6 +4,11 @@
 //! The key then becomes hit-for-miss, so that later requests bypass the store. The request that found the mismatch
 //! can no longer be sent elsewhere. It waits for a call that fetches its object around the store.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
+use crate::worker::own_requests::calls::Calls;
+use crate::worker::roots::Roots;
 use std::rc::Rc;
 
 use sluice_core::freshness::UncacheableReason;
@@ -14,26 +19,19 @@ use crate::reply::answer_mismatch;
 use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
-use crate::worker::Worker;
 use crate::worker::own_requests::calls::BackgroundCall;
 
 /// Makes later requests for the key of `stream` bypass the store, and also the requests that wait for it.
-pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
-    worker
-        .keys
-        .drop_hot_copy(stream.policy.site, stream.target.cache_key());
-    let until = worker.mark_mismatch(stream.key.key, &stream.policy);
+pub fn avoid_the_store(keys: &mut Keys, coalescing: &mut Coalescing, stream: &EdgeRequest) {
+    keys.drop_hot_copy(stream.policy.site, stream.target.cache_key());
+    let until = coalescing.mark_mismatch(stream.key.key, &stream.policy);
     let reason = UncacheableReason::KeyMismatch;
-    worker.end_flight(
-        stream.id.0,
-        stream.id,
-        FlightOutcome::HitForMiss { until, reason },
-    );
+    coalescing.end_flight(stream.id, FlightOutcome::HitForMiss { until, reason });
 }
 
 /// Makes a request wait for a call that fetches its object around the store. Returns false if it cannot have such a
 /// call.
-pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+pub fn fetch_around(calls: &mut Calls, stream: &EdgeRequest) -> bool {
     // A call is not worth its cost for a request for which no client waits, or that wants another object than its
     // client has named. The call would lack the credentials.
     let fits = !stream.for_others
@@ -45,34 +43,40 @@ pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     if !fits {
         return false;
     }
-    if worker.calls.join(call, stream.id) {
+    if calls.join(call, stream.id) {
         return true;
     }
-    if !worker.calls.has_room_to_prepare() {
-        worker.metrics.count(Metric::LimitsReached, 1);
+    if !calls.has_room_to_prepare() {
+        calls.metrics.count(Metric::LimitsReached, 1);
         return false;
     }
-    worker.calls.await_first(call, stream.id);
+    calls.await_first(call, stream.id);
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-    let call = BackgroundCall::new(&*worker.host, call, target, policy);
-    worker.calls.push(call);
-    worker.roots.wake();
+    let call = BackgroundCall::new(call, target, policy);
+    calls.push(call);
     true
 }
 
 /// Answers the requests that wait for `call` with its object, or with an error if it has none.
-pub fn end_fetch(worker: &mut Worker, call: CallKind, object: Option<&Document>) {
+pub fn end_fetch(
+    identity: &Identity,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    call: CallKind,
+    object: Option<&Document>,
+) {
     let object = object.filter(|object| object.is_whole_answer());
-    for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.requests.get(id) else {
+    for id in calls.take_waiting(call) {
+        let Some(stream) = coalescing.requests.get(id) else {
             continue;
         };
-        let acting = worker.roots.act_as(id.0);
+        let acting = roots.act_as(id.0);
         let answered = acting.and_then(|host| match object {
             Some(object) => object.answer(host, &stream),
-            None => answer_mismatch(host, &worker.identity.name),
+            None => answer_mismatch(host, &identity.name),
         });
-        worker.metrics.check(answered);
+        calls.metrics.check(answered);
     }
-    worker.roots.restore(worker.roots.serving());
+    roots.restore(roots.serving());
 }

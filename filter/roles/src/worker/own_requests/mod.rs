@@ -2,7 +2,6 @@
 //! The worker's own requests: calls through the background listener, and the handling of their answers. Also the
 //! bounds on requests to the origin that no client reads or that bypass coalescing.
 
-pub mod ahead;
 pub mod background;
 pub mod call_ends;
 pub mod calls;

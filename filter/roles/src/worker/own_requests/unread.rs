@@ -2,30 +2,26 @@
 //! Fills that no client reads: background fills, and those of clients that need less than half of the object.
 
 use sluice_core::coalescing::beside::unread::UnreadFill;
-use sluice_core::coalescing::beside::unread::UnreadFills;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::conditional::range::Part;
 use sluice_core::policy::Policy;
-use sluice_host::Host;
 
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
+use crate::worker::own_requests::calls::Calls;
 
 /// Whether a call may be made for a request. A fill counts against the bounds from here on. A question for a size
 /// needs room because it would lead to a fill.
-pub fn may_call(
-    host: &dyn Host,
-    unread: &mut UnreadFills,
-    stream: &EdgeRequest,
-    call: CallKind,
-) -> bool {
-    let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
+pub fn may_call(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> bool {
+    let (policy, now) = (&stream.policy.policy, calls.host.monotonic_millis());
     match call {
-        CallKind::Fill(key) => unread.begin(UnreadFill::Background(key), policy, None, now),
+        CallKind::Fill(key) => calls
+            .unread
+            .begin(UnreadFill::Background(key), policy, None, now),
         CallKind::Size(_) | CallKind::Index(_) => {
             let demand = stream.demand.as_ref();
             let reads = demand.is_none_or(Demand::reads_to_the_end);
-            reads || unread.has_room(policy, Some(1), now)
+            reads || calls.unread.has_room(policy, Some(1), now)
         }
         _ => true,
     }
@@ -33,13 +29,8 @@ pub fn may_call(
 
 /// Whether a range of an object of that length may lead. Its fill counts against the bounds from here on, unless the
 /// client reads half of the object or more.
-pub fn may_lead(
-    host: &dyn Host,
-    unread: &mut UnreadFills,
-    stream: &EdgeRequest,
-    length: Option<u64>,
-) -> bool {
-    let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
+pub fn may_lead(calls: &mut Calls, stream: &EdgeRequest, length: Option<u64>) -> bool {
+    let (policy, now) = (&stream.policy.policy, calls.host.monotonic_millis());
     let fill = UnreadFill::Client(stream.id);
     let bytes = match length {
         Some(length) => match part_unread(stream, length) {
@@ -48,44 +39,39 @@ pub fn may_lead(
         },
         None => None,
     };
-    unread.begin(fill, policy, bytes, now)
+    calls.unread.begin(fill, policy, bytes, now)
 }
 
 /// Whether a request with this demand may lead itself. Its answer may be a 412, which leaves the fill unread.
-pub fn has_room_for(
-    host: &dyn Host,
-    unread: &mut UnreadFills,
-    policy: &Policy,
-    demand: &Demand,
-) -> bool {
+pub fn has_room_for(calls: &mut Calls, policy: &Policy, demand: &Demand) -> bool {
     let leads = !demand.may_be_bodiless() || demand.may_be_unchanged();
     leads || {
-        let now = host.monotonic_millis();
-        unread.has_room(policy, None, now)
+        let now = calls.host.monotonic_millis();
+        calls.unread.has_room(policy, None, now)
     }
 }
 
 /// Counts the fill of a leader against the bounds if its answer may be a 304 or a 412.
-pub fn lead(host: &dyn Host, unread: &mut UnreadFills, stream: &EdgeRequest) {
+pub fn lead(calls: &mut Calls, stream: &EdgeRequest) {
     if stream.may_be_bodiless() {
-        let (policy, now) = (&stream.policy.policy, host.monotonic_millis());
+        let (policy, now) = (&stream.policy.policy, calls.host.monotonic_millis());
         let fill = UnreadFill::Client(stream.id);
-        unread.begin(fill, policy, None, now);
+        calls.unread.begin(fill, policy, None, now);
     }
 }
 
 /// Takes back the count of a range that does not lead after all.
-pub fn leads_not(unread: &mut UnreadFills, stream: &EdgeRequest) {
-    unread.end(UnreadFill::Client(stream.id));
+pub fn leads_not(calls: &mut Calls, stream: &EdgeRequest) {
+    calls.unread.end(UnreadFill::Client(stream.id));
 }
 
 /// Takes back the count of a request that has ended.
-pub fn end(unread: &mut UnreadFills, stream: &EdgeRequest) {
-    unread.end(fill_of(stream));
+pub fn end(calls: &mut Calls, stream: &EdgeRequest) {
+    calls.unread.end(fill_of(stream));
 }
 
 /// Corrects the count of a fill by the length in its response headers.
-pub fn learn(unread: &mut UnreadFills, stream: &EdgeRequest, length: Option<u64>) {
+pub fn learn(calls: &mut Calls, stream: &EdgeRequest, length: Option<u64>) {
     let length = length.unwrap_or(stream.policy.policy.cache.max_object_bytes);
     let bytes = match stream.body.passing.get().part {
         _ if stream.for_others => length,
@@ -97,8 +83,8 @@ pub fn learn(unread: &mut UnreadFills, stream: &EdgeRequest, length: Option<u64>
         return;
     }
     match bytes {
-        0 => unread.end(fill_of(stream)),
-        bytes => unread.learn(fill_of(stream), bytes),
+        0 => calls.unread.end(fill_of(stream)),
+        bytes => calls.unread.learn(fill_of(stream), bytes),
     }
 }
 

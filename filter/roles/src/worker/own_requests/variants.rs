@@ -2,9 +2,11 @@
 //! Variants that are stored under the plain key of their URL, and the call that fetches the right variant for a
 //! request. Such a request got the plain variant from the store before the worker knew that the URL varies.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
-use sluice_host::Host;
 use std::rc::Rc;
 
 use sluice_core::http::conditional::demand::Demand;
@@ -19,41 +21,37 @@ use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::request::headers::headers_for_calls;
-use crate::worker::Worker;
 use crate::worker::own_requests::calls::BackgroundCall;
 
 /// Remembers that the store has the variant with key `cache_key` under the plain key of its URL, and tells the other
 /// workers. Requests that wait for `flight`, whose response showed it, continue under the keys of the variants that
-/// they want. `context` is that of the current callback.
+/// they want.
 pub fn learn_plain_variant(
-    worker: &mut Worker,
+    keys: &mut Keys,
+    roots: &mut Roots,
+    coalescing: &mut Coalescing,
     plain_key: &str,
     cache_key: &str,
     flight: KeyHash,
-    context: u32,
 ) {
     let names = VaryNames::beyond(plain_key, cache_key);
     let Some((names, variant)) = names.zip(variant_of(plain_key, cache_key)) else {
         return;
     };
-    let (plain, plain_variant) = worker.keys.lesson_hashes(plain_key, variant);
-    if !worker
-        .keys
-        .learn_plain_variant(plain, plain_variant, names.clone())
-    {
+    let (plain, plain_variant) = keys.lesson_hashes(plain_key, variant);
+    if !keys.learn_plain_variant(plain, plain_variant, names.clone()) {
         return;
     }
-    worker.metrics.count(Metric::VaryingLearnt, 1);
+    coalescing.metrics.count(Metric::VaryingLearnt, 1);
     let message = Message::Varies {
         plain,
         flight,
         plain_variant,
         names,
     };
-    let others = worker.keys.others().unwrap_or_default();
     let consequence = "a worker did not learn that a URL varies";
-    worker.roots.spread(&others, &message, consequence);
-    worker.turn(context, |coalescer, turn| {
+    roots.tell_others(&message, consequence);
+    coalescing.turn(|coalescer, turn| {
         coalescer.part_variants(flight, turn);
     });
 }
@@ -62,7 +60,7 @@ pub fn learn_plain_variant(
 /// credentials, the call bypasses the store and has the request's headers. Returns false if it cannot have such a
 /// call.
 pub fn fetch_variant(
-    worker: &mut Worker,
+    calls: &mut Calls,
     stream: &EdgeRequest,
     wanted: Option<CanonicalTarget>,
 ) -> bool {
@@ -73,8 +71,8 @@ pub fn fetch_variant(
     else {
         return false;
     };
-    if !worker.calls.has_room_to_prepare() {
-        worker.metrics.count(Metric::LimitsReached, 1);
+    if !calls.has_room_to_prepare() {
+        calls.metrics.count(Metric::LimitsReached, 1);
         return false;
     }
     // A fill would be sent without the client's credentials. This call is for its client alone, so it includes them.
@@ -89,17 +87,16 @@ pub fn fetch_variant(
     }
     let target = Rc::new(wanted.unwrap_or_else(|| stream.target.plain()));
     let call = CallKind::Variant(stream.id);
-    worker.calls.await_first(call, stream.id);
-    worker.calls.push(BackgroundCall {
+    calls.await_first(call, stream.id);
+    calls.push(BackgroundCall {
         headers,
-        ..BackgroundCall::new(&*worker.host, call, target, stream.policy.clone())
+        ..BackgroundCall::new(call, target, stream.policy.clone())
     });
-    worker.roots.wake();
     true
 }
 
 /// Makes a request wait for a call that repeats the request.
-pub fn fetch_again(host: &dyn Host, calls: &mut Calls, roots: &Roots, stream: &EdgeRequest) {
+pub fn fetch_again(calls: &mut Calls, stream: &EdgeRequest) {
     let headers = stream.selecting.as_deref().map(headers_for_calls);
     let mut headers = headers.unwrap_or_default();
     // The call fetches the whole object.
@@ -109,25 +106,31 @@ pub fn fetch_again(host: &dyn Host, calls: &mut Calls, roots: &Roots, stream: &E
     calls.await_first(call, stream.id);
     calls.push(BackgroundCall {
         headers,
-        ..BackgroundCall::new(host, call, target, policy)
+        ..BackgroundCall::new(call, target, policy)
     });
-    roots.wake();
 }
 
 /// Answers the request that waits for `call` with its response.
-pub fn end_fetch(worker: &mut Worker, call: CallKind, variant: Option<&Document>) {
-    for id in worker.calls.take_waiting(call) {
-        let Some(stream) = worker.requests.get(id) else {
+pub fn end_fetch(
+    identity: &Identity,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    call: CallKind,
+    variant: Option<&Document>,
+) {
+    for id in calls.take_waiting(call) {
+        let Some(stream) = coalescing.requests.get(id) else {
             continue;
         };
         let untyped = variant.is_some_and(|variant| !variant.is_typed());
         stream.progress.answered_untyped.set(untyped);
-        let acting = worker.roots.act_as(id.0);
+        let acting = roots.act_as(id.0);
         let answered = acting.and_then(|host| match variant {
             Some(variant) => variant.answer(host, &stream),
-            None => answer_mismatch(host, &worker.identity.name),
+            None => answer_mismatch(host, &identity.name),
         });
-        worker.metrics.check(answered);
+        calls.metrics.check(answered);
     }
-    worker.roots.restore(worker.roots.serving());
+    roots.restore(roots.serving());
 }

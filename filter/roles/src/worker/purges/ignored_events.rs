@@ -11,7 +11,7 @@ use sluice_core::workers::Millis;
 use sluice_core::workers::byte_reader::ByteReader;
 use sluice_core::workers::shared_value;
 
-use crate::worker::Worker;
+use crate::worker::metrics::Metrics;
 use sluice_host::Level;
 
 /// Key in shared data: the time of the last line in the log.
@@ -22,12 +22,12 @@ const INTERVAL: Millis = 60_000;
 const MOST_KINDS: usize = 4;
 
 /// Counts the events, and logs them.
-pub fn note(worker: &Worker, events: &[IgnoredEvent]) {
+pub fn note(host: &dyn Host, metrics: &Metrics, events: &[IgnoredEvent]) {
     for event in events {
-        worker.metrics.count(metric(event.effect), 1);
+        metrics.count(metric(event.effect), 1);
     }
-    if !events.is_empty() && is_due(&*worker.host) {
-        worker.host.log(Level::Warn, &line(events));
+    if !events.is_empty() && is_due(host) {
+        host.log(Level::Warn, &line(events));
     }
 }
 

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Record, Scope};
 use sluice_core::purge::{
     InitialPurges, JOURNAL_PATIENCE, PendingPurges, PurgeOrder, PurgeReceipt, SharedPurges,
-    TagHash, carry_out, invalidate_groups,
+    TagHash, carry_out, invalidate_groups, url_of,
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
@@ -17,6 +18,7 @@ use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{Millis, Roster, WorkerId};
 
 use crate::reply::receipt::{answer_receipt, log_receipt};
+use crate::request::EdgeRequest;
 use crate::worker::{keys::Keys, metrics::Metrics, roots::Roots};
 use sluice_host::{self as host, Host};
 
@@ -112,7 +114,7 @@ impl PurgeCalls {
             return Err(Unavailable::Busy);
         }
         let written = carry_out(&*self.host, order, keys.site_count());
-        let written = written.and_then(|records| Ok((records, keys.others()?)));
+        let written = written.and_then(|records| Ok((records, roots.others()?)));
         let (records, others) = written.map_err(|error| {
             self.metrics.fault("a purge failed", error.into());
             Unavailable::Failed
@@ -138,16 +140,25 @@ impl PurgeCalls {
 
     /// Makes the store revalidate the responses of these URLs of a site, because an unsafe request has changed them
     /// (RFC 9111, 4.4).
-    pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, site: &str, urls: &[Scope]) {
+    pub fn invalidate(
+        &mut self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        policy: &Policy,
+        urls: &[String],
+    ) {
+        let mut scopes: Vec<_> = urls.iter().map(|url| keys.scope_of(url)).collect();
+        scopes.sort_unstable();
+        scopes.dedup();
         keys.join_roster();
         let mut shared = SharedPurges::new(&*self.host, keys.site_count());
-        let written = shared.commit(Kind::Changed, urls);
+        let written = shared.commit(Kind::Changed, &scopes);
         let lost = "a change was not noted";
         let Some(records) = self.spread(keys, roots, written, lost) else {
             return;
         };
         self.metrics.count(Metric::Invalidations, 1);
-        self.record_changes(roots, site, newest(&records));
+        self.record_changes(roots, policy.site.name.as_str(), newest(&records));
     }
 
     /// Makes the store revalidate the responses of these cache groups of a site, because an unsafe request has
@@ -156,9 +167,10 @@ impl PurgeCalls {
         &self,
         keys: &mut Keys,
         roots: &mut Roots,
-        site: &str,
+        policy: &Policy,
         groups: &[TagHash],
     ) {
+        let site = policy.site.name.as_str();
         let written = invalidate_groups(&*self.host, site, groups, keys.site_count());
         let lost = "a change of a cache group was not noted";
         self.spread(keys, roots, written, lost);
@@ -181,8 +193,10 @@ impl PurgeCalls {
         }
     }
 
-    /// Purges the stored responses of a URL, which the store has damaged.
-    pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, url: Scope) {
+    /// Purges the stored response to a request, which the store has damaged.
+    pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, stream: &EdgeRequest) {
+        let url = url_of(&stream.policy.policy, stream.target.url());
+        let url = keys.scope_of(url);
         keys.join_roster();
         let mut shared = SharedPurges::new(&*self.host, keys.site_count());
         let written = shared.commit(Kind::Hard, &[url]);
@@ -199,7 +213,7 @@ impl PurgeCalls {
         written: Result<Vec<Record>, SharedError>,
         lost: &str,
     ) -> Option<Vec<Record>> {
-        match written.and_then(|records| Ok((records, keys.others()?))) {
+        match written.and_then(|records| Ok((records, roots.others()?))) {
             Ok((records, others)) => {
                 keys.apply(&records);
                 self.tell(roots, &others, NO_CALL, records.clone());
@@ -231,10 +245,10 @@ impl PurgeCalls {
         records: &[Record],
     ) {
         keys.apply(records);
+        keys.stay_listed();
         if call == NO_CALL {
             return;
         }
-        keys.stay_listed();
         let message = Message::Acknowledged {
             worker: self.worker,
             call,
@@ -272,7 +286,7 @@ impl PurgeCalls {
     }
 
     /// Continues the purges under way. For the root context's turn.
-    pub fn go_on(&mut self, roots: &Roots) {
+    pub fn go_on(&mut self, roots: &mut Roots) {
         for entry in std::mem::take(&mut self.due_entries) {
             self.write(entry);
         }
@@ -310,13 +324,9 @@ impl PurgeCalls {
     }
 
     /// Sends the receipt of a purge that has all its answers or has waited long enough.
-    fn answer(&mut self, roots: &Roots, receipt: &PurgeReceipt) {
+    fn answer(&mut self, roots: &mut Roots, receipt: &PurgeReceipt) {
         if !receipt.missing.is_empty() {
-            let expelled = self.expel(&receipt.missing);
-            if let Err(error) = expelled {
-                let consequence = "a silent worker stays on the roster";
-                self.metrics.fault(consequence, error.into());
-            }
+            self.expel(roots, &receipt.missing);
         }
         if !receipt.recorded {
             self.metrics.count(Metric::PurgesUnrecorded, 1);
@@ -336,13 +346,20 @@ impl PurgeCalls {
     }
 
     /// Removes workers that have not acknowledged a purge from the roster. Such a worker has lost its VM, and the
-    /// next VM reads all purges before it serves. If the VM is alive nevertheless, it joins the roster again when it
-    /// reads the message.
-    fn expel(&self, missing: &[WorkerId]) -> Result<(), SharedError> {
+    /// next VM reads all purges before it serves. If the VM is alive nevertheless, it joins the roster again and reads
+    /// all purges when it gets the message that follows, which has no purge. It may have read the purge's message just
+    /// in front of its removal, so that message does not suffice.
+    fn expel(&self, roots: &mut Roots, missing: &[WorkerId]) {
         self.metrics.count(Metric::PurgesUnacknowledged, 1);
         self.metrics
             .warn(|| format!("sluice: workers {missing:?} did not acknowledge a purge"));
-        Roster::new(&*self.host).expel(missing)
+        match Roster::new(&*self.host).expel(missing) {
+            Ok(()) => self.tell(roots, missing, NO_CALL, Vec::new()),
+            Err(error) => {
+                let consequence = "a silent worker stays on the roster";
+                self.metrics.fault(consequence, error.into());
+            }
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waking: how a paused request continues or is answered, in a turn of the root context.
+//! Waking: the end of a callback, at which effects are carried out and paused requests continue.
 
-mod replies;
 pub mod resumption;
 mod turn;
-pub(in crate::worker) mod wakeups;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a request leaves the waiting list and is sent to the store.
 
+use crate::worker::coalescing::Coalescing;
+use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
+use crate::worker::roots::Roots;
 use sluice_host::Host;
 use std::rc::Rc;
 
@@ -11,7 +15,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
-use sluice_store::{BYPASS_SENTINEL, LINK_HEADER};
+use sluice_store::LINK_HEADER;
 
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
@@ -19,62 +23,71 @@ use crate::request::EdgeRequest;
 use crate::request::account;
 use crate::request::headers::{avoid_the_store, make_get, put_back};
 use crate::worker::Worker;
+use crate::worker::coalescing::wakeups::BATCH;
 use crate::worker::own_requests::background;
 use crate::worker::own_requests::indexes::{self, Approach};
 use crate::worker::slices;
-use crate::worker::waking::wakeups::BATCH;
 use sluice_host::{self as host, Half, Map};
 
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
 /// batch, so that the first responses are sent before the last requests continue.
 pub fn resume_some(worker: &mut Worker) {
     for _ in 0..BATCH {
-        let Some((stream, next_step)) = worker.wakeups.next_resume() else {
+        let Some((stream, next_step)) = worker.coalescing.wakeups.next_resume() else {
             return;
         };
         let resumed = resume(worker, stream, next_step);
         worker.metrics.check(resumed);
-    }
-    if worker.wakeups.resumes() {
-        worker.roots.wake();
+        worker.carry_out_effects();
     }
 }
 
 fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Result<()> {
-    let Some(stream) = worker.requests.get(id) else {
+    let Worker {
+        roots,
+        coalescing,
+        calls,
+        identity,
+        keys,
+        slices,
+        ..
+    } = worker;
+    let Some(stream) = coalescing.requests.get(id) else {
         return Ok(());
     };
     match next_step {
-        NextStep::Varies => admit_as_variant(worker, &stream),
-        NextStep::Sliced => approach(worker, &stream),
+        NextStep::Varies => {
+            let (stream, next_step, failure) =
+                admit_as_variant(identity, keys, roots, coalescing, stream);
+            failure.and(go_on(worker, &stream, next_step))
+        }
+        // To the slicer if its object has proved to be served in slices, else like a new request.
+        NextStep::Sliced => {
+            let next_step = match indexes::approach(
+                identity, keys, slices, roots, coalescing, calls, &stream,
+            ) {
+                Approach::Slices => Some(NextStep::Sliced),
+                Approach::Waits => None,
+                Approach::Whole => admit(coalescing, &stream),
+            };
+            go_on(worker, &stream, next_step)
+        }
         NextStep::Unneeded => {
-            end_unneeded(worker, &stream);
+            end_unneeded(coalescing, &stream);
             Ok(())
         }
         // Another request may have begun to lead while this one waited for the lookup.
         NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
-            let next_step = admit(worker, &stream);
+            let next_step = admit(coalescing, &stream);
             go_on(worker, &stream, next_step)
         }
         next_step => go_on(worker, &stream, Some(next_step)),
     }
 }
 
-/// Sends a paused request on: to the slicer if its object has proved to be served in slices, else like a new request.
-fn approach(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<()> {
-    let next_step = match indexes::approach(worker, stream) {
-        Approach::Slices => Some(NextStep::Sliced),
-        Approach::Waits => None,
-        Approach::Whole => admit(worker, stream),
-    };
-    go_on(worker, stream, next_step)
-}
-
 /// Has a paused request take part in coalescing. Returns its next step, or `None` if it waits.
-fn admit(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
-    let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
-    let overtakes = admitted.is_none() && background::overtakes(worker, stream);
-    admitted.or(overtakes.then_some(NextStep::Send(StoreRequest::Ahead)))
+fn admit(coalescing: &mut Coalescing, stream: &EdgeRequest) -> Option<NextStep> {
+    coalescing.turn(|coalescer, turn| stream.admission(coalescer, turn))
 }
 
 /// Lets a parked request continue, unless it waits for a call first.
@@ -83,9 +96,15 @@ fn go_on(
     stream: &EdgeRequest,
     next_step: Option<NextStep>,
 ) -> host::Result<()> {
-    let Some(next_step) =
-        next_step.and_then(|next_step| background::ready(worker, stream, next_step))
-    else {
+    let Some(next_step) = next_step.and_then(|next_step| {
+        background::ready(
+            &worker.roots,
+            &mut worker.coalescing,
+            &mut worker.calls,
+            stream,
+            next_step,
+        )
+    }) else {
         return Ok(());
     };
     worker.roots.act_as(stream.id.0)?;
@@ -95,67 +114,74 @@ fn go_on(
     sent.and(resumed)
 }
 
-/// Admits a request again under the key of its variant, after its URL has proved to vary.
-fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<()> {
-    let again = retarget(worker, stream);
-    let (stream, next_step) = match &again {
-        Ok(Ok(stream)) => (stream, admit(worker, stream)),
-        Ok(Err(HeaderTooLong)) | Err(_) => {
-            (stream, Some(NextStep::HitForMiss(UncacheableReason::Vary)))
+/// Admits a request again under the key of its variant, after its URL has proved to vary. Returns its new record, its
+/// next step, and the failure to change its headers.
+fn admit_as_variant(
+    identity: &Identity,
+    keys: &mut Keys,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+    stream: Rc<EdgeRequest>,
+) -> (Rc<EdgeRequest>, Option<NextStep>, host::Result<()>) {
+    let (stream, next_step, failure) = match retarget(identity, keys, roots, coalescing, &stream) {
+        Ok(Ok(stream)) => {
+            let next_step = admit(coalescing, &stream);
+            (stream, next_step, Ok(()))
+        }
+        again => {
+            let next_step = NextStep::HitForMiss(UncacheableReason::Vary);
+            (stream, Some(next_step), again.map(drop))
         }
     };
     let ends = stream.for_others
         && next_step.is_some_and(|next_step| next_step != NextStep::Send(StoreRequest::Lead));
-    let gone_on = if ends {
-        end_unneeded(worker, stream);
-        Ok(())
-    } else {
-        go_on(worker, stream, next_step)
-    };
-    again.and(gone_on)
+    if ends {
+        end_unneeded(coalescing, &stream);
+    }
+    (stream, next_step.filter(|_| !ends), failure)
 }
 
 /// Ends a background fill that no request needs any more.
-fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
+fn end_unneeded(coalescing: &mut Coalescing, fill: &EdgeRequest) {
     fill.progress.answered.set(true);
-    worker.answer_later(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
+    coalescing
+        .wakeups
+        .answer(fill.id.0, DueReply::Complete(CompleteReply::outcome(204)));
 }
 
 /// Makes a new record of the request, under the key of its variant.
 fn retarget(
-    worker: &mut Worker,
+    identity: &Identity,
+    keys: &mut Keys,
+    roots: &Roots,
+    coalescing: &mut Coalescing,
     stream: &EdgeRequest,
 ) -> host::Result<Result<Rc<EdgeRequest>, HeaderTooLong>> {
-    worker.roots.act_as(stream.id.0)?;
-    let headers = worker.host.headers(Map::Request)?;
+    roots.act_as(stream.id.0)?;
+    let headers = coalescing.host.headers(Map::Request)?;
     let mut target = stream.target.unqualified();
-    worker
-        .keys
-        .qualify_generation(&stream.policy.policy, &mut target);
-    if let Err(too_long) = worker
-        .keys
-        .qualify(&stream.policy.policy, &mut target, &headers)
-    {
+    keys.qualify_generation(&stream.policy.policy, &mut target);
+    if let Err(too_long) = keys.qualify(&stream.policy.policy, &mut target, &headers) {
         return Ok(Err(too_long));
     }
-    if stream.authenticated && worker.keys.varies_with_credentials(&target) {
+    if stream.authenticated && keys.varies_with_credentials(&target) {
         return Ok(Err(HeaderTooLong));
     }
     if stream.head && stream.has_been_looked_up() {
         target = target.for_headers();
     }
-    let path = worker.identity.store_path(&target);
-    worker.host.set_header(Map::Request, ":path", &path)?;
-    let key = worker.keys.flight_key(&target);
+    let path = identity.store_path(&target);
+    coalescing.host.set_header(Map::Request, ":path", &path)?;
+    let key = keys.flight_key(&target);
     let (policy, cache_key) = (&stream.policy.policy, target.cache_key());
-    let own_headers = worker.identity.own_headers(policy, cache_key, &headers);
+    let own_headers = identity.own_headers(policy, cache_key, &headers);
     let selecting = target.is_stored_plainly().then(|| Rc::new(headers));
     let stream = Rc::new(EdgeRequest {
         own_headers,
         selecting,
         ..stream.retargeted(key, Rc::new(target))
     });
-    worker.requests.open(&stream);
+    coalescing.requests.open(&stream);
     Ok(Ok(stream))
 }
 
@@ -173,9 +199,9 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> h
     let link = worker.identity.vouching.encode(stream.link(), site);
     worker.host.add_header(Map::Request, LINK_HEADER, &link)?;
     if request == StoreRequest::Slice {
-        return indexes::send(worker, stream);
+        return indexes::send(&*worker.host, &worker.metrics, stream);
     }
-    if slices::must_validate(worker, stream) {
+    if slices::must_validate(&worker.keys, &worker.slices, stream) {
         stream.progress.forced.set(true);
         worker
             .host
@@ -193,14 +219,13 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, next_step: NextStep) -> h
             .host
             .set_header(Map::Request, "cache-control", "no-cache")?;
     }
-    if !matches!(request, StoreRequest::Bypass | StoreRequest::Ahead) {
+    if request != StoreRequest::Bypass {
         worker
             .room
             .look(&*worker.host, worker.host.monotonic_millis())?;
     }
     match request {
         StoreRequest::Bypass => ask_around(&*worker.host, &worker.metrics, stream, next_step),
-        StoreRequest::Ahead => ask_ahead(&*worker.host, &worker.metrics, stream),
         // Neither a stored response nor a validation of it is valid for these credentials.
         StoreRequest::Unshared if stream.authenticated => {
             worker
@@ -244,24 +269,4 @@ fn ask_around(
     let demand = stream.demand.as_ref();
     demand.map_or(Ok(()), |demand| put_back(host, demand))?;
     avoid_the_store(host, demand.is_some_and(Demand::has_if_range))
-}
-
-/// Restores the range of the effective context's request, for the representation that the fill stores and no other.
-/// `If-Range` also keeps the request from the store.
-fn ask_ahead(host: &dyn Host, metrics: &Metrics, stream: &EdgeRequest) -> host::Result<()> {
-    let result = Metric::RequestsMiss;
-    metrics.count_of(&stream.policy, result);
-    metrics.count(Metric::RangesAhead, 1);
-    stream
-        .progress
-        .account
-        .results_in(account::result_of(result));
-    if let Some(demand) = &stream.demand {
-        put_back(host, demand)?;
-    }
-    let ahead_of = stream.progress.ahead_of.borrow();
-    let etag = ahead_of
-        .as_ref()
-        .map(|representation| representation.etag());
-    host.set_header(Map::Request, "if-range", etag.unwrap_or(BYPASS_SENTINEL))
 }

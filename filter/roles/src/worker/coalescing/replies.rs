@@ -7,13 +7,16 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, StreamId};
 
+use super::Coalescing;
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::result_of;
-use crate::worker::{Worker, slices};
+use crate::worker::identity::Identity;
+use crate::worker::roots::Roots;
+use crate::worker::slices;
 
-impl Worker {
+impl Coalescing {
     /// Answers a follower that has waited for `waited` milliseconds. The access log shows `result`.
     pub(in crate::worker) fn answer_follower(
         &mut self,
@@ -31,33 +34,21 @@ impl Worker {
                 self.metrics
                     .count_uncacheable(&follower.policy, account.uncacheable());
             }
-            self.answer_later(stream.0, answer);
+            self.wakeups.answer(stream.0, answer);
         }
     }
 
-    /// Answers the paused request of `context` in the root context's next turn. An answer within another stream's
-    /// callback would make Envoy stop that stream too. Envoy's cache filter crashes if ORIGIN answers while the cache
-    /// filter is still sending the request.
-    pub fn answer_later(&mut self, context: u32, answer: DueReply) {
-        self.wakeups.answer(context, answer);
-        self.roots.wake();
-    }
-
-    pub(in crate::worker) fn send_answers(&mut self) {
+    /// Sends the replies for one turn of the root context.
+    pub(in crate::worker) fn send_answers(&mut self, roots: &Roots, identity: &Identity) {
         for (context, answer) in self.wakeups.take_replies() {
             if matches!(answer, DueReply::Reset) {
                 self.metrics.count(Metric::FillsAborted, 1);
             }
-            let answered = self
-                .roots
-                .act_as(context)
-                .and_then(|host| answer.send(host, &self.identity.name));
+            let acting = roots.act_as(context);
+            let answered = acting.and_then(|host| answer.send(host, &identity.name));
             self.metrics.check(answered);
         }
-        if self.wakeups.has_replies() {
-            self.roots.wake();
-        }
-        self.roots.restore(self.roots.serving());
+        roots.restore(roots.serving());
     }
 
     /// Answers the conditional followers of `filled` for which the headers of its response suffice.
@@ -96,7 +87,7 @@ impl Worker {
     fn count_shared(&self, leader: &EdgeRequest, follower: StreamId, result: Metric) {
         let follower = self.requests.get(follower);
         if let Some(slice) = follower.as_ref().and_then(|it| it.slice.as_ref()) {
-            slices::note_arrival(self, &leader.policy, slice, result);
+            slices::note_arrival(&self.metrics, &leader.policy, slice, result);
         }
         if follower.is_none_or(|follower| follower.counts) {
             self.metrics.count_of(&leader.policy, result);

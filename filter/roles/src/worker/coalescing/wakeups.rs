@@ -19,12 +19,26 @@ pub struct Wakeups {
     /// Replies, each with the context of the request to answer.
     replies: VecDeque<(u32, DueReply)>,
     resumes: VecDeque<(StreamId, NextStep)>,
+    /// Whether a queue has changed since [`Wakeups::take_demand`].
+    is_demanding: bool,
 }
 
 impl Wakeups {
-    /// Queues a reply to the paused request of `context`.
+    /// Queues a reply to the paused request of `context`, for the root context's next turn. An answer within another
+    /// stream's callback would make Envoy stop that stream too. Envoy's cache filter crashes if ORIGIN answers while
+    /// the cache filter is still sending the request.
     pub fn answer(&mut self, context: u32, reply: DueReply) {
         self.replies.push_back((context, reply));
+        self.is_demanding = true;
+    }
+
+    /// Queues a reset of the request of `context`, unless one is due.
+    pub fn reset(&mut self, context: u32) {
+        let is_reset =
+            |(of, reply): &(u32, DueReply)| *of == context && matches!(reply, DueReply::Reset);
+        if !self.replies.iter().any(is_reset) {
+            self.answer(context, DueReply::Reset);
+        }
     }
 
     /// Whether a reply to `context` is due.
@@ -40,26 +54,25 @@ impl Wakeups {
     /// Takes the replies for one turn.
     pub fn take_replies(&mut self) -> Vec<(u32, DueReply)> {
         let size = self.replies.len().min(BATCH);
+        self.is_demanding = true;
         self.replies.drain(..size).collect()
-    }
-
-    /// Whether a reply is due.
-    pub fn has_replies(&self) -> bool {
-        !self.replies.is_empty()
     }
 
     /// Queues a request to be resumed.
     pub fn resume(&mut self, stream: StreamId, next_step: NextStep) {
         self.resumes.push_back((stream, next_step));
+        self.is_demanding = true;
     }
 
     /// Takes the next request to resume.
     pub fn next_resume(&mut self) -> Option<(StreamId, NextStep)> {
+        self.is_demanding = true;
         self.resumes.pop_front()
     }
 
-    /// Whether a request is to be resumed.
-    pub fn resumes(&self) -> bool {
-        !self.resumes.is_empty()
+    /// Whether the root context must get a turn, because a queue has changed since the last call and is not empty.
+    pub fn take_demand(&mut self) -> bool {
+        let is_due = !self.replies.is_empty() || !self.resumes.is_empty();
+        std::mem::take(&mut self.is_demanding) && is_due
     }
 }

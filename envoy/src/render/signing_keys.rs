@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The keys of signed URLs in the configuration of the filter. A dump of Envoy's configuration shows it, so the keys
+//! are sealed with a secret that only Envoy's environment has. They are not in that environment themselves, because
+//! a reload may change them.
+
+use serde_json::{Value, json};
+use sluice_core::access::sealed_key::{KeyPlace, SealedKey};
+use sluice_core::key::secret::StoreSecret;
+
+use crate::sites::{Site, Sites};
+
+/// Puts the sealed keys of all sites in place of their sources.
+pub fn seal(configuration: &mut Value, sites: &Sites, secret: &StoreSecret) {
+    match configuration.get_mut("sites").and_then(Value::as_array_mut) {
+        Some(described) => {
+            for (described, site) in described.iter_mut().zip(&sites.sites) {
+                if let Some(policy) = described.get_mut("policy") {
+                    seal_keys(policy, site, secret);
+                }
+            }
+        }
+        None => {
+            let site = sites.sites.first();
+            site.into_iter()
+                .for_each(|site| seal_keys(configuration, site, secret));
+        }
+    }
+}
+
+fn seal_keys(policy: &mut Value, site: &Site, secret: &StoreSecret) {
+    let schemes = policy
+        .pointer_mut("/access/any_of")
+        .and_then(Value::as_array_mut);
+    for scheme in schemes.into_iter().flatten() {
+        let entries = scheme
+            .pointer_mut("/signed/keys")
+            .and_then(Value::as_object_mut);
+        let Some(entries) = entries else { continue };
+        for key in site.access.iter().flat_map(|access| &access.keys) {
+            let place = KeyPlace {
+                site: &site.name,
+                name: &key.name,
+            };
+            let sealed = SealedKey::seal(secret, &place, key.bytes());
+            entries.insert(key.name.clone(), json!({"sealed": sealed.to_string()}));
+        }
+    }
+}

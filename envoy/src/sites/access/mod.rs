@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The access rules of a site, with the keys of its signed URLs.
+
+mod signing_secret;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use sluice_core::policy::{AccessPolicy, AccessScheme, KeyEntry, KeySource, Policy};
+
+use super::file::{Document, Problem};
+use crate::origin::Origin;
+pub use signing_secret::SigningSecret;
+
+/// The path of the section in a policy.
+const SECTION: &str = "access";
+
+/// The access rules of a site.
+#[derive(Clone, PartialEq)]
+pub struct SiteAccess {
+    /// The rules as the user has written them, without the keys themselves.
+    pub section: Value,
+    /// The keys of signed URLs.
+    pub keys: Vec<SigningSecret>,
+    /// The rules, in parsed form.
+    pub policy: AccessPolicy,
+}
+
+impl fmt::Debug for SiteAccess {
+    // NB: the keys are secrets.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("SiteAccess").field(&self.section).finish()
+    }
+}
+
+/// The place of access rules: the document, the path of their field, and the environment with the keys.
+#[derive(Clone, Copy)]
+pub struct AccessReader<'a> {
+    /// The document with the rules.
+    pub document: &'a Document,
+    /// The path of the rules in the document; empty if they are the whole document.
+    pub path: &'a str,
+    /// Finds the environment's variables.
+    pub lookup: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+impl AccessReader<'_> {
+    /// Reads the rules in `value` for a site with this origin, and the keys that they name.
+    ///
+    /// # Errors
+    /// A rule is not valid, or a key cannot be read or is too short. No error shows a key.
+    pub fn read(&self, value: &Value, origin: &Origin) -> Result<SiteAccess, Vec<Problem>> {
+        let document = json!({"origin": origin.policy_section(), SECTION: value});
+        let read = Policy::parse(document.to_string().as_bytes());
+        let policy = read.map_err(|error| {
+            let text = error.to_string();
+            let message = text
+                .split_once(": ")
+                .map_or(text.as_str(), |(_, message)| message);
+            let field = error.path().strip_prefix(SECTION).unwrap_or(error.path());
+            vec![self.problem(field.trim_start_matches('.'), message)]
+        })?;
+        let Some(policy) = policy.access else {
+            return Err(vec![self.problem("", "expected rules")]);
+        };
+        let (mut keys, mut problems) = (Vec::new(), Vec::new());
+        for (field, entry) in entries(&policy) {
+            match self.read_key(entry) {
+                Ok(key) => keys.push(key),
+                Err(message) => problems.push(self.problem(&field, &message)),
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(SiteAccess {
+                section: value.clone(),
+                keys,
+                policy,
+            }),
+            false => Err(problems),
+        }
+    }
+
+    fn read_key(&self, entry: &KeyEntry) -> Result<SigningSecret, String> {
+        match &entry.source {
+            KeySource::Environment(variable) => {
+                SigningSecret::of_variable(&entry.name, variable, self.lookup)
+            }
+            KeySource::File(file) => SigningSecret::of_file(&entry.name, self.document.path(file)),
+            KeySource::Sealed(_) => Err("expected {env: NAME} or {file: PATH}".to_owned()),
+        }
+    }
+
+    fn problem(&self, field: &str, message: &str) -> Problem {
+        let separator = match (self.path, field) {
+            ("", _) | (_, "") => "",
+            (_, field) if field.starts_with('[') => "",
+            _ => ".",
+        };
+        let field = [self.path, separator, field].concat();
+        self.document.problem(&field, message)
+    }
+}
+
+/// The keys of the rules, each with its path.
+fn entries(policy: &AccessPolicy) -> impl Iterator<Item = (String, &KeyEntry)> {
+    let schemes = policy.any_of.iter().enumerate();
+    schemes.flat_map(|(index, scheme)| {
+        let keys = match scheme {
+            AccessScheme::Signed(signed) => signed.keys.as_slice(),
+            AccessScheme::Address(_) => &[],
+        };
+        let path = move |entry: &KeyEntry| format!("any_of[{index}].signed.keys.{}", entry.name);
+        keys.iter().map(move |entry| (path(entry), entry))
+    })
+}
+
+impl SiteAccess {
+    /// Reads the file of `SLUICE_ACCESS`, whose rules are those of the one site with this origin.
+    ///
+    /// # Errors
+    /// The errors of [`AccessReader::read`], or the file cannot be read.
+    pub fn read_file(
+        file: &str,
+        origin: &Origin,
+        lookup: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Vec<Problem>> {
+        let document = Document::read(file.as_ref(), file).map_err(|problem| vec![problem])?;
+        let reader = AccessReader {
+            document: &document,
+            path: "",
+            lookup,
+        };
+        reader.read(&document.value, origin)
+    }
+
+    /// The variables of the environment with keys, which Envoy does not need.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().filter_map(SigningSecret::variable)
+    }
+
+    /// The files with keys.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.keys.iter().filter_map(SigningSecret::file)
+    }
+}

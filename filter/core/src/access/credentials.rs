@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The signatures in a request, and the request without them.
+
+use super::parameters::{MalformedParameters, PARAMETER_PREFIX, SignatureParameters};
+use crate::key::decoded_name;
+
+/// The name of the cookie with the parameters of a signature.
+pub const COOKIE: &str = "sluice-signed";
+/// The most cookies of one request that are read. Browsers send the cookie with the longest path first.
+const MAX_COOKIES: usize = 4;
+/// The text in place of a parameter's value in logs.
+const HIDDEN: &str = "\u{2026}";
+
+/// The parameters of one signature, or the reason why they are none.
+pub type ReadParameters = Result<SignatureParameters, MalformedParameters>;
+
+/// The signatures in a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PresentedSignatures {
+    /// The signature in the query.
+    pub query: Option<ReadParameters>,
+    /// The signatures in cookies.
+    pub cookies: Vec<ReadParameters>,
+}
+
+/// A path whose query has parameters of a signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedPath {
+    /// The path with the rest of the query. The bytes of all other parameters are unchanged.
+    pub rest: Vec<u8>,
+    /// The path with the whole query for logs, without the values of the parameters of the signature.
+    pub shown: Vec<u8>,
+    /// The signature.
+    pub signature: ReadParameters,
+}
+
+impl SignedPath {
+    /// Finds the parameters of a signature in a path with its query: their decoded names begin with
+    /// [`PARAMETER_PREFIX`], in any case. `None` if there are none.
+    pub fn of(path: &[u8]) -> Option<Self> {
+        let (path, query) = split_query(path)?;
+        if !query.split(is_separator).any(is_of_signature) {
+            return None;
+        }
+        let (own, others): (Vec<_>, Vec<_>) = query
+            .split(is_separator)
+            .partition(|part| is_of_signature(part));
+        let mut rest = path.to_vec();
+        // An empty query is the client's only if nothing was removed from it.
+        if others.iter().any(|part| !part.is_empty()) {
+            rest.push(b'?');
+            rest.extend(others.join(&b'&'));
+        }
+        let shown = query
+            .split(is_separator)
+            .map(|part| match is_of_signature(part) {
+                true => [name_of(part), b"=", HIDDEN.as_bytes()].concat(),
+                false => part.to_vec(),
+            });
+        let shown = shown.collect::<Vec<_>>().join(&b'&');
+        Some(Self {
+            rest,
+            shown: [path, b"?", &shown].concat(),
+            signature: SignatureParameters::parse(own),
+        })
+    }
+}
+
+/// The cookies of a request that has at least one cookie with a signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCookies {
+    /// The value of `Cookie` with all other cookies, each with its bytes; empty if there is no other.
+    pub rest: Vec<u8>,
+    /// The signatures. A signature in a cookie is for a prefix.
+    pub signatures: Vec<ReadParameters>,
+}
+
+impl SignedCookies {
+    /// Finds the cookies with signatures in the lines of `Cookie`. `None` if there are none.
+    pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Self> {
+        let cookies = lines.flat_map(|line| line.split(|&byte| byte == b';'));
+        let cookies = cookies.map(<[u8]>::trim_ascii);
+        let mut own = cookies.clone().filter_map(own_value).peekable();
+        own.peek()?;
+        let signatures = own.take(MAX_COOKIES).map(|value| {
+            let read = SignatureParameters::parse(value.split(is_separator));
+            read.and_then(|read| match read.prefix {
+                Some(_) => Ok(read),
+                None => Err(MalformedParameters),
+            })
+        });
+        let signatures = signatures.collect();
+        let others = cookies.filter(|cookie| own_value(cookie).is_none() && !cookie.is_empty());
+        let rest = others.collect::<Vec<_>>().join(&b"; "[..]);
+        Some(Self { rest, signatures })
+    }
+}
+
+/// The value of a cookie, if it is [`COOKIE`].
+fn own_value(cookie: &[u8]) -> Option<&[u8]> {
+    let at = cookie.iter().position(|&byte| byte == b'=')?;
+    let (name, value) = cookie.split_at_checked(at)?;
+    (name.trim_ascii() == COOKIE.as_bytes())
+        .then(|| value.get(1..).unwrap_or_default().trim_ascii())
+}
+
+fn split_query(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = path.iter().position(|&byte| byte == b'?')?;
+    Some((path.get(..at)?, path.get(at + 1..)?))
+}
+
+const fn is_separator(byte: &u8) -> bool {
+    *byte == b'&'
+}
+
+fn name_of(part: &[u8]) -> &[u8] {
+    part.split(|&byte| byte == b'=').next().unwrap_or_default()
+}
+
+fn is_of_signature(part: impl AsRef<[u8]>) -> bool {
+    let name = decoded_name(part.as_ref());
+    let start = name.get(..PARAMETER_PREFIX.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(PARAMETER_PREFIX.as_bytes()))
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The decision whether the client of a request may read the site.
+
+use std::cell::OnceCell;
+use std::net::IpAddr;
+
+use super::credentials::{PresentedSignatures, ReadParameters};
+use super::grant::{Grant, GrantedResource};
+use super::parameters::SignatureParameters;
+use super::signing_key::SigningKeys;
+use crate::key::Target;
+use crate::key::client_url::ClientUrl;
+use crate::policy::{AccessPolicy, AccessScheme, Network, Policy, SignedPolicy};
+use crate::sites::host_name;
+
+/// The difference between two clocks that is tolerated, in seconds.
+pub const SKEW_SECONDS: u64 = 60;
+
+/// The facts about a request on which the decision depends.
+#[derive(Clone, Copy)]
+pub struct AccessRequest<'a> {
+    /// `:method`.
+    pub method: &'a str,
+    /// The target without the parameters of a signature.
+    pub target: Target<'a>,
+    /// The signatures.
+    pub signatures: &'a PresentedSignatures,
+    /// Finds the client's address. `None`: it is not known.
+    pub address: &'a dyn Fn() -> Option<IpAddr>,
+    /// The present time, in seconds since the Unix epoch.
+    pub now: u64,
+}
+
+/// The check that has admitted a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessCheck {
+    /// The path is open to everyone.
+    Except,
+    /// The client comes from a network of `allow`, and no scheme is needed.
+    Allow,
+    /// The scheme `address`.
+    Address,
+    /// The scheme `signed`.
+    Signed,
+}
+
+/// The reason for which a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessRefusal {
+    /// The client does not come from a network of `allow`.
+    Address,
+    /// The request satisfies no scheme, and has no signature.
+    NoProof,
+    /// A parameter of a signature is missing, unknown, misspelled or given twice, or has a value that is not valid.
+    Malformed,
+    /// The site has no key of that name.
+    UnknownKey,
+    /// The signature is for another URL, prefix, method or host, or another key has made it.
+    WrongSignature,
+    /// The signature has expired.
+    Expired,
+    /// The signature is not valid yet.
+    NotYetValid,
+    /// The signature is for a client in another network.
+    OtherAddress,
+    /// The signature is for a prefix that the path does not have.
+    OtherPath,
+}
+
+impl AccessRefusal {
+    /// A token for logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::NoProof => "no_proof",
+            Self::Malformed => "malformed",
+            Self::UnknownKey => "unknown_key",
+            Self::WrongSignature => "wrong_signature",
+            Self::Expired => "expired",
+            Self::NotYetValid => "not_yet_valid",
+            Self::OtherAddress => "other_address",
+            Self::OtherPath => "other_path",
+        }
+    }
+
+    /// Whether the reason is a signature.
+    pub const fn concerns_signature(self) -> bool {
+        !matches!(self, Self::Address | Self::NoProof)
+    }
+}
+
+/// The decision about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessDecision {
+    /// The request is answered.
+    Admitted {
+        /// The check that it has passed.
+        check: AccessCheck,
+        /// The name of the key of its signature.
+        key: Option<String>,
+    },
+    /// The request is refused, for this reason.
+    Refused(AccessRefusal),
+}
+
+/// Decides about a request under the `access` of its policy. `keys` are the keys of the policy.
+pub fn decide(
+    policy: &Policy,
+    access: &AccessPolicy,
+    keys: &SigningKeys,
+    request: &AccessRequest<'_>,
+) -> AccessDecision {
+    let url = OnceCell::new();
+    let known_address = OnceCell::new();
+    let facts = Facts {
+        request,
+        url: &|| {
+            url.get_or_init(|| ClientUrl::of(policy, &request.target).ok())
+                .as_ref()
+        },
+        address: &|| *known_address.get_or_init(request.address),
+    };
+    match facts.decide(access, keys) {
+        Ok((check, key)) => AccessDecision::Admitted { check, key },
+        Err(refusal) => AccessDecision::Refused(refusal),
+    }
+}
+
+/// The request, with facts that are found once when they are needed.
+struct Facts<'a> {
+    request: &'a AccessRequest<'a>,
+    /// The URL of the request, unless the edge refuses the URL.
+    url: &'a dyn Fn() -> Option<&'a ClientUrl>,
+    address: &'a dyn Fn() -> Option<IpAddr>,
+}
+
+impl Facts<'_> {
+    fn decide(
+        &self,
+        access: &AccessPolicy,
+        keys: &SigningKeys,
+    ) -> Result<(AccessCheck, Option<String>), AccessRefusal> {
+        if let Some(Err(_)) = self.request.signatures.query {
+            return Err(AccessRefusal::Malformed);
+        }
+        if access.has_exceptions() && (self.url)().is_some_and(|url| access.is_open(url.path())) {
+            return Ok((AccessCheck::Except, None));
+        }
+        if !access.allow.is_empty() && !self.comes_from(&access.allow) {
+            return Err(AccessRefusal::Address);
+        }
+        if access.any_of.is_empty() {
+            return Ok((AccessCheck::Allow, None));
+        }
+        let mut refusal = AccessRefusal::NoProof;
+        for scheme in &access.any_of {
+            match scheme {
+                AccessScheme::Address(networks) if self.comes_from(networks) => {
+                    return Ok((AccessCheck::Address, None));
+                }
+                AccessScheme::Address(_) => {}
+                AccessScheme::Signed(signed) => match self.find_signature(signed, keys) {
+                    Ok(key) => return Ok((AccessCheck::Signed, Some(key))),
+                    Err(reason) => refusal = reason,
+                },
+            }
+        }
+        Err(refusal)
+    }
+
+    fn comes_from(&self, networks: &[Network]) -> bool {
+        let address = (self.address)();
+        address.is_some_and(|address| networks.iter().any(|network| network.contains(address)))
+    }
+
+    /// The key of the first valid signature, or the reason for which the first signature is not valid.
+    fn find_signature(
+        &self,
+        signed: &SignedPolicy,
+        keys: &SigningKeys,
+    ) -> Result<String, AccessRefusal> {
+        let signatures = self.request.signatures;
+        let presented = signatures.query.iter().chain(&signatures.cookies);
+        let mut first = None;
+        for read in presented {
+            match self.verify(signed, keys, read) {
+                Ok(key) => return Ok(key),
+                Err(refusal) => first = first.or(Some(refusal)),
+            }
+        }
+        Err(first.unwrap_or(AccessRefusal::NoProof))
+    }
+
+    /// Verifies one signature, and then what it says, so that the reason of a refusal is a true one.
+    fn verify(
+        &self,
+        signed: &SignedPolicy,
+        keys: &SigningKeys,
+        read: &ReadParameters,
+    ) -> Result<String, AccessRefusal> {
+        let parameters = read.as_ref().map_err(|_| AccessRefusal::Malformed)?;
+        let entry = signed
+            .keys
+            .iter()
+            .find(|entry| entry.name == parameters.key);
+        let entry = entry.ok_or(AccessRefusal::UnknownKey)?;
+        let key = keys.get(&entry.name).ok_or(AccessRefusal::UnknownKey)?;
+        let url = (self.url)().ok_or(AccessRefusal::WrongSignature)?;
+        let host = host_name(&self.request.target).ok();
+        let host = host.and_then(|host| String::from_utf8(host).ok());
+        let host = host.ok_or(AccessRefusal::WrongSignature)?;
+        let grant = self.grant(parameters, url, &host);
+        if !key.verifies(&grant, &parameters.signature) {
+            return Err(AccessRefusal::WrongSignature);
+        }
+        self.check(parameters, url)?;
+        Ok(entry.name.clone())
+    }
+
+    /// The grant that the parameters name for this request.
+    fn grant<'b>(
+        &'b self,
+        parameters: &'b SignatureParameters,
+        url: &'b ClientUrl,
+        host: &'b str,
+    ) -> Grant<'b> {
+        Grant {
+            method: self.request.method,
+            host,
+            resource: match &parameters.prefix {
+                Some(prefix) => GrantedResource::Prefix(prefix),
+                None => GrantedResource::Url(url.as_str()),
+            },
+            not_before: parameters.not_before,
+            expires: parameters.expires,
+            from: parameters.from.as_ref().map(|(text, _)| text.as_str()),
+            key: &parameters.key,
+        }
+    }
+
+    /// Checks the bounds of a genuine signature.
+    fn check(
+        &self,
+        parameters: &SignatureParameters,
+        url: &ClientUrl,
+    ) -> Result<(), AccessRefusal> {
+        let now = self.request.now;
+        if parameters.expires.saturating_add(SKEW_SECONDS) < now {
+            return Err(AccessRefusal::Expired);
+        }
+        let not_before = parameters.not_before.unwrap_or(0);
+        if not_before > now.saturating_add(SKEW_SECONDS) {
+            return Err(AccessRefusal::NotYetValid);
+        }
+        if let Some((_, network)) = parameters.from
+            && !self.comes_from(&[network])
+        {
+            return Err(AccessRefusal::OtherAddress);
+        }
+        let prefix = parameters.prefix.as_deref();
+        let begins = prefix.and_then(|prefix| prefix.strip_suffix('*'));
+        match begins {
+            Some(start) if !url.path().starts_with(start) => Err(AccessRefusal::OtherPath),
+            _ => Ok(()),
+        }
+    }
+}

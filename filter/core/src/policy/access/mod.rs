@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The section `access`: which clients a site answers.
+
+mod key_source;
+mod network;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::policy::forms::error::PolicyError;
+use crate::policy::forms::form::{Form, Kind, object, one_of};
+use crate::policy::forms::glob::Glob;
+use crate::policy::forms::section::section;
+use crate::policy::sections::glob_set::GlobSet;
+use crate::policy::sections::rules::CanonicalGlob;
+
+pub(in crate::policy) use key_source::KeyEntries;
+#[cfg(test)]
+pub(in crate::policy) use key_source::MAX_NAME_BYTES;
+pub use key_source::{KeyEntry, KeySource, is_key_name};
+pub use network::Network;
+
+section! {
+    /// Which clients the site answers. All others get 403. In a standalone edge the entry point fills this in, from
+    /// the field access of a site or from SLUICE_ACCESS.
+    pub(in crate::policy) struct AccessSection {
+        /// Networks from which each client must come. Default: all addresses.
+        allow: Option<Vec<Network>> as Option<Filled<Network>>,
+        /// Schemes. A request must satisfy one of them. Default: none is needed.
+        any_of: Option<Vec<AccessScheme>> as Option<Filled<AccessScheme>>,
+        /// Patterns of paths that are open to everyone, as in rules but with the path as the client sends it, in its
+        /// canonical spelling. Default: no path.
+        except: Option<Vec<Glob>> as Option<Filled<CanonicalGlob>>,
+    }
+}
+
+section! {
+    /// URLs and cookies that carry a signature of the edge's operator.
+    pub struct SignedPolicy {
+        /// The keys by their names, each as {env: NAME} or {file: PATH}. A signature by any of them is accepted.
+        keys: Vec<KeyEntry> as KeyEntries,
+    }
+}
+
+/// A way in which a request shows that its client may read the site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessScheme {
+    /// The client's address is in one of these networks.
+    Address(Vec<Network>),
+    /// The URL or a cookie has a valid signature.
+    Signed(SignedPolicy),
+}
+
+impl AccessScheme {
+    /// The names of all schemes.
+    pub(in crate::policy) const NAMES: [&str; 2] = ["address", "signed"];
+
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Address(_) => "address",
+            Self::Signed(_) => "signed",
+        }
+    }
+}
+
+impl Form<Self> for AccessScheme {
+    fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
+        let mut fields = object(value)?.iter();
+        let names = one_of(&Self::NAMES);
+        let (Some((name, value)), None) = (fields.next(), fields.next()) else {
+            let expected = format!("expected an object with one field: {names}");
+            return Err(PolicyError::new("", expected));
+        };
+        let read = match name.as_str() {
+            "address" => Filled::<Network>::read(value, kind).map(Self::Address),
+            "signed" => SignedPolicy::read(value, kind).map(Self::Signed),
+            _ => Err(PolicyError::new(
+                "",
+                format!("unknown scheme, expected {names}"),
+            )),
+        };
+        read.map_err(|error| error.within(name))
+    }
+}
+
+/// A list with at least one entry.
+pub(in crate::policy) struct Filled<F>(std::marker::PhantomData<F>);
+
+impl<T, F: Form<T>> Form<Vec<T>> for Filled<F> {
+    fn read(value: &Value, kind: Kind) -> Result<Vec<T>, PolicyError> {
+        let list: Vec<T> = Vec::<F>::read(value, kind)?;
+        match list.is_empty() {
+            true => Err(PolicyError::new(
+                "",
+                "an empty list: expected at least one entry",
+            )),
+            false => Ok(list),
+        }
+    }
+}
+
+/// The rules for the clients of a site. Only requests that satisfy them are answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessPolicy {
+    /// Networks from which each client must come; empty for all addresses.
+    pub allow: Vec<Network>,
+    /// Schemes; a request must satisfy one of them. Empty if none is needed.
+    pub any_of: Vec<AccessScheme>,
+    except: GlobSet,
+    has_exceptions: bool,
+}
+
+impl AccessPolicy {
+    /// The keys of signed URLs, if the site has signed URLs.
+    pub fn signed(&self) -> Option<&SignedPolicy> {
+        self.any_of.iter().find_map(|scheme| match scheme {
+            AccessScheme::Signed(signed) => Some(signed),
+            AccessScheme::Address(_) => None,
+        })
+    }
+
+    /// Whether any path is open to everyone.
+    pub const fn has_exceptions(&self) -> bool {
+        self.has_exceptions
+    }
+
+    /// Whether a canonical path of a client, without its query, is open to everyone.
+    pub fn is_open(&self, path: &str) -> bool {
+        self.has_exceptions && self.except.first_match(path).is_some()
+    }
+}
+
+impl AccessSection {
+    /// Compiles the section.
+    pub(in crate::policy) fn compile(self) -> Result<AccessPolicy, PolicyError> {
+        let (allow, any_of) = (
+            self.allow.unwrap_or_default(),
+            self.any_of.unwrap_or_default(),
+        );
+        if allow.is_empty() && any_of.is_empty() {
+            let expected = "expected allow or any_of: without them nobody could read the site";
+            return Err(PolicyError::new("", expected));
+        }
+        for (index, scheme) in any_of.iter().enumerate() {
+            let mut earlier = any_of.iter().take(index);
+            if earlier.any(|other| other.name() == scheme.name()) {
+                let path = format!("any_of[{index}].{}", scheme.name());
+                return Err(PolicyError::new(&path, "expected each scheme once"));
+            }
+        }
+        let except = self.except.unwrap_or_default();
+        Ok(AccessPolicy {
+            allow,
+            any_of,
+            has_exceptions: !except.is_empty(),
+            except: GlobSet::new(except),
+        })
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Only clients that satisfy the rules of a site get a byte of it.
+
+mod addresses;
+mod recipes;
+mod reload;
+mod secrets;
+mod signatures;
+mod world;
