@@ -2,7 +2,7 @@
 //! The size of slices changes while the edge serves. Responses that run end with their own plan, and no slice of one
 //! size is read as one of another.
 
-use crate::slices::world::{KNOWN, OBJECT, SLICE, SLICES, assert_whole, object, origin, sliced};
+use crate::slices::world::{KNOWN, OBJECT, SLICE, SLICES, assert_whole, object, origin};
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::direct::Direct;
@@ -36,7 +36,7 @@ fn sizes(origin: &Origin) -> BTreeMap<usize, usize> {
 #[tokio::test]
 async fn responses_end_with_their_own_plan_when_the_size_of_slices_changes() {
     let origin = origin(&object(1)).await;
-    let edge = sliced(Edge::http(&origin).origin_decides());
+    let edge = Edge::http(&origin).origin_decides();
     let direct = Direct {
         listener_file: true,
         ..Direct::default()

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Slices are objects of the store and of their site's share. If the cache is full, slices that clients do not read go first.
 
-use crate::slices::world::{
-    Asked, KNOWN, SLICES, assert_part, assert_whole, object, origin, sliced,
-};
+use crate::slices::world::{Asked, KNOWN, SLICES, assert_part, assert_whole, object, origin};
 use sluice_tests::client::send;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
@@ -13,9 +11,7 @@ use tempfile::TempDir;
 
 /// An edge whose cache has room for two objects and a half.
 fn small(edge: Builder) -> Builder {
-    sliced(edge)
-        .env("SLUICE_CACHE_MAX_BYTES", "64MiB")
-        .metrics()
+    edge.env("SLUICE_CACHE_MAX_BYTES", "64MiB").metrics()
 }
 
 /// Waits until the cache has evicted entries. `label` is the site's label, if there is one.
