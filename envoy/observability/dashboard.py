@@ -9,7 +9,7 @@ import json
 
 EDGE = 'job=~"$job",instance=~"$instance"'
 SITE = 'site=~"$site"'
-CLIENTS = 'envoy_http_conn_manager_prefix!~"origin|sluice_background|purge|metrics|admin"'
+CLIENTS = 'envoy_http_conn_manager_prefix!~"origin|sluice.+|purge|metrics|admin"'
 ORIGIN = 'envoy_http_conn_manager_prefix="origin"'
 
 
@@ -109,6 +109,16 @@ ROWS = [
                            ("SNS refused", rate("sluice_sns_messages_total", 'result="refused"')),
                            ("SNS not verified", rate("sluice_sns_messages_total", 'result="unverified"')),
                            ("revalidations", rate("sluice_purge_revalidations_total"))]),
+    ]),
+    ("Large objects", [
+        ("Slices", "ops", [("{{result}}", by("result", "sluice_slices_total", SITE))]),
+        ("Bytes of slices", "Bps", [("{{result}}", by("result", "sluice_slice_bytes_total", SITE))]),
+        ("Requests in slices", "reqps", [("all", rate("sluice_sliced_requests_total", SITE)),
+                                         ("in one piece", rate("sluice_sliced_passed_total", SITE)),
+                                         ("waited for their turn", rate("sluice_sliced_queued_total", SITE)),
+                                         ("cut", rate("sluice_sliced_cut_total", SITE))]),
+        ("Responses in slices now", "short", [("under way", gauge("sluice_sliced_responses")),
+                                              ("known objects", gauge("sluice_slice_indexes"))]),
     ]),
     ("Process", [
         ("Memory", "bytes", [("{{instance}}", f"envoy_server_memory_physical_size{{{EDGE}}}")]),

@@ -82,6 +82,8 @@ pub enum BodyType {
 pub enum Attribute {
     /// `source.address`
     SourceAddress = 24,
+    /// `connection.id`
+    ConnectionId = 28,
     /// `connection.requested_server_name`
     RequestedServerName = 30,
     /// `xds.route_name`
@@ -174,6 +176,7 @@ unsafe extern "C" {
     fn envoy_dynamic_module_callback_http_filter_scheduler_commit(scheduler: *mut c_void, event: u64);
     fn envoy_dynamic_module_callback_http_filter_scheduler_delete(scheduler: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_get_attribute_string(filter: *mut c_void, attribute: Attribute, value: *mut Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_filter_get_attribute_int(filter: *mut c_void, attribute: Attribute, value: *mut u64) -> bool;
     fn envoy_dynamic_module_callback_http_filter_http_callout(filter: *mut c_void, id: *mut u64, cluster: Buffer, headers: *const Header, headers_size: usize, body: Buffer, timeout_milliseconds: u64) -> Status;
     fn envoy_dynamic_module_callback_http_filter_start_http_stream(filter: *mut c_void, id: *mut u64, cluster: Buffer, headers: *const Header, headers_size: usize, body: Buffer, ends: bool, timeout_milliseconds: u64) -> Status;
     fn envoy_dynamic_module_callback_http_filter_reset_http_stream(filter: *mut c_void, id: u64);
@@ -467,6 +470,14 @@ impl Filter {
         let get = envoy_dynamic_module_callback_http_filter_get_attribute_string;
         let found = unsafe { get(self.0, attribute, &raw mut value) };
         found.then(|| value.copied())
+    }
+
+    /// An attribute that is a number.
+    pub fn attribute_number(self, attribute: Attribute) -> Option<u64> {
+        let mut value = 0;
+        let get = envoy_dynamic_module_callback_http_filter_get_attribute_int;
+        let found = unsafe { get(self.0, attribute, &raw mut value) };
+        found.then_some(value)
     }
 
     /// Sends a request to a cluster. Returns the number with which the answer is received.

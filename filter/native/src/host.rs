@@ -252,6 +252,13 @@ impl Host for NativeHost {
                 let filter = self.stream()?.filter;
                 Ok(filter.attribute(Attribute::SourceAddress))
             }
+            "connection\0id" => {
+                let number = self
+                    .stream()?
+                    .filter
+                    .attribute_number(Attribute::ConnectionId);
+                Ok(number.map(|number| number.to_le_bytes().to_vec()))
+            }
             "connection\0requested_server_name" => {
                 let filter = self.stream()?.filter;
                 Ok(filter.attribute(Attribute::RequestedServerName))

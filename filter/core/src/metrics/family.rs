@@ -97,6 +97,16 @@ const LABELLED: &[LabelledFamily] = &[
         ],
     },
     LabelledFamily {
+        name: "sluice_slice_bytes_total",
+        label: "result",
+        help: "Bytes of slices that a response needed, by result. A range may need a part of its slices only.",
+        members: &[
+            (Metric::SliceBytesHit, "hit"),
+            (Metric::SliceBytesMissed, "miss"),
+            (Metric::SliceBytesCollapsed, "collapsed"),
+        ],
+    },
+    LabelledFamily {
         name: "sluice_first_byte_seconds",
         label: "result",
         help: "Time from a client's request to the first byte of its response, by result.",
@@ -152,6 +162,7 @@ const RENAMED: &[(Metric, &str)] = &[
     (Metric::FlightsNow, "sluice_inflight_keys"),
     (Metric::HintsNow, "sluice_known_keys"),
     (Metric::SliceIndexesNow, "sluice_slice_indexes"),
+    (Metric::SlicedNow, "sluice_sliced_responses"),
     (Metric::HotObjectsNow, "sluice_hot_objects"),
     (Metric::HotBytesNow, "sluice_hot_bytes"),
     (Metric::OriginFirstByte, "sluice_origin_first_byte_seconds"),

@@ -3,7 +3,7 @@
 //!
 //! EDGE knows a sliced object by its [`index`]. It decides by the index which bytes a client gets ([`selection`]), and
 //! gives the slicer a [`plan`]. The slicer asks for the slices of the plan one after the other ([`asked`]), and makes
-//! the response of them ([`assembly`]). ORIGIN requests each slice from the origin, and judges the origin's answer
+//! the response of them ([`assembly`]). The responses of one client's connection are bounded ([`connections`]). ORIGIN requests each slice from the origin, and judges the origin's answer
 //! ([`origin_answer`]).
 //!
 //! The number of a slice gives its bytes ([`grid`]). Its key has the version of the object, so slices of two versions
@@ -11,6 +11,7 @@
 
 pub mod asked;
 pub mod assembly;
+pub mod connections;
 mod cutter;
 pub mod grid;
 pub mod index;

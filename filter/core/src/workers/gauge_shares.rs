@@ -11,11 +11,12 @@ use crate::workers::shared_value::{self, SharedError};
 const KEY: &str = "sluice/gauges";
 
 /// All gauges, in the order of their values in a share.
-pub const GAUGES: [Metric; 6] = [
+pub const GAUGES: [Metric; 7] = [
     Metric::ParkedNow,
     Metric::FlightsNow,
     Metric::HintsNow,
     Metric::SliceIndexesNow,
+    Metric::SlicedNow,
     Metric::HotObjectsNow,
     Metric::HotBytesNow,
 ];
@@ -124,7 +125,7 @@ mod tests {
         let share = |worker, first| GaugeShare {
             worker: WorkerId(worker),
             receiver: 1,
-            values: [first, 0, 3, 4, 5, u64::MAX],
+            values: [first, 0, 3, 4, 5, 6, u64::MAX],
         };
         let shares = [share(1, 7), share(0x102, 8)];
         let mut bytes = encode(&shares);

@@ -46,6 +46,8 @@ pub struct FakeEnvoy {
     pub directives: &'static str,
     /// Whether the disk of the cache is full.
     pub full: bool,
+    /// Number of the connection of all further requests, if they have one.
+    pub connection: Option<u64>,
     /// Whether resets in the name of another stream wait for [`FakeEnvoy::carry_out_aborts`].
     pub slow_aborts: bool,
     /// Whether calls for background fills fail, so that none of them leads.
@@ -100,6 +102,7 @@ impl FakeEnvoy {
             ttl: 3_600,
             directives: "",
             full: false,
+            connection: None,
             slow_aborts: false,
             calls_fail: false,
             hold_calls: false,

@@ -229,6 +229,7 @@ impl FakeEnvoy {
         let route = if own { "sluice_background" } else { "" };
         let room = if self.full { "+no_room" } else { "" };
         let route = [route, room].concat();
+        let connection = self.connection;
         let Some(vm) = &mut self.vms[seat] else {
             return false;
         };
@@ -239,6 +240,12 @@ impl FakeEnvoy {
             messages.request = Some(headers);
             let name = "xds\0route_name".to_owned();
             messages.properties.insert(name, route.into_bytes());
+            if let Some(connection) = connection {
+                let name = "connection\0id".to_owned();
+                messages
+                    .properties
+                    .insert(name, connection.to_le_bytes().into());
+            }
             if !own {
                 let name = "source\0address".to_owned();
                 messages.properties.insert(name, address.into_bytes());

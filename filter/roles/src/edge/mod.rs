@@ -127,6 +127,8 @@ pub struct Edge {
     unseen_bytes: u64,
     /// The status that reports to a background call, which buffers the response, that the response is too large.
     too_large: Option<u16>,
+    /// Whether the slicer has sent it. Its client is the client of another request.
+    is_slicers: bool,
     /// The record of the request, if it is recorded.
     record: Option<Box<RequestRecord>>,
 }
@@ -154,6 +156,7 @@ impl Edge {
             first_byte: FirstByteTimer::Off,
             unseen_bytes: 0,
             too_large: None,
+            is_slicers: false,
             record: None,
         }
     }
@@ -211,6 +214,7 @@ impl Edge {
     /// The bytes of the body that the client got. The filter's own requests have no client.
     fn bytes_sent(&self) -> u64 {
         match &self.state {
+            _ if self.is_slicers => 0,
             State::Unchanged | State::Own(_) => 0,
             State::Awaiting(_) | State::Answered { .. } | State::Passed(..) => self.unseen_bytes,
             State::Cached(stream) => stream.body.sent.get(),
@@ -251,7 +255,7 @@ impl Edge {
         let metric = match &self.state {
             State::Answered { .. } => Some(Metric::FirstByteHit),
             State::Passed(..) => Some(Metric::FirstByteMiss),
-            State::Cached(stream) => stream.progress.account.first_byte_metric(),
+            State::Cached(stream) => stream.first_byte_metric(),
             State::Unchanged | State::Awaiting(_) | State::Own(_) => None,
         };
         if let Some(metric) = metric {

@@ -66,7 +66,7 @@ pub fn forget_version(
 ) {
     if let Some(slice) = &fetch.slice {
         let (object, etag) = (slice.of.object, slice.of.index.etag());
-        slices::forget(&calls.metrics, slices, roots, object, etag);
+        slices::forget(&calls.metrics, slices, roots, &fetch.policy, object, etag);
         indexes::renew(keys, slices, calls, &slice.of, &fetch.policy);
     }
 }

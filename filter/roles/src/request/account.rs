@@ -87,6 +87,13 @@ impl Account {
         self.waited_millis.set(Some(before.saturating_add(millis)));
     }
 
+    /// Records that the request waits no longer.
+    pub fn stops_waiting(&self, now: u64) {
+        if let Some(since) = self.parked.get() {
+            self.has_waited(now.saturating_sub(since));
+        }
+    }
+
     /// Records a request to the origin.
     pub fn asks(&self, now: u64) {
         self.asked.set(now);
@@ -137,8 +144,8 @@ impl Account {
         if self.told.replace(true) {
             return Ok(());
         }
-        if let Some(since) = self.parked.get() {
-            self.has_waited(host.monotonic_millis().saturating_sub(since));
+        if self.parked.get().is_some() {
+            self.stops_waiting(host.monotonic_millis());
         }
         if let Some(result) = self.result.get() {
             tell_result(host, result)?;

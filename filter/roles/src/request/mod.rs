@@ -24,6 +24,8 @@ use sluice_core::http::caching::client_control::RequestControl;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
+use sluice_core::metrics::Metric;
+use sluice_core::slices::connections::ConnectionId;
 use sluice_core::website::MissingObjectVisit;
 use sluice_core::workers::{OwnHeaders, StreamId};
 use sluice_store::Link;
@@ -87,6 +89,8 @@ pub struct EdgeRequest {
     pub visit: Option<MissingObjectVisit>,
     /// The missing object that its response replaces.
     pub stand_in: Option<StandIn>,
+    /// Whether it counts as a request of a client. The filter's requests for slices and indexes do not.
+    pub counts: bool,
     /// The slice that it requests, if it is for a slice.
     pub slice: Option<Rc<RequestedSlice>>,
     /// The request of a client that it repeats for the slicer, because the object has changed.
@@ -113,6 +117,8 @@ pub struct Progress {
     pub variant: RefCell<Option<Rc<CanonicalTarget>>>,
     /// Its response in slices, if the slicer puts its response together.
     pub sliced: RefCell<Option<Rc<SlicedResponse>>>,
+    /// Its client's connection, while it waits for its turn among the responses in slices of the connection.
+    pub queued: Cell<Option<ConnectionId>>,
     /// How the origin allows the object to be stored, if its response shows that the object may be served in slices.
     pub sliceable: Cell<Option<Sliceable>>,
     /// Whether the store must ask the origin first, because of a soft purge.
@@ -137,6 +143,7 @@ impl Progress {
             headers: RefCell::default(),
             variant: RefCell::default(),
             sliced: RefCell::default(),
+            queued: Cell::new(None),
             sliceable: Cell::new(None),
             forced: Cell::new(false),
             report: Cell::new(OriginReport::None),
@@ -190,6 +197,7 @@ impl EdgeRequest {
             control: RequestControl::default(),
             visit: None,
             stand_in: None,
+            counts: true,
             slice: None,
             repeats: None,
             progress: Progress::new(Rc::default()),
@@ -211,6 +219,7 @@ impl EdgeRequest {
             control: self.control,
             visit: self.visit.clone(),
             stand_in: self.stand_in,
+            counts: self.counts,
             slice: self.slice.clone(),
             repeats: self.repeats,
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)
@@ -348,6 +357,18 @@ impl EdgeRequest {
             self.progress.account.parks(turn.now);
         }
         admitted
+    }
+
+    /// The histogram for the time to the first byte of its response. `None`: the edge itself has made the response.
+    pub fn first_byte_metric(&self) -> Option<Metric> {
+        let sliced = self.progress.sliced.borrow();
+        let progress = &self.progress;
+        let has_waited =
+            progress.prior_call.get().is_some() || progress.account.waited(0).is_some();
+        let of_slices = sliced
+            .as_ref()
+            .map(|sliced| sliced.first_byte_metric(has_waited));
+        of_slices.or_else(|| self.progress.account.first_byte_metric())
     }
 
     /// The link that identifies the request to ORIGIN.

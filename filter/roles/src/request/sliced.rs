@@ -9,6 +9,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::SliceState;
+use sluice_core::slices::connections::ConnectionId;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::slices::origin_answer::SliceRequest;
 use sluice_core::slices::plan::{Segment, SlicePlan};
@@ -32,6 +33,8 @@ pub struct SlicedResponse {
     pub target: Rc<CanonicalTarget>,
     /// The index of the object.
     pub index: Rc<SliceIndex>,
+    /// The client's connection, if it is known.
+    pub connection: Option<ConnectionId>,
     /// The bytes that the client gets, and the slices that make them up.
     pub plan: SlicePlan,
     /// The way in which the first slice came.
@@ -56,9 +59,11 @@ impl SlicedResponse {
         target: Rc<CanonicalTarget>,
         index: Rc<SliceIndex>,
         plan: SlicePlan,
+        connection: Option<ConnectionId>,
     ) -> Self {
         Self {
             client,
+            connection,
             object,
             target,
             index,
@@ -86,6 +91,16 @@ impl SlicedResponse {
             count += next.saturating_sub(first);
         }
         count
+    }
+
+    /// The histogram for the time to the first byte of the response. A request that has waited, for the index or for its
+    /// turn, is not a hit. Without a slice, the response came from the origin.
+    pub fn first_byte_metric(&self, has_waited: bool) -> Metric {
+        match self.first.get() {
+            Some(SliceState::Hit) if !has_waited => Metric::FirstByteHit,
+            Some(SliceState::Hit | SliceState::Followed) => Metric::FirstByteCollapsed,
+            _ => Metric::FirstByteMiss,
+        }
     }
 
     /// Records that a slice has begun to arrive in this way.
@@ -136,6 +151,11 @@ impl RequestedSlice {
     /// The outcome if the object is no longer the object of the index.
     pub fn outdated(&self) -> Option<SliceState> {
         self.state.get().filter(|state| state.is_outdated())
+    }
+
+    /// The outcome, as far as it is known.
+    pub fn state(&self) -> Option<SliceState> {
+        self.state.get()
     }
 
     /// Records that the slice arrives, and returns in which way. `result` is the metric of requests with this result.

@@ -202,7 +202,7 @@ impl Worker {
                     .turn(|coalescer, turn| coalescer.closed(stream, turn));
             }
             background::rescue(&self.fills, &mut self.coalescing, &mut self.calls, &closed);
-            slices::close(&self.metrics, &self.coalescing.requests, &closed);
+            slices::close(&mut self.coalescing, &closed);
         }
     }
 }

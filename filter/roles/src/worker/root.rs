@@ -83,14 +83,18 @@ impl Worker {
             return;
         }
         self.roots.note_reading();
+        let mut holds = false;
         while let Ok(Some(bytes)) = self.roots.take_from_queue() {
             match Message::decode(&bytes) {
                 Some(message @ Message::Purged { .. }) => self.receive_message(message),
                 _ => {
                     self.roots.hold(bytes);
-                    self.roots.wake();
+                    holds = true;
                 }
             }
+        }
+        if holds {
+            self.roots.wake();
         }
     }
 

@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The objects that a worker knows to be served in slices, or not to be.
 
-use crate::worker::coalescing::requests::OpenRequests;
+use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::roots::Roots;
 use std::rc::Rc;
 
+use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::LargeUrl;
+use sluice_core::slices::asked::SliceState;
+use sluice_core::slices::connections::ConnectionId;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
-use sluice_core::workers::{KeyHash, Millis};
+use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use crate::request::EdgeRequest;
-use crate::request::sliced::SlicedResponse;
+use crate::request::policy::NumberedPolicy;
+use crate::request::sliced::{RequestedSlice, SlicedResponse};
+
+/// Envoy's property with the number of a client's connection, in eight bytes.
+const CONNECTION_ID: &str = "connection\0id";
+
+/// The state of a request that waits for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued;
 
 /// Facts about one object.
 #[derive(Clone, Debug)]
@@ -176,10 +187,11 @@ pub fn forget(
     metrics: &Metrics,
     slices: &mut KnownObjects,
     roots: &mut Roots,
+    policy: &NumberedPolicy,
     key: KeyHash,
     etag: &str,
 ) {
-    metrics.count(Metric::SlicesChanged, 1);
+    metrics.count_of(policy, Metric::SlicesChanged);
     if slices.forget(key, etag) {
         let message = Message::SlicesChanged {
             key,
@@ -199,25 +211,128 @@ pub fn must_validate(keys: &Keys, slices: &KnownObjects, stream: &EdgeRequest) -
     }
 }
 
+/// Takes a turn among the responses in slices of the request's connection. Returns the connection if it is known, or
+/// an error if the request waits for its turn.
+pub fn take_turn(
+    roots: &Roots,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+) -> Result<Option<ConnectionId>, Queued> {
+    if let Some(client) = stream.repeats {
+        return Ok(turn_of(coalescing, client));
+    }
+    let progress = &stream.progress;
+    let former = progress.queued.take();
+    let Some(connection) = former.or_else(|| connection_of(roots, stream)) else {
+        return Ok(None);
+    };
+    let most = stream.policy.policy.edge.slices.streams;
+    let now = coalescing.now();
+    if coalescing.sliced.begin(connection, stream.id, most) {
+        progress.account.stops_waiting(now);
+        publish(coalescing);
+        return Ok(Some(connection));
+    }
+    if former.is_none() {
+        progress.account.parks(now);
+        coalescing
+            .metrics
+            .count_of(&stream.policy, Metric::SlicedQueued);
+    }
+    progress.queued.set(Some(connection));
+    Err(Queued)
+}
+
+/// The connection of a client whose response in slices has its turn already.
+fn turn_of(coalescing: &Coalescing, client: StreamId) -> Option<ConnectionId> {
+    let client = coalescing.requests.get(client)?;
+    let sliced = client.progress.sliced.borrow();
+    sliced.as_ref().and_then(|sliced| sliced.connection)
+}
+
+/// Ends a response in slices, and lets the next request of its connection have its turn.
+fn give_turn(coalescing: &mut Coalescing, connection: ConnectionId) {
+    for stream in coalescing.sliced.end(connection) {
+        coalescing.wakeups.resume(stream, NextStep::Sliced);
+    }
+    publish(coalescing);
+}
+
+/// Publishes the number of responses under way. Their ends need no timer, with which the other gauges are published.
+fn publish(coalescing: &Coalescing) {
+    let running = coalescing.sliced.running();
+    coalescing.metrics.publish(&[(Metric::SlicedNow, running)]);
+}
+
+/// The connection of a request's client.
+fn connection_of(roots: &Roots, stream: &EdgeRequest) -> Option<ConnectionId> {
+    let host = roots.act_as(stream.id.0).ok()?;
+    let number = host.property(CONNECTION_ID).ok().flatten()?;
+    let number = <[u8; 8]>::try_from(number.as_slice()).ok()?;
+    Some(ConnectionId(u64::from_le_bytes(number)))
+}
+
+/// Notes that a slice begins to arrive, and returns in which way. `result` is the metric of requests with this result.
+pub fn note_arrival(
+    metrics: &Metrics,
+    policy: &NumberedPolicy,
+    slice: &RequestedSlice,
+    result: Metric,
+) -> SliceState {
+    let state = slice.arrives(result);
+    if let Some((slices, _)) = metrics_of(state) {
+        metrics.count_of(policy, slices);
+    }
+    state
+}
+
+/// The counters of slices that come in this way, and of their bytes.
+const fn metrics_of(state: SliceState) -> Option<(Metric, Metric)> {
+    match state {
+        SliceState::Hit => Some((Metric::SlicesHit, Metric::SliceBytesHit)),
+        SliceState::Led => Some((Metric::SlicesMissed, Metric::SliceBytesMissed)),
+        SliceState::Followed => Some((Metric::SlicesCollapsed, Metric::SliceBytesCollapsed)),
+        SliceState::Changed | SliceState::Gone => None,
+    }
+}
+
+/// Counts the bytes of a slice whose request ends. A background fill has no client.
+fn count_bytes(metrics: &Metrics, closed: &EdgeRequest, slice: &RequestedSlice) {
+    let counters = slice.state().and_then(metrics_of);
+    if let Some((_, bytes)) = counters.filter(|_| !closed.for_others) {
+        let size = closed.body.bytes.get();
+        metrics.add_of(&closed.policy, bytes, size);
+    }
+}
+
 /// Notes the end of a request for a slice, or of a response in slices. The response was cut if it had begun, one of its
 /// slices has failed, and its client has not left before.
-pub fn close(metrics: &Metrics, requests: &OpenRequests, closed: &EdgeRequest) {
+pub fn close(coalescing: &mut Coalescing, closed: &EdgeRequest) {
     let bytes = closed.body.bytes.get();
     if let Some(slice) = &closed.slice {
+        count_bytes(&coalescing.metrics, closed, slice);
         let range = slice.request().map(|request| request.range);
         let whole = range.is_some_and(|range| range.length() == bytes);
-        let awaited = requests.get(slice.of.client).is_some();
+        let awaited = coalescing.requests.get(slice.of.client).is_some();
         slice
             .of
             .failed
             .set(slice.of.failed.get() || (awaited && !whole));
     }
+    if let Some(connection) = closed.progress.queued.take() {
+        coalescing.sliced.leave(connection, closed.id);
+    }
     let sliced = closed.progress.sliced.take();
+    if let Some(connection) = sliced.as_ref().and_then(|sliced| sliced.connection) {
+        give_turn(coalescing, connection);
+    }
     let cut = |sliced: &Rc<SlicedResponse>| {
         let whole = bytes == sliced.plan.content_length();
         sliced.responded.get() && sliced.failed.get() && !sliced.passes.get() && !whole
     };
     if sliced.is_some_and(|sliced| cut(&sliced)) {
-        metrics.count_of(&closed.policy, Metric::SlicedCut);
+        coalescing
+            .metrics
+            .count_of(&closed.policy, Metric::SlicedCut);
     }
 }

@@ -2,6 +2,8 @@
 //! Objects that are larger than the largest stored object, in slices.
 
 mod clients;
+mod connections;
+mod counts;
 mod faults;
 mod index;
 mod large_urls;

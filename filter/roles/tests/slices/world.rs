@@ -15,6 +15,9 @@ pub const SLICE: usize = 256 << 10;
 /// Length of the object: two slices and a short one.
 pub const LENGTH: usize = 2 * SLICE + 100;
 
+/// A digest of the object. It is valid for each of its parts (RFC 9530, 3).
+pub const REPR_DIGEST: &str = "sha-256=:BBBB:";
+
 /// An object at the origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
@@ -73,6 +76,9 @@ pub fn answer_as(envoy: &mut FakeEnvoy, fetch: FetchId, object: &Object) {
         ("accept-ranges", "bytes"),
         ("content-type", "video/mp4"),
         ("content-md5", "digest"),
+        ("content-digest", "sha-256=:AAAA:"),
+        ("x-amz-checksum-crc32", "AAAA"),
+        ("repr-digest", REPR_DIGEST),
     ];
     if !matches {
         envoy.answer_with(fetch, 412, &[], b"changed");

@@ -53,6 +53,7 @@ async fn load(edge: &Edge, origin: &Origin) {
         "/private",
         Reply::ok(100).header("cache-control", "private"),
     );
+    origin.on("/large.iso", Reply::ok(20 << 20).version(1).max_age(600));
     let followers = 20;
     let crowd = Crowd::connect(edge.address(), followers).await;
     let leader = tokio::spawn(client::get(edge.address(), "/slow"));
@@ -68,6 +69,7 @@ async fn load(edge: &Edge, origin: &Origin) {
             let _ = edge.get(path).await;
         }
         let _ = edge.get(&format!("/miss-{number}")).await;
+        assert_eq!(edge.get("/large.iso").await.status, 200);
         let _ = edge.send("POST", "/slow", &[("content-length", "0")]).await;
     }
 }
@@ -172,6 +174,7 @@ async fn prometheus_has_data_for_every_rule_and_every_panel_of_the_dashboard() {
     let (edge, port) = (Edge::http(&origin), free_port());
     let edge = edge
         .env("SLUICE_METRICS_PORT", port.to_string())
+        .env("SLUICE_SLICE_BYTES", "1MiB")
         .start()
         .await;
     let prometheus = Prometheus::scraping(loopback(port)).await;
@@ -188,6 +191,9 @@ async fn prometheus_has_data_for_every_rule_and_every_panel_of_the_dashboard() {
         .await;
     prometheus
         .wait_for("sluice:coalescing_wait_seconds:p99_5m", |wait| wait > 0.0)
+        .await;
+    prometheus
+        .wait_for("sluice:slice_hit_ratio:rate5m", |ratio| ratio > 0.0)
         .await;
     for result in [
         "hit",

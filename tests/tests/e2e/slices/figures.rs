@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bounds on times and CPU time of a large object, with room for a busy machine. The bench story `large` measures them.
 
-use super::world::{Asked, SLICE, settle, sliced};
+use super::world::{Asked, SLICE, settle};
 use sluice_tests::chance::rng::Rng;
 use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, request};
@@ -104,7 +104,7 @@ fn bytes_of(number: usize, rng: &mut Rng) -> Range<usize> {
 #[ignore = "times of an idle machine: make soak"]
 async fn fifty_clients_of_a_cold_object_get_their_first_byte_at_once_and_fetch_each_slice_once() {
     let origin = distant().await;
-    let edge = sliced(Edge::http(&origin).origin_decides());
+    let edge = Edge::http(&origin).origin_decides();
     let edge = edge.workers(2).start().await;
     let connection = Arc::new(Http2::connect(edge.address()).await);
     let mut rng = Rng::new(50);
@@ -149,7 +149,7 @@ async fn shortest(edge: Edge) -> Duration {
 #[ignore = "times of an idle machine: make soak"]
 async fn one_client_of_a_cold_object_gets_it_in_slices_nearly_as_fast_as_the_whole() {
     let origin = distant().await;
-    let slices = sliced(Edge::http(&origin).origin_decides()).start();
+    let slices = Edge::http(&origin).origin_decides().start();
     let slices = shortest(slices.await).await;
     let whole = shortest(whole(&origin).start().await).await;
     let rate = whole.as_secs_f64() / slices.as_secs_f64();
@@ -175,7 +175,7 @@ async fn hit(edge: Edge) -> Duration {
 #[tokio::test]
 async fn a_hit_in_slices_costs_little_more_cpu_time_than_that_of_the_whole() {
     let origin = distant().await;
-    let slices = sliced(Edge::http(&origin).origin_decides()).start();
+    let slices = Edge::http(&origin).origin_decides().start();
     let slices = hit(slices.await).await;
     let whole = hit(whole(&origin).start().await).await;
     let ratio = slices.as_secs_f64() / whole.as_secs_f64();

@@ -8,6 +8,7 @@ mod departures;
 mod failures;
 mod figures;
 mod forged;
+mod operation;
 mod parts;
 mod purges;
 mod renewals;

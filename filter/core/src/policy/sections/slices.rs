@@ -17,6 +17,8 @@ pub(in crate::policy) const LEAST_SLICE: u64 = 256 << 10;
 pub(in crate::policy) const GREATEST_SLICE: u64 = 16 << 20;
 /// Greatest number of slices that may be requested ahead of the client.
 pub const MOST_AHEAD: usize = 8;
+/// Greatest number of requests that Envoy accepts at one time on a client's connection (`max_concurrent_streams`).
+const MOST_STREAMS: usize = 100;
 /// Endings of the names of files that are large as a rule: archives, images of disks, packages, media, data. A HEAD of a
 /// small one costs the first client a round trip. An unknown large one is sent twice. So an ending is here even if only
 /// one file in a hundred is large, and segments of films (`m4s`, `ts`) are not, as none of them is.
@@ -66,6 +68,9 @@ section! {
         bytes: u64 as SliceBytes = 0,
         /// How many slices are requested from the origin ahead of the client whose request fetches them.
         ahead: usize as Whole<0, { MOST_AHEAD as u64 }> = 3,
+        /// How many responses in slices one connection of a client gets at one time. Its other requests for large
+        /// objects wait until one of these ends. A connection by HTTP/1.1 has one response at a time.
+        streams: usize as Whole<1, { MOST_STREAMS as u64 }> = 32,
         /// Paths of objects that are large as a rule. A HEAD tells the length of such an object on its first request,
         /// so that also its first client gets slices. Patterns are as in rules.
         known: Vec<Glob> as Vec<CanonicalGlob> = KNOWN.map(|ending| Glob::new(&format!("*.{ending}"))).into(),
@@ -109,6 +114,8 @@ pub struct SlicesPolicy {
     pub bytes: u64,
     /// Number of slices that are requested ahead of the client whose request fetches them.
     pub ahead: usize,
+    /// Number of responses that one connection of a client gets at one time.
+    pub streams: usize,
     /// The lengths of objects that are sliced.
     pub lengths: SlicedLengths,
     /// URLs of objects that former processes have stored in slices, the newest last.
@@ -144,6 +151,7 @@ impl Slices {
         Ok(SlicesPolicy {
             bytes: self.bytes,
             ahead: self.ahead,
+            streams: self.streams,
             lengths: SlicedLengths {
                 above: max_object_bytes,
                 most: self.max_object_bytes,
@@ -208,6 +216,10 @@ mod tests {
             (
                 json!({ "slices": { "ahead": 9 } }),
                 "store.slices.ahead: 9: expected a whole number",
+            ),
+            (
+                json!({ "slices": { "streams": 0 } }),
+                "store.slices.streams: 0: expected a whole number",
             ),
             (
                 json!({ "slices": { "known": ["a"] } }),

@@ -54,6 +54,7 @@ impl Edge {
             own_headers,
             may_share,
             may_lead: may_share,
+            counts: false,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, true)
         })
     }
@@ -65,6 +66,7 @@ impl Edge {
         link: Link,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
+        self.is_slicers = true;
         let client = worker.coalescing.requests.get(link.stream);
         let client = client.ok_or(Refusal::Stranger)?;
         let sliced = client.progress.sliced.borrow().clone();
@@ -102,6 +104,7 @@ impl Edge {
         let policy = client.policy.clone();
         Ok(EdgeRequest {
             slice: Some(Rc::new(slice)),
+            counts: false,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         })
     }

@@ -358,12 +358,11 @@ fn report(
         keys.drop_hot_copy(stream.policy.site, stream.target.cache_key());
     }
     let result = served.metric(stream.progress.request());
-    if stream.slice.is_none() {
-        coalescing.metrics.count_of(&stream.policy, result);
+    if stream.counts {
+        let metrics = &coalescing.metrics;
+        metrics.count_of(&stream.policy, result);
+        metrics.count_uncacheable(&stream.policy, reason_of(stream, served));
     }
-    coalescing
-        .metrics
-        .count_uncacheable(&stream.policy, reason_of(stream, served));
     stream.progress.account.results_in(result_of(result));
     coalescing.turn(|coalescer, turn| {
         let left = match served.failure {
@@ -435,7 +434,7 @@ fn respond_without_entry(
             Metric::RequestsMiss,
         )?;
     }
-    if !bypass && stream.slice.is_none() {
+    if !bypass && stream.counts {
         coalescing
             .metrics
             .count_of(&stream.policy, Metric::RequestsMiss);

@@ -43,6 +43,7 @@ pub fn respond(
     let headers = host.headers(Map::Response)?;
     if headers.status() != Some(sliced.plan.status()) {
         stream.progress.account.results_in(account::FAILED);
+        metrics.count_of(&stream.policy, Metric::FollowersFailed);
         host.remove_header(Map::Response, SLICE_STATE_HEADER)?;
         return Ok(Action::Continue);
     }
@@ -102,13 +103,7 @@ pub fn tell_arrival(
     slice: &RequestedSlice,
     result: Metric,
 ) -> host::Result<()> {
-    let state = slice.arrives(result);
-    let metric = match state {
-        SliceState::Led => Metric::SlicesMissed,
-        SliceState::Followed => Metric::SlicesCollapsed,
-        _ => Metric::SlicesHit,
-    };
-    metrics.count_of(&stream.policy, metric);
+    let state = slices::note_arrival(metrics, &stream.policy, slice, result);
     host.set_header(Map::Response, SLICE_STATE_HEADER, state.as_str())
 }
 

@@ -12,6 +12,7 @@ use sluice_core::coalescing::learnt::hints::Hint;
 use sluice_core::coalescing::{Coalescer, Effect, NextStep, StoreRequest, Turn};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
+use sluice_core::slices::connections::SlicedConnections;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
 use sluice_host::Host;
@@ -32,6 +33,8 @@ pub struct Coalescing {
     pub requests: OpenRequests,
     /// Replies and requests that wait for their turn.
     pub wakeups: Wakeups,
+    /// The responses in slices of each client's connection, and the requests that wait for their turn.
+    pub sliced: SlicedConnections,
     /// The effects of events that have yet to be carried out.
     effects: Vec<Effect>,
     /// Whether an event has been handled since [`Coalescing::take_change`].
@@ -47,6 +50,7 @@ impl Coalescing {
             coalescer: Coalescer::new(worker, hints),
             requests: OpenRequests::default(),
             wakeups: Wakeups::default(),
+            sliced: SlicedConnections::default(),
             effects: Vec::new(),
             is_changed: false,
         }

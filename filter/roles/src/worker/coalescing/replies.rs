@@ -14,6 +14,7 @@ use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 use crate::worker::identity::Identity;
 use crate::worker::roots::Roots;
+use crate::worker::slices;
 
 impl Coalescing {
     /// Answers a follower that has waited for `waited` milliseconds. The access log shows `result`.
@@ -29,8 +30,10 @@ impl Coalescing {
             follower.progress.answered.set(true);
             let account = &follower.progress.account;
             account.results_in(result);
-            self.metrics
-                .count_uncacheable(&follower.policy, account.uncacheable());
+            if follower.counts {
+                self.metrics
+                    .count_uncacheable(&follower.policy, account.uncacheable());
+            }
             self.wakeups.answer(stream.0, answer);
         }
     }
@@ -75,8 +78,19 @@ impl Coalescing {
         });
         for (id, waited, answer) in answered {
             let result = Metric::RequestsCollapsed;
-            self.metrics.count_of(&leader.policy, result);
+            self.count_shared(leader, id, result);
             self.answer_follower(id, waited, result_of(result), answer);
+        }
+    }
+
+    /// Counts a request, or the request for a slice, that gets the response to another one.
+    fn count_shared(&self, leader: &EdgeRequest, follower: StreamId, result: Metric) {
+        let follower = self.requests.get(follower);
+        if let Some(slice) = follower.as_ref().and_then(|it| it.slice.as_ref()) {
+            slices::note_arrival(&self.metrics, &leader.policy, slice, result);
+        }
+        if follower.is_none_or(|follower| follower.counts) {
+            self.metrics.count_of(&leader.policy, result);
         }
     }
 }

@@ -176,7 +176,9 @@ fn wait_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> Option<N
         calls.metrics.count(Metric::StoreLookups, 1);
     }
     if matches!(call, CallKind::Index(_)) {
-        calls.metrics.count(Metric::SliceIndexesAsked, 1);
+        calls
+            .metrics
+            .count_of(&stream.policy, Metric::SliceIndexesAsked);
     }
     call_for(calls, stream, call);
     None

@@ -31,7 +31,7 @@ use crate::request::call_kind::CallKind;
 use crate::request::headers::avoid_the_store;
 use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::SlicedResponse;
-use crate::worker::slices::Knowledge;
+use crate::worker::slices::{self, Knowledge};
 use sluice_host::headers::{Headers, extend, serialize};
 use sluice_host::{self as host, Map};
 
@@ -42,7 +42,7 @@ pub enum Approach {
     Whole,
     /// Through the slicer.
     Slices,
-    /// To a pause: the request waits for the index of its object, or for its answer.
+    /// To a pause: the request waits for the index of its object, for its turn, or for its answer.
     Waits,
 }
 
@@ -63,7 +63,7 @@ pub fn approach(
     match slices.get(object) {
         Some(Knowledge::Sliced(index)) => {
             match is_usable(keys, slices, calls, stream, object, &index) {
-                Some(true) => begin(identity, coalescing, stream, object, index),
+                Some(true) => begin(identity, roots, coalescing, stream, object, index),
                 Some(false) => ask(roots, calls, stream),
                 None => Approach::Whole,
             }
@@ -150,7 +150,7 @@ fn refresh(
     if !calls.has_room_to_prepare() || !slices.take_question(object, now, until) {
         return;
     }
-    calls.metrics.count(Metric::SliceIndexesAsked, 1);
+    calls.metrics.count_of(policy, Metric::SliceIndexesAsked);
     let call = CallKind::Index(keys.flight_key(target).key);
     let (target, policy) = (Rc::clone(target), policy.clone());
     let call = BackgroundCall::new(call, target, policy);
@@ -181,6 +181,7 @@ pub fn renew(
 /// Plans the response of a request, or answers it if it needs no bytes of the object.
 fn begin(
     identity: &Identity,
+    roots: &Roots,
     coalescing: &mut Coalescing,
     stream: &EdgeRequest,
     object: KeyHash,
@@ -192,15 +193,18 @@ fn begin(
     };
     let reply = match delivery {
         SlicedDelivery::Bytes(selection) => {
-            let slices = &stream.policy.policy.edge.slices;
+            let policy = &stream.policy.policy.edge.slices;
             let secret = &identity.store_secret;
-            let plan = index.plan(selection, secret, slices.bytes, slices.ahead);
+            let plan = index.plan(selection, secret, policy.bytes, policy.ahead);
             let Some(plan) = plan else {
                 return Approach::Whole;
             };
+            let Ok(connection) = slices::take_turn(roots, coalescing, stream) else {
+                return Approach::Waits;
+            };
             let target = Rc::clone(&stream.target);
             let client = stream.repeats.unwrap_or(stream.id);
-            let response = SlicedResponse::new(client, object, target, index, plan);
+            let response = SlicedResponse::new(client, object, target, index, plan, connection);
             return prepare(coalescing, stream, response);
         }
         SlicedDelivery::NotModified => DemandReply::not_modified(),

@@ -252,7 +252,8 @@ fn ask_around(
     let account = &stream.progress.account;
     let result = match next_step {
         NextStep::HitForMiss(reason) => {
-            metrics.count_uncacheable(&stream.policy, Some(reason));
+            let counted = stream.counts.then_some(reason);
+            metrics.count_uncacheable(&stream.policy, counted);
             account.is_not_stored(reason);
             Some(Metric::RequestsHitForMiss)
         }
@@ -260,7 +261,9 @@ fn ask_around(
         _ => None,
     };
     if let Some(result) = result {
-        metrics.count_of(&stream.policy, result);
+        if stream.counts {
+            metrics.count_of(&stream.policy, result);
+        }
         account.results_in(account::result_of(result));
     }
     let demand = stream.demand.as_ref();

@@ -53,7 +53,11 @@ impl Worker {
                     status,
                     waited,
                 } => {
-                    self.metrics.count(Metric::FollowersFailed, 1);
+                    // The response in slices counts the failure of its first slice.
+                    let follower = self.coalescing.requests.get(stream);
+                    if follower.is_none_or(|follower| follower.counts) {
+                        self.metrics.count(Metric::FollowersFailed, 1);
+                    }
                     let failure =
                         match is_of_former_version(&self.coalescing.requests, &self.slices, stream)
                         {
