@@ -137,9 +137,10 @@ fn unsized_cache(mut value: Value) -> Value {
 }
 
 /// The value without the parts that only one side has. The standalone edge reports the store's room to the filter,
-/// and waits for a turn in native code; the mesh calls the listener for the filter's own requests instead.
+/// waits for a turn in native code, and has the slicer; the mesh calls the listener for the filter's own requests
+/// instead of the wait.
 fn comparable(mut value: Value) -> Value {
-    const OF_ONE: [&str; 2] = ["next_turn", "sluice_background+no_room"];
+    const OF_ONE: [&str; 3] = ["next_turn", "sluice_background+no_room", "sluice_slices"];
     each_object(&mut value, &mut |object| {
         for list in object.values_mut().filter_map(Value::as_array_mut) {
             list.retain(|item| !OF_ONE.iter().any(|name| item["name"] == *name));
@@ -540,9 +541,12 @@ fn a_sidecars_policy_is_the_built_in_one() {
         parse(edge.as_str().unwrap()),
         parse(&policy_of("overlays/sidecar").to_string()),
     );
-    // A sidecar stores smaller objects, and has no memory for a hot tier.
+    // A sidecar stores smaller objects, and has no memory for a hot tier and no slicer.
     edge.cache.max_object_bytes = mesh.cache.max_object_bytes;
-    std::rc::Rc::make_mut(&mut edge.edge).hot = mesh.edge.hot;
+    let edge_wide = std::rc::Rc::make_mut(&mut edge.edge);
+    edge_wide.hot = mesh.edge.hot;
+    assert!(edge_wide.slices.is_on() && !mesh.edge.slices.is_on());
+    edge_wide.slices.bytes = mesh.edge.slices.bytes;
     assert_told(&mut edge, &mesh);
     assert_eq!(mesh, edge);
 }
@@ -628,6 +632,9 @@ fn the_gateways_policy_is_the_built_in_one() {
     // The edge's default is for a machine that it has alone; a pod has less memory.
     assert!(policy.edge.hot.is_on() && policy.edge.hot.max_bytes < edge_wide.hot.max_bytes);
     edge_wide.hot.max_bytes = policy.edge.hot.max_bytes;
+    // There is no slicer in the mesh.
+    assert!(edge_wide.slices.is_on() && !policy.edge.slices.is_on());
+    edge_wide.slices.bytes = policy.edge.slices.bytes;
     assert_told(&mut edge, &policy);
     assert_eq!(policy, edge);
 }

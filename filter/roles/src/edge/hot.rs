@@ -12,6 +12,7 @@ use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::metrics::Metric;
 use sluice_core::website::cors::CORS_PREFIX;
+use sluice_core::workers::Millis;
 use sluice_core::workers::message::FlightOutcome;
 
 use crate::reply::{CACHE_STATUS, DueReply, hot_copy};
@@ -39,15 +40,16 @@ pub struct Answered {
     pub typed: bool,
 }
 
-/// Answers the effective context's request if there is a hot copy for it.
+/// Answers the effective context's request at `now`, a Unix time in milliseconds, if there is a hot copy for it.
 pub fn answer(
     keys: &Keys,
     wanted: &HotLookup<'_>,
     demand: Option<&Demand>,
     head: bool,
     numbered: &NumberedPolicy,
+    now: Millis,
 ) -> host::Result<Option<Answered>> {
-    let Some((copy, still)) = keys.hot_copy(numbered.site, wanted) else {
+    let Some((copy, still)) = keys.hot_copy(numbered.site, wanted, now) else {
         return Ok(None);
     };
     let policy = &numbered.policy.response;

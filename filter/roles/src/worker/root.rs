@@ -77,12 +77,13 @@ impl Worker {
 
     /// Applies the purges in this worker's queue in front of a request, if the worker has not read the queue for
     /// [`STANDSTILL`]. The other workers may have expelled a worker that stood still, and then they do not wait for it
-    /// when they purge.
-    pub(crate) fn catch_up(&mut self) {
-        if self.roots.idle() < STANDSTILL {
-            return;
+    /// when they purge. Returns the Unix time in milliseconds, so that a hot hit reads the clock once.
+    pub(crate) fn catch_up(&mut self) -> Millis {
+        let now = self.host.unix_millis();
+        if !self.roots.has_not_read(now, STANDSTILL) {
+            return now;
         }
-        self.roots.note_reading();
+        self.roots.note_reading(now);
         let mut holds = false;
         while let Ok(Some(bytes)) = self.roots.take_from_queue() {
             match Message::decode(&bytes) {
@@ -96,10 +97,11 @@ impl Worker {
         if holds {
             self.roots.wake();
         }
+        now
     }
 
     fn read_messages(&mut self) {
-        self.roots.note_reading();
+        self.roots.note_reading(self.host.unix_millis());
         loop {
             match self.roots.receive() {
                 Ok(Some(bytes)) => {

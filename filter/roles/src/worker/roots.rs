@@ -30,7 +30,7 @@ pub struct Roots {
     queue: Option<Queue>,
     /// Messages that were taken from the queue outside of its callback, in their order.
     held: VecDeque<Vec<u8>>,
-    /// The time at which the queue was read last.
+    /// The Unix time in milliseconds at which the queue was read last.
     read: Millis,
     /// The root context that is called for messages.
     receiver: u32,
@@ -184,14 +184,15 @@ impl Roots {
         self.held.push_back(message);
     }
 
-    /// Notes that the queue is read now.
-    pub fn note_reading(&mut self) {
-        self.read = self.host.monotonic_millis();
+    /// Notes that the queue is read at `now`, a Unix time in milliseconds.
+    pub fn note_reading(&mut self, now: Millis) {
+        self.read = now;
     }
 
-    /// The milliseconds since the queue was read.
-    pub fn idle(&self) -> Millis {
-        self.host.monotonic_millis().saturating_sub(self.read)
+    /// Whether the queue was not read within `period` milliseconds in front of `now`. A step of the clock counts as
+    /// such a time.
+    pub fn has_not_read(&self, now: Millis, period: Millis) -> bool {
+        now.abs_diff(self.read) >= period
     }
 
     /// Puts a message into another worker's queue.

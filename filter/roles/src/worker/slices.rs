@@ -2,6 +2,7 @@
 //! The objects that a worker knows to be served in slices, or not to be.
 
 use crate::worker::coalescing::Coalescing;
+use crate::worker::coalescing::slice_arrivals::count_bytes;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::roots::Roots;
@@ -10,7 +11,6 @@ use std::rc::Rc;
 use sluice_core::coalescing::NextStep;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::LargeUrl;
-use sluice_core::slices::asked::SliceState;
 use sluice_core::slices::connections::ConnectionId;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::message::Message;
@@ -19,7 +19,7 @@ use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
-use crate::request::sliced::{RequestedSlice, SlicedResponse};
+use crate::request::sliced::SlicedResponse;
 
 /// Envoy's property with the number of a client's connection, in eight bytes.
 const CONNECTION_ID: &str = "connection\0id";
@@ -270,39 +270,6 @@ fn connection_of(roots: &Roots, stream: &EdgeRequest) -> Option<ConnectionId> {
     let number = host.property(CONNECTION_ID).ok().flatten()?;
     let number = <[u8; 8]>::try_from(number.as_slice()).ok()?;
     Some(ConnectionId(u64::from_le_bytes(number)))
-}
-
-/// Notes that a slice begins to arrive, and returns in which way. `result` is the metric of requests with this result.
-pub fn note_arrival(
-    metrics: &Metrics,
-    policy: &NumberedPolicy,
-    slice: &RequestedSlice,
-    result: Metric,
-) -> SliceState {
-    let state = slice.arrives(result);
-    if let Some((slices, _)) = metrics_of(state) {
-        metrics.count_of(policy, slices);
-    }
-    state
-}
-
-/// The counters of slices that come in this way, and of their bytes.
-const fn metrics_of(state: SliceState) -> Option<(Metric, Metric)> {
-    match state {
-        SliceState::Hit => Some((Metric::SlicesHit, Metric::SliceBytesHit)),
-        SliceState::Led => Some((Metric::SlicesMissed, Metric::SliceBytesMissed)),
-        SliceState::Followed => Some((Metric::SlicesCollapsed, Metric::SliceBytesCollapsed)),
-        SliceState::Changed | SliceState::Gone => None,
-    }
-}
-
-/// Counts the bytes of a slice whose request ends. A background fill has no client.
-fn count_bytes(metrics: &Metrics, closed: &EdgeRequest, slice: &RequestedSlice) {
-    let counters = slice.state().and_then(metrics_of);
-    if let Some((_, bytes)) = counters.filter(|_| !closed.for_others) {
-        let size = closed.body.bytes.get();
-        metrics.add_of(&closed.policy, bytes, size);
-    }
 }
 
 /// Notes the end of a request for a slice, or of a response in slices. The response was cut if it had begun, one of its

@@ -194,7 +194,7 @@ fn a_worker_that_reads_a_purge_just_in_front_of_its_removal_joins_the_roster_aga
     envoy.close_all();
     envoy.purge(0, r#"{"url": "http://edge.test/8"}"#);
     envoy.deliver(1);
-    // The acknowledgement is lost, as that of a worker of which the host refuses it.
+    // The acknowledgement is lost.
     envoy.lose(0);
     envoy.advance(2_000);
     envoy.tick(0);

@@ -124,7 +124,7 @@ fn hot(
         known_as: key.key,
         policy: policy.number,
     };
-    let Some((copy, still)) = keys.hot_copy(policy.site, &wanted) else {
+    let Some((copy, still)) = keys.hot_copy(policy.site, &wanted, host.unix_millis()) else {
         return Value::Null;
     };
     let passed = host.unix_millis().saturating_sub(copy.sighting.seen);

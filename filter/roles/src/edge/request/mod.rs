@@ -22,7 +22,7 @@ use sluice_core::http::repetition::repeats_too_much;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::metrics::Metric;
 use sluice_core::website::{MissingObjectVisit, root_location};
-use sluice_core::workers::{KeyHash, OwnHeaders};
+use sluice_core::workers::{KeyHash, Millis, OwnHeaders};
 use sluice_store::{LINK_HEADER, Link, Sender};
 
 use super::authorization_sharing::{self, takes_part};
@@ -234,7 +234,7 @@ impl Edge {
         headers: &Headers,
         facts: &RequestFacts<'_>,
     ) -> Result<Action, Refusal> {
-        worker.catch_up();
+        let now = worker.catch_up();
         let (host, keys) = (&*worker.host, &mut worker.keys);
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);
@@ -270,7 +270,7 @@ impl Edge {
         let shared =
             !authenticated || keys.authorized_sharing(key.key) == Some(AuthorizedSharing::All);
         let ordinary = stand_in.is_none() && way == ClientDemand::Shared && shared;
-        if ordinary && self.answer_hot(keys, &target, key.key, demand.as_ref(), head)? {
+        if ordinary && self.answer_hot(keys, &target, key.key, demand.as_ref(), head, now)? {
             return Ok(Action::Pause);
         }
         prepare(host, &self.identity, facts, headers, &target)?;
@@ -354,13 +354,14 @@ impl Edge {
         key: KeyHash,
         demand: Option<&Demand>,
         head: bool,
+        now: Millis,
     ) -> Result<bool, HostError> {
         let wanted = HotLookup {
             key: target.cache_key(),
             known_as: key,
             policy: self.policy.number,
         };
-        let Some(answered) = hot::answer(keys, &wanted, demand, head, &self.policy)? else {
+        let Some(answered) = hot::answer(keys, &wanted, demand, head, &self.policy, now)? else {
             return Ok(false);
         };
         let typed = answered.typed;

@@ -3,6 +3,7 @@
 //! the worker learns that an object is served in slices.
 
 use crate::worker::coalescing::Coalescing;
+use crate::worker::coalescing::slice_arrivals::note_arrival;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
@@ -103,7 +104,7 @@ pub fn tell_arrival(
     slice: &RequestedSlice,
     result: Metric,
 ) -> host::Result<()> {
-    let state = slices::note_arrival(metrics, &stream.policy, slice, result);
+    let state = note_arrival(metrics, &stream.policy, slice, result);
     host.set_header(Map::Response, SLICE_STATE_HEADER, state.as_str())
 }
 

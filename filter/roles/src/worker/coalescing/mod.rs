@@ -3,6 +3,7 @@
 
 mod replies;
 pub mod requests;
+pub mod slice_arrivals;
 pub mod wakeups;
 
 use std::rc::Rc;

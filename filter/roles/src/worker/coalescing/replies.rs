@@ -8,13 +8,13 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::{Millis, StreamId};
 
 use super::Coalescing;
+use super::slice_arrivals::note_arrival;
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 use crate::worker::identity::Identity;
 use crate::worker::roots::Roots;
-use crate::worker::slices;
 
 impl Coalescing {
     /// Answers a follower that has waited for `waited` milliseconds. The access log shows `result`.
@@ -87,7 +87,7 @@ impl Coalescing {
     fn count_shared(&self, leader: &EdgeRequest, follower: StreamId, result: Metric) {
         let follower = self.requests.get(follower);
         if let Some(slice) = follower.as_ref().and_then(|it| it.slice.as_ref()) {
-            slices::note_arrival(&self.metrics, &leader.policy, slice, result);
+            note_arrival(&self.metrics, &leader.policy, slice, result);
         }
         if follower.is_none_or(|follower| follower.counts) {
             self.metrics.count_of(&leader.policy, result);

@@ -5,21 +5,23 @@ use std::rc::Rc;
 
 use sluice_core::hot::{HotAnswer, HotCopy, HotLookup, SiteNumber};
 use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
 
 use super::Keys;
 
 impl Keys {
-    /// The hot copy of the response that the store would serve now.
+    /// The hot copy of the response that the store would serve at `now`, a Unix time in milliseconds.
     pub fn hot_copy(
         &self,
         site: SiteNumber,
         wanted: &HotLookup<'_>,
+        now: Millis,
     ) -> Option<(Rc<HotCopy>, HotAnswer)> {
         if self.hot.is_empty() {
             return None;
         }
         let key = self.entry_hash(wanted.key);
-        self.hot.get(site, key, wanted, self.host.unix_millis())
+        self.hot.get(site, key, wanted, now)
     }
 
     /// Whether to copy a body of `length` bytes that passes to a client.
