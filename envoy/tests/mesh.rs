@@ -632,7 +632,7 @@ fn the_gateways_policy_is_the_built_in_one() {
     // The edge's default is for a machine that it has alone; a pod has less memory.
     assert!(policy.edge.hot.is_on() && policy.edge.hot.max_bytes < edge_wide.hot.max_bytes);
     edge_wide.hot.max_bytes = policy.edge.hot.max_bytes;
-    // There is no slicer in the mesh.
+    // The mesh has no slicer.
     assert!(edge_wide.slices.is_on() && !policy.edge.slices.is_on());
     edge_wide.slices.bytes = policy.edge.slices.bytes;
     assert_told(&mut edge, &policy);
