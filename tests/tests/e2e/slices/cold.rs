@@ -139,7 +139,8 @@ async fn an_unknown_path_passes_to_its_first_client_once_and_is_sliced_for_all_o
 #[tokio::test]
 async fn control_without_slices_each_client_fetches_the_object() {
     let origin = origin(&object(1)).await;
-    let edge = Edge::http(&origin).origin_decides().start().await;
+    let edge = Edge::http(&origin).origin_decides();
+    let edge = edge.env("SLUICE_SLICE_BYTES", "0").start().await;
     let flight = Crowd::connect(edge.address(), 3).await.fire(KNOWN);
     for response in flight.land().await.all(200) {
         assert_whole(response, KNOWN, 1);

@@ -61,7 +61,8 @@ async fn forged_headers_change_no_response_of_an_edge_with_slices() {
 async fn forged_headers_change_no_response_of_an_edge_without_slices() {
     let origin = origin(&object(1)).await;
     origin.on("/small", Reply::ok(1_000).max_age(600));
-    let edge = Edge::http(&origin).origin_decides().start().await;
+    let edge = Edge::http(&origin).origin_decides();
+    let edge = edge.env("SLUICE_SLICE_BYTES", "0").start().await;
     forge(&edge).await;
     let asked = Asked::of(origin.requests(), KNOWN);
     assert_eq!(asked.total(), asked.wholes, "{asked:?}");
