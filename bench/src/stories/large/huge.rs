@@ -14,7 +14,7 @@ pub const CLIENTS: usize = 3;
 /// Settings of the edge.
 pub const SETTINGS: [(&str, &str); 1] = [("SLUICE_CACHE_MAX_BYTES", "20GiB")];
 /// Bound of the time of a client.
-const PATIENCE: Duration = Duration::from_mins(15);
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// Bytes near the end of the object that are read again.
 const AGAIN: u64 = 1 << 20;
 

@@ -31,7 +31,7 @@ const CLIENTS: u64 = 8;
 const THINKS: Duration = Duration::from_millis(30);
 /// Bound of the time of a client of a small object, and of the client of the large one.
 const PATIENCE: Duration = Duration::from_secs(30);
-const LARGE_PATIENCE: Duration = Duration::from_mins(30);
+const LARGE_PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// Result for the neighbours of a large object.
 pub struct Neighbours {
