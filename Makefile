@@ -103,8 +103,7 @@ run: wasm native edge envoy $(if $(SLUICE_ORIGIN)$(ORIGIN),,minio) ## Serve the 
 
 # Modules of tests that also run on the native host, because they depend most on the host (beside the responses to
 # clients).
-on_native := admission:: coalescing:: hot:: http:: key:: memory_bounds:: policy:: purge:: reports:: slices:: torture:: \
-	workers::
+on_native := admission:: coalescing:: hot:: http:: key:: memory_bounds:: policy:: purge:: reports:: slices:: workers::
 
 .PHONY: test
 test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance) $(former) ## Run all tests, without Envoy and end to end
