@@ -39,29 +39,31 @@ impl SignedPath {
     /// [`PARAMETER_PREFIX`], in any case. `None` if there are none.
     pub fn of(path: &[u8]) -> Option<Self> {
         let (path, query) = split_query(path)?;
-        if !query.split(is_separator).any(is_of_signature) {
-            return None;
-        }
-        let (own, others): (Vec<_>, Vec<_>) = query
+        let parts = query
             .split(is_separator)
-            .partition(|part| is_of_signature(part));
+            .map(|part| (is_of_signature(part), part));
+        let parts: Vec<_> = parts.collect();
+        let of_kind = |own| {
+            let parts = parts.iter().filter(move |(is_own, _)| *is_own == own);
+            parts.map(|(_, part)| *part)
+        };
+        of_kind(true).next()?;
+        let others: Vec<_> = of_kind(false).collect();
         let mut rest = path.to_vec();
         // An empty query is the client's only if nothing was removed from it.
         if others.iter().any(|part| !part.is_empty()) {
             rest.push(b'?');
             rest.extend(others.join(&b'&'));
         }
-        let shown = query
-            .split(is_separator)
-            .map(|part| match is_of_signature(part) {
-                true => [name_of(part), b"=", HIDDEN.as_bytes()].concat(),
-                false => part.to_vec(),
-            });
-        let shown = shown.collect::<Vec<_>>().join(&b'&');
+        let shown = parts.iter().map(|(is_own, part)| match is_own {
+            true => [name_of(part), b"=", HIDDEN.as_bytes()].concat(),
+            false => part.to_vec(),
+        });
+        let shown: Vec<_> = shown.collect();
         Some(Self {
             rest,
-            shown: [path, b"?", &shown].concat(),
-            signature: SignatureParameters::parse(own),
+            shown: [path, b"?", &shown.join(&b'&')].concat(),
+            signature: SignatureParameters::parse(of_kind(true)),
         })
     }
 }
@@ -117,8 +119,8 @@ fn name_of(part: &[u8]) -> &[u8] {
     part.split(|&byte| byte == b'=').next().unwrap_or_default()
 }
 
-fn is_of_signature(part: impl AsRef<[u8]>) -> bool {
-    let name = decoded_name(part.as_ref());
+fn is_of_signature(part: &[u8]) -> bool {
+    let name = decoded_name(part);
     let start = name.get(..PARAMETER_PREFIX.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(PARAMETER_PREFIX.as_bytes()))
 }

@@ -119,12 +119,13 @@ impl SliceCarrier {
         if going_on.count() <= MOST_LEFT || !self.is_of_this_worker() {
             return;
         }
-        let is_its = |(number, slicer): &(u64, Rc<Slicer>)| {
-            let is_handled = self.handling.get() == Some(*number);
-            let is_its = std::ptr::eq(Rc::as_ptr(slicer), left);
-            (is_its && !is_handled).then_some(*number)
-        };
-        let ended: Vec<u64> = carried.iter().filter_map(is_its).collect();
+        let its_own = carried
+            .iter()
+            .filter(|(_, slicer)| std::ptr::eq(Rc::as_ptr(slicer), left));
+        let numbers = its_own.map(|(number, _)| *number);
+        let ended: Vec<u64> = numbers
+            .filter(|number| self.handling.get() != Some(*number))
+            .collect();
         drop(carried);
         for exchange in ended {
             self.filter.end_exchange(exchange);

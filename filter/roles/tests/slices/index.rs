@@ -81,6 +81,19 @@ fn a_stale_index_serves_while_one_head_asks() {
     assert_all_over(&mut envoy);
 }
 
+/// Checks that two clients get all bytes of an object whose index is stale, while the origin fails.
+fn assert_served_stale(envoy: &mut FakeEnvoy, object: &Object) {
+    let first = get(envoy, 0);
+    let head = envoy.open_fetches()[0];
+    envoy.answer_with(head, 503, &[], b"");
+    envoy.close_all();
+    let second = get(envoy, 0);
+    envoy.close_all();
+    for client in [first, second] {
+        assert_whole(envoy, client, object);
+    }
+}
+
 #[test]
 fn a_stale_index_serves_while_the_origin_fails_and_one_head_asks() {
     let failing = Object {
@@ -90,15 +103,7 @@ fn a_stale_index_serves_while_the_origin_fails_and_one_head_asks() {
     let mut envoy = workers(1);
     read(&mut envoy, &failing);
     envoy.advance(61_000);
-    let first = get(&mut envoy, 0);
-    let head = envoy.open_fetches()[0];
-    envoy.answer_with(head, 503, &[], b"");
-    envoy.close_all();
-    let second = get(&mut envoy, 0);
-    envoy.close_all();
-    for client in [first, second] {
-        assert_whole(&envoy, client, &failing);
-    }
+    assert_served_stale(&mut envoy, &failing);
     assert_eq!(heads(&envoy), 1);
     assert_all_over(&mut envoy);
 }
@@ -115,15 +120,7 @@ fn an_index_of_the_store_serves_stale_after_a_restart_while_the_origin_fails_and
         envoy.advance(61_000);
         envoy.kill(0);
         envoy.revive(0);
-        let first = get(&mut envoy, 0);
-        let head = envoy.open_fetches()[0];
-        envoy.answer_with(head, 503, &[], b"");
-        envoy.close_all();
-        let second = get(&mut envoy, 0);
-        envoy.close_all();
-        for client in [first, second] {
-            assert_whole(&envoy, client, &failing);
-        }
+        assert_served_stale(&mut envoy, &failing);
         assert_eq!(heads(&envoy), 1 + 1, "{control}");
         assert_all_over(&mut envoy);
     }
