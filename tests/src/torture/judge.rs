@@ -29,6 +29,10 @@ const CONTEXT: Duration = Duration::from_secs(5);
 /// Longest time until the edge stops storing on a full disk.
 const NOTICED: Duration = Duration::from_secs(1);
 
+/// Number of changes of an object after which a client gets no further plan for its slices. The first plan may be
+/// outdated already.
+const RENEWALS: u64 = 2;
+
 /// A fault, and its description.
 type Complaint = (Wrong, String);
 
@@ -151,6 +155,14 @@ impl Case<'_> {
         self.object().is_sliced() && replaced.is_ok_and(|replaced| replaced <= self.answer.ended)
     }
 
+    /// Whether the object is stored in slices and has changed so often that each plan for them was outdated.
+    fn has_changed_too_often(&self) -> bool {
+        let object = self.object();
+        let [before, after] =
+            [self.answer.asked, self.answer.ended].map(|moment| object.version(moment));
+        object.is_sliced() && after.saturating_sub(before) >= RENEWALS
+    }
+
     /// Whether the object is stored in slices and the origin has failed to send one of them lately.
     fn may_lack_a_slice(&self) -> bool {
         let since = self.answer.asked.saturating_sub(ERRORS);
@@ -216,6 +228,8 @@ impl Case<'_> {
         let down = self.world.outages.touch(since, self.answer.ended);
         if explained || down {
             Ok("errors that a fault explains")
+        } else if status == 503 && self.has_changed_too_often() {
+            Ok("errors, as the object has changed too often")
         } else {
             Err((Wrong::Cut, "an error without a reason".to_owned()))
         }

@@ -236,8 +236,12 @@ impl Slicer {
 
     fn refuse(&self, details: &str) {
         self.has_begun.set(true);
-        let headers = [(&b"cache-control"[..], &b"no-store"[..])].into_iter();
-        self.filter.send_response(503, headers, b"", details);
+        let headers = [
+            (&b"cache-control"[..], &b"no-store"[..]),
+            (&b"retry-after"[..], &b"1"[..]),
+        ];
+        self.filter
+            .send_response(503, headers.into_iter(), b"", details);
     }
 
     /// Runs a hook. A panic ends the stream, and no later hook does anything.
