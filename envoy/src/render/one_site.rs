@@ -49,6 +49,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         origin: origin.clone(),
         keepalive: settings.keepalive,
         credentials: settings.credentials.clone(),
+        failover: settings.failover.clone(),
         policy_name,
         policy,
         access: settings.access.clone(),

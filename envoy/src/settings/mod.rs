@@ -37,6 +37,8 @@ pub use locations::Locations;
 use memory::Memory;
 pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE};
 use origin::credentials;
+pub use origin::credentials::ACCESS_KEY_ID;
+use origin::failover;
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
 pub use purge::PurgeListener;
@@ -49,7 +51,7 @@ pub use tracing::Tracing;
 use crate::log::LogFormat;
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
-use crate::sites::{Credentials, EXPECTED_KEEPALIVE, SiteAccess, Sites, keepalive};
+use crate::sites::{Credentials, EXPECTED_KEEPALIVE, Failover, SiteAccess, Sites, keepalive};
 use crate::sns::Sns;
 use crate::system::machine::Machine;
 
@@ -68,6 +70,8 @@ pub struct Settings {
     pub sites_file: Option<PathBuf>,
     /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
+    /// The second origin behind `origin`; `None`: there is none, or the edge has the sites of a file.
+    pub failover: Option<Failover>,
     /// Number of retries of a request to the bucket.
     pub bucket_retries: u32,
     /// Whether the bucket is checked when the edge is ready.
@@ -244,6 +248,10 @@ impl Settings {
         let mut secrets = FileSecrets::default();
         let is_bucket = matches!(origin, Some(Origin::Bucket(_)));
         let credentials = credentials::read(env, &mut secrets, is_bucket);
+        let failover = match has_sites {
+            true => None,
+            false => failover::read(env, &mut secrets, origin.as_ref(), &credentials),
+        };
         let keepalive = env.parse("SLUICE_ORIGIN_KEEPALIVE", EXPECTED_KEEPALIVE, keepalive);
         let bucket_retries = env.number("SLUICE_S3_RETRIES", 0..=10, "a number of retries");
         let checks_bucket = env.switch("SLUICE_S3_CHECK");
@@ -293,6 +301,7 @@ impl Settings {
             sites_file: env.set("SLUICE_SITES").map(PathBuf::from),
             sites,
             keepalive,
+            failover,
             bucket_retries: bucket_retries?,
             checks_bucket: checks_bucket?,
             bind: bind?,

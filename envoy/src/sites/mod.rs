@@ -8,6 +8,7 @@ mod access;
 mod built_in;
 mod certificate;
 mod credentials;
+mod failover;
 mod fields;
 mod file;
 mod host;
@@ -28,6 +29,9 @@ pub use access::{SigningSecret, SiteAccess};
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
+pub use failover::{
+    EXPECTED_PATIENCE, EXPECTED_SECOND, EXPECTED_TTL, Failover, FailoverTimes, patience, ttl,
+};
 pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
 pub use file::{Problem, YamlFault, read as read_yaml};
 pub use profile::ProfileKeys;

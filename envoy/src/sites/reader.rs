@@ -9,6 +9,7 @@ use sluice_core::policy::purge::TokenHash;
 use super::access::{AccessReader, SiteAccess};
 use super::certificate::Certificate;
 use super::credentials::Credentials;
+use super::failover::{EXPECTED_SECOND, Failover, FailoverTimes, patience, ttl};
 use super::fields::{FILE, keepalive, max_age};
 use super::file::{Document, Problem, shown};
 use super::host::is_path;
@@ -112,6 +113,7 @@ impl<'a> Reader<'a> {
         let credentials = self.read_credentials(entry);
         let purge_token = self.read_purge_token(entry);
         let hsts = self.read_hsts(entry);
+        let failover = self.read_failover(entry, origin.as_ref(), &credentials);
         let origin = origin?;
         self.check_bucket_fields(entry, &origin);
         let (policy_name, policy) = self.read_policy(entry, &origin);
@@ -123,8 +125,11 @@ impl<'a> Reader<'a> {
         let access = self.read_access(entry, &origin);
         let keys = access.iter().flat_map(SiteAccess::variables);
         let keys = keys.map(str::to_owned);
+        let of_second = failover.iter();
+        let of_second = of_second.flat_map(|failover| failover.credentials.own_variables());
         let secret_variables = credentials
             .own_variables()
+            .chain(of_second)
             .chain(token)
             .chain(keys)
             .collect();
@@ -135,6 +140,7 @@ impl<'a> Reader<'a> {
             origin,
             keepalive: entry.text("keepalive").and_then(keepalive),
             credentials,
+            failover,
             policy_name,
             policy,
             access,
@@ -228,6 +234,44 @@ impl<'a> Reader<'a> {
             secret_access_key: text("secret_access_key").unwrap_or_default(),
             session_token: text("session_token"),
         }
+    }
+
+    /// Reads the second origin of a site whose first one is `first`. `usual` has the credentials of the site.
+    fn read_failover(
+        &mut self,
+        site: &Entry<'_>,
+        first: Option<&Origin>,
+        usual: &Credentials,
+    ) -> Option<Failover> {
+        let value = site.value.get("failover");
+        let entry = Entry {
+            path: site.field("failover"),
+            value: value.filter(|value| value.is_object())?,
+        };
+        let credentials = match entry.value.get("credentials") {
+            Some(_) => self.read_credentials(&entry),
+            None => usual.clone(),
+        };
+        let origin = self.read_origin(&entry)?;
+        self.check_bucket_fields(&entry, &origin);
+        if first.is_some_and(|first| !Failover::suits(first, &origin)) {
+            let text = entry.text("origin").unwrap_or_default();
+            let message = format!("{text:?}: expected {EXPECTED_SECOND}");
+            self.refuse(&entry.field("origin"), message);
+        }
+        let usual = FailoverTimes::default();
+        let time = |name: &str| entry.text(name).and_then(patience);
+        let passes = entry.value.get("pass_client_credentials");
+        Some(Failover {
+            origin,
+            credentials,
+            times: FailoverTimes {
+                ttl: entry.text("ttl").and_then(ttl).unwrap_or(usual.ttl),
+                connect_timeout: time("connect_timeout").unwrap_or(usual.connect_timeout),
+                after_silence: time("after_silence").unwrap_or(usual.after_silence),
+            },
+            passes_client_credentials: passes.and_then(Value::as_bool).unwrap_or_default(),
+        })
     }
 
     /// Refuses the name of a variable that is not set. An invalid name has been refused already.

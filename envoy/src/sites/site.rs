@@ -9,6 +9,7 @@ use sluice_core::policy::purge::TokenHash;
 use super::access::SiteAccess;
 use super::certificate::Certificate;
 use super::credentials::Credentials;
+use super::failover::Failover;
 use crate::origin::Origin;
 
 /// One site.
@@ -27,6 +28,8 @@ pub struct Site {
     pub keepalive: Option<Duration>,
     /// The credentials for a bucket.
     pub credentials: Credentials,
+    /// The second origin; `None`: a request that the origin fails has failed.
+    pub failover: Option<Failover>,
     /// The name or the path of the policy, for messages.
     pub policy_name: String,
     /// The policy's document as the user has written it: an object without `origin` and without sections of the edge.

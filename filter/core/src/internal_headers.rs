@@ -28,6 +28,9 @@ pub const COMPRESS_UNTYPED: &str = "untyped";
 /// connection, no response in time, a broken connection. Its value is the reason, as in Envoy's
 /// `%RESPONSE_CODE_DETAILS%`, and after a space the number of bytes that Envoy has read from the origin.
 pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
+/// Name of the response header by which the hop tells ORIGIN that the site's second origin has sent the response. Its
+/// value is the time in seconds for which the response may be fresh.
+pub const SECOND_ORIGIN_HEADER: &str = "x-sluice-second-origin";
 /// Name of the response header by which Envoy tells ORIGIN the error code in the body of a bucket's response. If the
 /// body names a region, it follows after a space.
 pub const BUCKET_ERROR_HEADER: &str = "x-sluice-bucket-error";

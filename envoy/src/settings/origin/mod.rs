@@ -2,6 +2,7 @@
 //! The origin and its credentials, from `SLUICE_ORIGIN`, `SLUICE_S3_…` and `AWS_…`.
 
 pub mod credentials;
+pub mod failover;
 
 use super::environment::Environment;
 use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};

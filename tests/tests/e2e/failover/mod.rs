@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A second origin answers the requests that the first one fails, and only those.
+
+mod buckets;
+mod failures;
+mod requests;
+mod returns;
+mod stored;
+mod world;
