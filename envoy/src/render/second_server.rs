@@ -77,6 +77,8 @@ pub fn second_server(
         // A bucket's requests get their host where they are signed.
         host_rewrite => leaves_bucket.then(|| origin.endpoint().authority()),
         hides_validators => hides_validators,
+        on_missing => failover.asks_for_missing(),
+        marks_missing => false,
         first_only => first_only.collect::<Vec<_>>(),
         ttl => times.ttl.as_secs().to_string(),
         connect_timeout => seconds(times.connect_timeout),

@@ -16,7 +16,7 @@ use super::seconds;
 use crate::net::ca_bundle;
 use crate::origin::{Bucket, Origin};
 use crate::settings::Settings;
-use crate::sites::Site;
+use crate::sites::{Failover, Site};
 
 /// A site's virtual host in the hop, and its origin's server.
 #[derive(Clone)]
@@ -175,6 +175,7 @@ fn values(
         // Whether the server is one of a pair, and which one.
         attempt => second.is_some().then_some("first"),
         second => second,
+        marks_missing => site.failover.as_ref().is_some_and(Failover::asks_for_missing),
         connect_timeout => times.map(|times| seconds(times.connect_timeout)),
         idle => seconds(settings.origin_idle),
         keepalive => seconds(site.keepalive.unwrap_or(usual_keepalive(&site.origin))),

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use jiff::civil::Date;
 use sluice_core::policy::forms::duration;
 
 use super::credentials::Credentials;
@@ -19,6 +20,15 @@ pub struct Failover {
     pub times: FailoverTimes,
     /// Whether it also gets requests with a client's `Authorization` or `Cookie`.
     pub passes_client_credentials: bool,
+    /// Whether it is also asked for objects that the first bucket lacks.
+    pub on_missing: Option<OnMissing>,
+}
+
+/// The question for objects that the first bucket lacks, because it is being filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnMissing {
+    /// The day from which `sluice check` reminds of the end of the move.
+    pub until: Option<Date>,
 }
 
 /// The times of a failover.
@@ -47,6 +57,11 @@ impl Failover {
     /// bucket, and a bucket refuses its signature.
     pub fn suits(first: &Origin, second: &Origin) -> bool {
         matches!(first, Origin::Bucket(_)) || matches!(second, Origin::Http(_))
+    }
+
+    /// Whether it is asked for objects that the first bucket lacks.
+    pub const fn asks_for_missing(&self) -> bool {
+        self.on_missing.is_some()
     }
 
     /// Whether equal entity tags of both origins mean equal bytes.
@@ -80,3 +95,15 @@ pub fn patience(text: &str) -> Option<Duration> {
 
 /// The description of the texts that [`patience`] accepts.
 pub const EXPECTED_PATIENCE: &str = "a duration from 50ms to 60s, such as 5s";
+
+/// Reads a day, such as `2027-01-31`.
+pub fn day(text: &str) -> Option<Date> {
+    text.parse().ok().filter(|_| text.len() == 10)
+}
+
+/// The description of the texts that [`day`] accepts.
+pub const EXPECTED_DAY: &str = "a day such as 2027-01-31";
+/// The description of the origins for which missing objects can be asked for elsewhere.
+pub const EXPECTED_MOVE: &str = "false, because the first origin is no bucket";
+/// The description of the settings beside a day.
+pub const EXPECTED_REMINDER: &str = "no day, or on_missing to be true";

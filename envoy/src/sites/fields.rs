@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use sluice_core::policy::forms::duration;
 use sluice_core::policy::is_site_name;
 
-use super::failover::{EXPECTED_PATIENCE, EXPECTED_TTL, patience, ttl};
+use super::failover::{EXPECTED_DAY, EXPECTED_PATIENCE, EXPECTED_TTL, day, patience, ttl};
 use super::file::{Field, Form, Text};
 use super::host::{is_host_pattern, is_path};
 use crate::origin::{BucketName, Endpoint, is_region};
@@ -330,6 +330,24 @@ const FAILOVER: &[Field] = &[
         about: "Whether the second origin also gets requests with a client's Authorization or Cookie. Default: false.",
         required: false,
         form: Form::Flag,
+    },
+    Field {
+        name: "on_missing",
+        about: "Whether the second origin is also asked for objects that the first bucket lacks, while objects are \
+                moved to it. Default: false.",
+        required: false,
+        form: Form::Flag,
+    },
+    Field {
+        name: "until",
+        about: "The day from which sluice check reminds that on_missing is still true. Default: none.",
+        required: false,
+        form: Form::Text(Text {
+            expected: EXPECTED_DAY,
+            pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+            accepts: |text| day(text).is_some(),
+            hidden: false,
+        }),
     },
 ];
 

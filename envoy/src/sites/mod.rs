@@ -30,7 +30,8 @@ pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
 pub use failover::{
-    EXPECTED_PATIENCE, EXPECTED_SECOND, EXPECTED_TTL, Failover, FailoverTimes, patience, ttl,
+    EXPECTED_DAY, EXPECTED_MOVE, EXPECTED_PATIENCE, EXPECTED_SECOND, EXPECTED_TTL, Failover,
+    FailoverTimes, OnMissing, day, patience, ttl,
 };
 pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
 pub use file::{Problem, YamlFault, read as read_yaml};

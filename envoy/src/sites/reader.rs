@@ -9,7 +9,10 @@ use sluice_core::policy::purge::TokenHash;
 use super::access::{AccessReader, SiteAccess};
 use super::certificate::Certificate;
 use super::credentials::Credentials;
-use super::failover::{EXPECTED_SECOND, Failover, FailoverTimes, patience, ttl};
+use super::failover::{
+    EXPECTED_MOVE, EXPECTED_REMINDER, EXPECTED_SECOND, Failover, FailoverTimes, OnMissing, day,
+    patience, ttl,
+};
 use super::fields::{FILE, keepalive, max_age};
 use super::file::{Document, Problem, shown};
 use super::host::is_path;
@@ -271,6 +274,24 @@ impl<'a> Reader<'a> {
                 after_silence: time("after_silence").unwrap_or(usual.after_silence),
             },
             passes_client_credentials: passes.and_then(Value::as_bool).unwrap_or_default(),
+            on_missing: self.read_on_missing(&entry, first),
+        })
+    }
+
+    /// Reads whether the second origin is asked for objects that the `first` one lacks.
+    fn read_on_missing(&mut self, entry: &Entry<'_>, first: Option<&Origin>) -> Option<OnMissing> {
+        let asks = entry.value.get("on_missing").and_then(Value::as_bool) == Some(true);
+        if asks && matches!(first, Some(Origin::Http(_))) {
+            let message = format!("true: expected {EXPECTED_MOVE}");
+            self.refuse(&entry.field("on_missing"), message);
+        }
+        let until = entry.text("until");
+        if let Some(text) = until.filter(|_| !asks) {
+            let message = format!("{text:?}: expected {EXPECTED_REMINDER}");
+            self.refuse(&entry.field("until"), message);
+        }
+        asks.then(|| OnMissing {
+            until: until.and_then(day),
         })
     }
 

@@ -5,8 +5,8 @@ use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};
 use crate::settings::FileSecrets;
 use crate::settings::environment::Environment;
 use crate::sites::{
-    ACCEPTED_SECRET, Credentials, EXPECTED_PATIENCE, EXPECTED_SECOND, EXPECTED_TTL, Failover,
-    FailoverTimes, is_secret, patience, ttl,
+    ACCEPTED_SECRET, Credentials, EXPECTED_DAY, EXPECTED_PATIENCE, EXPECTED_SECOND, EXPECTED_TTL,
+    Failover, FailoverTimes, OnMissing, day, is_secret, patience, ttl,
 };
 
 use super::{ENDPOINT, read_region, read_usual_endpoint};
@@ -14,6 +14,8 @@ use super::{ENDPOINT, read_region, read_usual_endpoint};
 const ORIGIN: &str = "SLUICE_FAILOVER_ORIGIN";
 const S3_ENDPOINT: &str = "SLUICE_FAILOVER_ENDPOINT";
 const REGION: &str = "SLUICE_FAILOVER_REGION";
+const ON_MISSING: &str = "SLUICE_FAILOVER_ON_MISSING";
+const UNTIL: &str = "SLUICE_FAILOVER_UNTIL";
 const ADDRESSING: &str = "SLUICE_FAILOVER_ADDRESSING";
 const ACCESS_KEY_ID: &str = "SLUICE_FAILOVER_ACCESS_KEY_ID";
 const SECRET_ACCESS_KEY: &str = "SLUICE_FAILOVER_SECRET_ACCESS_KEY";
@@ -37,6 +39,7 @@ pub fn read(
     usual: &Credentials,
 ) -> Option<Failover> {
     let times = read_times(env);
+    let on_missing = read_on_missing(env, first);
     let passes = env.switch("SLUICE_FAILOVER_PASS_CLIENT_CREDENTIALS");
     let credentials = read_credentials(env, secrets).unwrap_or_else(|| usual.clone());
     let origin = read_origin(env);
@@ -57,7 +60,27 @@ pub fn read(
         credentials,
         times: times?,
         passes_client_credentials: passes?,
+        on_missing: on_missing?,
     })
+}
+
+/// Reads whether the second origin is asked for objects that the `first` one lacks. `None`: there is a problem.
+fn read_on_missing(env: &mut Environment<'_>, first: Option<&Origin>) -> Option<Option<OnMissing>> {
+    let asks = env.switch(ON_MISSING);
+    let is_set = env.set(UNTIL).is_some();
+    let until = env.parse(UNTIL, EXPECTED_DAY, day);
+    if asks == Some(true) && matches!(first, Some(Origin::Http(_))) {
+        env.refuse(
+            ON_MISSING,
+            Some("on".to_owned()),
+            "off, because SLUICE_ORIGIN is no bucket",
+        );
+    }
+    if is_set && asks == Some(false) {
+        let accepted = format!("must be unset, or {ON_MISSING} be on");
+        env.refuse(UNTIL, None, accepted);
+    }
+    Some(asks?.then_some(OnMissing { until }))
 }
 
 fn read_times(env: &mut Environment<'_>) -> Option<FailoverTimes> {

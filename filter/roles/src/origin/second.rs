@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses of a site's second origin in ORIGIN.
 
-use sluice_core::internal_headers::SECOND_ORIGIN_HEADER;
+use sluice_core::internal_headers::{MISSING_HEADER, SECOND_ORIGIN_HEADER};
 use sluice_core::second_origin::SecondOrigin;
 
 use super::fetch::Fetch;
@@ -10,7 +10,7 @@ use crate::worker::metrics::Metrics;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// Removes the hop's mark from a response of the second origin, and counts the response unless it is an error of that
+/// Removes the marks of the servers and of the hop from a response of the second origin, and counts the response unless it is an error of that
 /// origin. `None`: the response is not marked.
 pub fn receive(
     host: &dyn Host,
@@ -19,6 +19,9 @@ pub fn receive(
     headers: &Headers,
     status: u16,
 ) -> host::Result<Option<SecondOrigin>> {
+    if headers.has(MISSING_HEADER) {
+        host.remove_header(Map::Response, MISSING_HEADER)?;
+    }
     let Some(words) = headers.get(SECOND_ORIGIN_HEADER) else {
         return Ok(None);
     };

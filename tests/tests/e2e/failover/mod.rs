@@ -3,6 +3,7 @@
 
 mod buckets;
 mod failures;
+mod missing;
 mod requests;
 mod returns;
 mod stored;
