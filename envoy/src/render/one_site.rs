@@ -50,6 +50,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         keepalive: settings.keepalive,
         credentials: settings.credentials.clone(),
         failover: settings.failover.clone(),
+        hedge_after: settings.hedge_after,
         policy_name,
         policy,
         access: settings.access.clone(),

@@ -68,6 +68,7 @@ pub fn second_server(
             name => format!("origin_pair_{name}"),
         },
         attempt => "second",
+        hedge_after => (),
         second => (),
         name => (),
         site => (),

@@ -175,6 +175,7 @@ fn values(
         // Whether the server is one of a pair, and which one.
         attempt => second.is_some().then_some("first"),
         second => second,
+        hedge_after => site.hedge_after.map(seconds),
         marks_missing => site.failover.as_ref().is_some_and(Failover::asks_for_missing),
         connect_timeout => times.map(|times| seconds(times.connect_timeout)),
         idle => seconds(settings.origin_idle),

@@ -51,7 +51,10 @@ pub use tracing::Tracing;
 use crate::log::LogFormat;
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
-use crate::sites::{Credentials, EXPECTED_KEEPALIVE, Failover, SiteAccess, Sites, keepalive};
+use crate::sites::{
+    Credentials, EXPECTED_KEEPALIVE, EXPECTED_PATIENCE, Failover, SiteAccess, Sites, keepalive,
+    patience,
+};
 use crate::sns::Sns;
 use crate::system::machine::Machine;
 
@@ -72,6 +75,8 @@ pub struct Settings {
     pub keepalive: Option<Duration>,
     /// The second origin behind `origin`; `None`: there is none, or the edge has the sites of a file.
     pub failover: Option<Failover>,
+    /// Time without a response after which a GET is sent to `origin` a second time; `None`: it is not.
+    pub hedge_after: Option<Duration>,
     /// Number of retries of a request to the bucket.
     pub bucket_retries: u32,
     /// Whether the bucket is checked when the edge is ready.
@@ -253,6 +258,7 @@ impl Settings {
             false => failover::read(env, &mut secrets, origin.as_ref(), &credentials),
         };
         let keepalive = env.parse("SLUICE_ORIGIN_KEEPALIVE", EXPECTED_KEEPALIVE, keepalive);
+        let hedge_after = env.parse("SLUICE_HEDGE_AFTER", EXPECTED_PATIENCE, patience);
         let bucket_retries = env.number("SLUICE_S3_RETRIES", 0..=10, "a number of retries");
         let checks_bucket = env.switch("SLUICE_S3_CHECK");
         let tells_via = env.switch(VIA_VARIABLE);
@@ -302,6 +308,7 @@ impl Settings {
             sites,
             keepalive,
             failover,
+            hedge_after,
             bucket_retries: bucket_retries?,
             checks_bucket: checks_bucket?,
             bind: bind?,

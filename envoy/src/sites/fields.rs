@@ -113,6 +113,13 @@ const SITE: &[Field] = &[
         form: Form::Mapping(FAILOVER),
     },
     Field {
+        name: "hedge_after",
+        about: "The time without a response after which a GET is sent to the origin a second time. The first response \
+                counts. Default: never.",
+        required: false,
+        form: duration_form(EXPECTED_PATIENCE, |text| patience(text).is_some()),
+    },
+    Field {
         name: "keepalive",
         about: "How long an idle connection to the origin is kept for the next request. It must be shorter than the \
                 origin's own time. Default: 4s for an HTTP origin, 15s for a bucket.",

@@ -144,6 +144,7 @@ impl<'a> Reader<'a> {
             keepalive: entry.text("keepalive").and_then(keepalive),
             credentials,
             failover,
+            hedge_after: entry.text("hedge_after").and_then(patience),
             policy_name,
             policy,
             access,

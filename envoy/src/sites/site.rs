@@ -30,6 +30,8 @@ pub struct Site {
     pub credentials: Credentials,
     /// The second origin; `None`: a request that the origin fails has failed.
     pub failover: Option<Failover>,
+    /// Time without a response after which a GET is sent to the origin a second time; `None`: it is not.
+    pub hedge_after: Option<Duration>,
     /// The name or the path of the policy, for messages.
     pub policy_name: String,
     /// The policy's document as the user has written it: an object without `origin` and without sections of the edge.

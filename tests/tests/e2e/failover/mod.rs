@@ -3,6 +3,7 @@
 
 mod buckets;
 mod failures;
+mod hedging;
 mod missing;
 mod requests;
 mod returns;
