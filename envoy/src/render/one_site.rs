@@ -47,6 +47,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         hosts: Vec::new(),
         path: None,
         origin: origin.clone(),
+        servers: settings.servers.clone(),
         keepalive: settings.keepalive,
         credentials: settings.credentials.clone(),
         failover: settings.failover.clone(),

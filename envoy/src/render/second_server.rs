@@ -69,6 +69,8 @@ pub fn second_server(
         },
         attempt => "second",
         hedge_after => (),
+        others => Vec::<Value>::new(),
+        health_check => (),
         second => (),
         name => (),
         site => (),

@@ -14,7 +14,7 @@ use super::credentials::{self, CredentialsPlace};
 use super::second_server::{second_name, second_server};
 use super::seconds;
 use crate::net::ca_bundle;
-use crate::origin::{Bucket, Origin};
+use crate::origin::{Bucket, Endpoint, Origin};
 use crate::settings::Settings;
 use crate::sites::{Failover, Site};
 
@@ -175,6 +175,8 @@ fn values(
         // Whether the server is one of a pair, and which one.
         attempt => second.is_some().then_some("first"),
         second => second,
+        others => site.servers.others.iter().map(server_of).collect::<Vec<_>>(),
+        health_check => site.servers.health_check,
         hedge_after => site.hedge_after.map(seconds),
         marks_missing => site.failover.as_ref().is_some_and(Failover::asks_for_missing),
         connect_timeout => times.map(|times| seconds(times.connect_timeout)),
@@ -184,6 +186,16 @@ fn values(
         compressions => usual.of(settings, &site.origin, policy),
         ..address(settings, &site.origin)?
     })
+}
+
+/// The values of one of several servers.
+fn server_of(endpoint: &Endpoint) -> Value {
+    context! {
+        host => endpoint.host,
+        port => endpoint.port,
+        authority => endpoint.authority(),
+        is_ip => endpoint.ip().is_some(),
+    }
 }
 
 /// The values of the address of an origin's server.

@@ -52,8 +52,8 @@ use crate::log::LogFormat;
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
 use crate::sites::{
-    Credentials, EXPECTED_KEEPALIVE, EXPECTED_PATIENCE, Failover, SiteAccess, Sites, keepalive,
-    patience,
+    Credentials, EXPECTED_KEEPALIVE, EXPECTED_PATIENCE, Failover, Servers, SiteAccess, Sites,
+    keepalive, patience,
 };
 use crate::sns::Sns;
 use crate::system::machine::Machine;
@@ -73,6 +73,8 @@ pub struct Settings {
     pub sites_file: Option<PathBuf>,
     /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
+    /// The servers of an HTTP `origin` beside the first one, and their health checks.
+    pub servers: Servers,
     /// The second origin behind `origin`; `None`: there is none, or the edge has the sites of a file.
     pub failover: Option<Failover>,
     /// Time without a response after which a GET is sent to `origin` a second time; `None`: it is not.
@@ -258,6 +260,7 @@ impl Settings {
             false => failover::read(env, &mut secrets, origin.as_ref(), &credentials),
         };
         let keepalive = env.parse("SLUICE_ORIGIN_KEEPALIVE", EXPECTED_KEEPALIVE, keepalive);
+        let servers = origin::read_servers(env, origin.as_ref());
         let hedge_after = env.parse("SLUICE_HEDGE_AFTER", EXPECTED_PATIENCE, patience);
         let bucket_retries = env.number("SLUICE_S3_RETRIES", 0..=10, "a number of retries");
         let checks_bucket = env.switch("SLUICE_S3_CHECK");
@@ -309,6 +312,7 @@ impl Settings {
             keepalive,
             failover,
             hedge_after,
+            servers,
             bucket_retries: bucket_retries?,
             checks_bucket: checks_bucket?,
             bind: bind?,

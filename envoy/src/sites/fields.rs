@@ -11,6 +11,7 @@ use sluice_core::policy::is_site_name;
 use super::failover::{EXPECTED_DAY, EXPECTED_PATIENCE, EXPECTED_TTL, day, patience, ttl};
 use super::file::{Field, Form, Text};
 use super::host::{is_host_pattern, is_path};
+use super::servers::{EXPECTED_HEALTH_CHECK, EXPECTED_SERVER, is_health_check};
 use crate::origin::{BucketName, Endpoint, is_region};
 
 /// The policy's JSON Schema.
@@ -76,9 +77,21 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "origin",
-        about: "The origin of the site: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT].",
+        about: "The origin of the site: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT], or a list of \
+                such HTTP servers, all with http:// or all with https://.",
         required: true,
-        form: ORIGIN,
+        form: Form::Either(&[ORIGIN, Form::List(&SERVER)]),
+    },
+    Field {
+        name: "health_check",
+        about: "The path that each server of an HTTP origin answers with 200 while it is healthy. Default: no such requests.",
+        required: false,
+        form: Form::Text(Text {
+            expected: EXPECTED_HEALTH_CHECK,
+            pattern: "^/[!-~]*$",
+            accepts: is_health_check,
+            hidden: false,
+        }),
     },
     Field {
         name: "endpoint",
@@ -189,6 +202,13 @@ const ORIGIN: Form = Form::Text(Text {
         Some(bucket) => BucketName::parse(bucket).is_some(),
         None => Endpoint::parse(text).is_some(),
     },
+    hidden: false,
+});
+
+const SERVER: Form = Form::Text(Text {
+    expected: EXPECTED_SERVER,
+    pattern: "^https?://[^/]+/?$",
+    accepts: |text| Endpoint::parse(text).is_some(),
     hidden: false,
 });
 

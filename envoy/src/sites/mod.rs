@@ -17,6 +17,7 @@ mod profile;
 mod purge_token;
 mod reader;
 mod secret_text;
+mod servers;
 mod site;
 mod surroundings;
 mod table;
@@ -40,6 +41,7 @@ pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
 pub use secret_text::{
     ACCEPTED_SECRET, CREDENTIALS_DIRECTORY, FILE, find_secret, is_secret, read_secret,
 };
+pub use servers::{EXPECTED_HEALTH_CHECK, EXPECTED_SERVER, Servers, is_health_check, read_servers};
 pub use site::Site;
 pub use surroundings::Surroundings;
 

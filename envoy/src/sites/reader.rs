@@ -19,6 +19,7 @@ use super::host::is_path;
 use super::policy::{ChosenPolicy, check_edge};
 use super::profile::ProfileKeys;
 use super::purge_token::{ACCEPTED_TOKEN, hash_of_token};
+use super::servers::{Servers, read_servers};
 use super::site::Site;
 use super::surroundings::Surroundings;
 use super::{Sites, table};
@@ -116,6 +117,7 @@ impl<'a> Reader<'a> {
         let credentials = self.read_credentials(entry);
         let purge_token = self.read_purge_token(entry);
         let hsts = self.read_hsts(entry);
+        let servers = self.read_servers(entry);
         let failover = self.read_failover(entry, origin.as_ref(), &credentials);
         let origin = origin?;
         self.check_bucket_fields(entry, &origin);
@@ -141,6 +143,7 @@ impl<'a> Reader<'a> {
             hosts: hosts.map(str::to_ascii_lowercase).collect(),
             path: entry.text("path").map(str::to_owned),
             origin,
+            servers,
             keepalive: entry.text("keepalive").and_then(keepalive),
             credentials,
             failover,
@@ -159,7 +162,29 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Reads the servers of an HTTP origin beside the first one, and their health checks. A bucket has none.
+    fn read_servers(&mut self, entry: &Entry<'_>) -> Servers {
+        let listed = entry.value.get("origin").and_then(Value::as_array);
+        let texts = listed.into_iter().flatten().filter_map(Value::as_str);
+        let health_check = entry.text("health_check").map(str::to_owned);
+        match read_servers(texts) {
+            Ok(servers) => Servers {
+                others: servers.map(|(_, others)| others).unwrap_or_default(),
+                health_check,
+            },
+            Err((text, expected)) => {
+                let message = format!("{text:?}: expected {expected}");
+                self.refuse(&entry.field("origin"), message);
+                Servers::default()
+            }
+        }
+    }
+
     fn read_origin(&mut self, entry: &Entry<'_>) -> Option<Origin> {
+        if let Some(listed) = entry.value.get("origin").and_then(Value::as_array) {
+            let first = listed.first().and_then(Value::as_str)?;
+            return Endpoint::parse(first).map(Origin::Http);
+        }
         let text = entry.text("origin")?;
         let Some(bucket) = text.strip_prefix("s3://") else {
             return Endpoint::parse(text).map(Origin::Http);
@@ -192,6 +217,10 @@ impl<'a> Reader<'a> {
     /// Refuses fields that only a bucket may have.
     fn check_bucket_fields(&mut self, entry: &Entry<'_>, origin: &Origin) {
         if matches!(origin, Origin::Bucket(_)) {
+            if entry.value.get("health_check").is_some() {
+                let message = "expected no health_check, or an origin with http:// or https://";
+                self.refuse(&entry.field("health_check"), message);
+            }
             return;
         }
         for name in ["endpoint", "region", "addressing", "credentials"] {

@@ -10,6 +10,7 @@ use super::access::SiteAccess;
 use super::certificate::Certificate;
 use super::credentials::Credentials;
 use super::failover::Failover;
+use super::servers::Servers;
 use crate::origin::Origin;
 
 /// One site.
@@ -24,6 +25,8 @@ pub struct Site {
     pub path: Option<String>,
     /// The origin.
     pub origin: Origin,
+    /// The servers of an HTTP origin beside the first one, and their health checks.
+    pub servers: Servers,
     /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
     /// The credentials for a bucket.

@@ -7,5 +7,6 @@ mod hedging;
 mod missing;
 mod requests;
 mod returns;
+mod servers;
 mod stored;
 mod world;
