@@ -106,6 +106,19 @@ fn envoy_takes_every_kind_of_configuration() {
         .collect();
     kinds.push([origins[0], keys.as_slice()].concat());
     kinds.push(vec![("SLUICE_ORIGIN", "http://example.com")]);
+    for second in ["s3://copy/a.b", "http://copy.example.com"] {
+        kinds.push(vec![
+            ("SLUICE_ORIGIN", "s3://site/a"),
+            ("SLUICE_S3_ENDPOINT", "http://127.0.0.1:9000"),
+            ("AWS_ENDPOINT_URL", "http://127.0.0.1:9001"),
+            ("SLUICE_FAILOVER_ORIGIN", second),
+            ("SLUICE_FAILOVER_ON_MISSING", "on"),
+        ]);
+    }
+    kinds.push(vec![
+        ("SLUICE_ORIGIN", "http://example.com"),
+        ("SLUICE_FAILOVER_ORIGIN", "http://copy.example.com"),
+    ]);
     kinds.push(vec![
         ("SLUICE_ORIGIN", "http://example.com"),
         ("SLUICE_ACCESS_LOG", "combined"),
@@ -412,3 +425,56 @@ impl Drop for KilledOnDrop {
         let _ = self.0.wait();
     }
 }
+
+/// The lines of a configuration without those that name a pair of origins or one of its origins.
+fn mentions_pairs(config: &str) -> bool {
+    [
+        "origin_pair",
+        "origin_first",
+        "origin_second",
+        "x-sluice-attempt",
+        "x-sluice-missing",
+    ]
+    .iter()
+    .any(|name| config.contains(name))
+}
+
+#[test]
+fn a_site_without_a_second_origin_is_as_if_there_were_none() {
+    for origin in ["s3://site/a", "http://example.com"] {
+        let plain = [("SLUICE_ORIGIN", origin), ("SLUICE_S3_CHECK", "off")];
+        let second = match origin.starts_with("s3") {
+            true => "s3://copy",
+            false => "http://copy.example.com",
+        };
+        let endpoint = ("AWS_ENDPOINT_URL", "http://127.0.0.1:9000");
+        let without = rendered(&settings(&[plain[0], plain[1], endpoint]));
+        let with = rendered(&settings(&[
+            plain[0],
+            plain[1],
+            endpoint,
+            ("SLUICE_FAILOVER_ORIGIN", second),
+        ]));
+        assert!(!mentions_pairs(&without) && mentions_pairs(&with));
+        // The control: every line of the plain configuration is in the other one, apart from the server of the first
+        // origin, which has another bound on the time for a connection and another script.
+        let lines: Vec<_> = with.lines().map(str::trim).collect();
+        let gone: Vec<_> = without
+            .lines()
+            .map(str::trim)
+            .filter(|line| !lines.contains(line))
+            .collect();
+        assert!(
+            gone.iter().all(|line| OF_ONE_ORIGIN.contains(line)),
+            "{gone:#?}"
+        );
+    }
+}
+
+/// Lines of the server of an origin without a second one.
+const OF_ONE_ORIGIN: [&str; 4] = [
+    "connect_timeout: 5s",
+    r#"local pause = headers:get("retry-after")"#,
+    "if pause and (tonumber(pause) or 3) > 2 then",
+    r#"headers:replace("x-envoy-ratelimited", "true")"#,
+];

@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use sluice_core::policy::PolicyError;
 
 use super::{Finding, Place, access};
@@ -28,10 +31,12 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
         findings.push(Finding::problem(format!("{error:#}")));
     }
     let now = SystemTime::now();
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let sites = render::sites(settings, None).ok();
     let mut known = BTreeSet::new();
     for site in sites.iter().flat_map(|sites| &sites.sites) {
         findings.extend(access::check(site, settings));
+        findings.extend(check_move(site, today));
         let certificate = site.certificate.as_ref();
         if let Some(certificate) =
             certificate.filter(|certificate| known.insert(&certificate.chain))
@@ -73,6 +78,22 @@ fn place_in_policy(settings: &Settings, error: &anyhow::Error) -> Place {
         line: line.filter(|_| file.is_some()),
         file,
     }
+}
+
+/// Reminds of a bucket that is being moved, from the set day on.
+fn check_move(site: &Site, today: Date) -> Option<Finding> {
+    let failover = site.failover.as_ref()?;
+    let until = failover.on_missing?.until?;
+    let of = match site.name.as_str() {
+        "" => String::new(),
+        name => format!(" of the site {name}"),
+    };
+    let text = format!(
+        "on_missing{of} should have ended on {until}: if {} has all objects, remove it, because deleted objects come \
+         back from {}",
+        site.origin, failover.origin
+    );
+    (until <= today).then(|| Finding::warning(text))
 }
 
 fn check_certificate(certificate: &Certificate, site: &Site, now: SystemTime) -> Vec<Finding> {

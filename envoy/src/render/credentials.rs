@@ -10,47 +10,67 @@ use anyhow::anyhow;
 use minijinja::{Value, context};
 
 use super::resource::Resource;
-use crate::sites::{Credentials, Site};
+use crate::settings::ACCESS_KEY_ID;
+use crate::sites::Credentials;
 
-/// The values of the credential provider for a site's `server`. Credentials from variables are in a file among the
-/// edge's `files`. Without values Envoy uses the standard chain.
-pub fn provider(site: &Site, server: &str, files: &Path) -> Value {
+/// The place at which Envoy reads credentials from a file of the edge.
+#[derive(Clone, Copy, Debug)]
+pub struct CredentialsPlace<'a> {
+    /// The name of the server that the credentials are for.
+    pub server: &'a str,
+    /// Whether the server belongs to a site of the file of sites. Envoy's own variables belong to the one site of
+    /// `SLUICE_ORIGIN`.
+    pub of_named_site: bool,
+}
+
+impl CredentialsPlace<'_> {
+    /// Whether Envoy finds the key in its own environment.
+    fn is_environment(self, access_key_id: &str) -> bool {
+        !self.of_named_site && access_key_id == ACCESS_KEY_ID
+    }
+}
+
+/// The values of the provider of these credentials. Credentials from variables are in a file among the edge's `files`.
+/// Without values Envoy uses the standard chain.
+pub fn provider(credentials: &Credentials, place: CredentialsPlace<'_>, files: &Path) -> Value {
     let from_file = |file: &Path, profile: &str| {
         context! { file => file, folder => file.parent(), profile => profile }
     };
-    match &site.credentials {
+    match credentials {
         Credentials::Chain => Value::from(()),
         Credentials::File { path, profile } => from_file(path, profile),
-        // Envoy's own variables belong to the one site of `SLUICE_ORIGIN`.
-        Credentials::Environment { .. } if site.name.is_empty() => Value::from("environment"),
+        Credentials::Environment { access_key_id, .. } if place.is_environment(access_key_id) => {
+            Value::from("environment")
+        }
         Credentials::Environment { .. } => {
-            let own = Resource::Credentials(server.to_owned()).path(files);
-            from_file(&own, server)
+            let own = Resource::Credentials(place.server.to_owned()).path(files);
+            from_file(&own, place.server)
         }
     }
 }
 
-/// The profile of a site's `server` in the format of AWS's `credentials`, if the credentials are in variables,
-/// which `lookup` finds. `None`: Envoy gets the credentials in another way.
+/// The profile with these credentials in the format of AWS's `credentials`, if they are in variables, which `lookup`
+/// finds. `None`: Envoy gets the credentials in another way.
 ///
 /// # Errors
 /// A variable is missing, or its value cannot be written in such a file.
 pub fn profile(
-    site: &Site,
-    server: &str,
+    credentials: &Credentials,
+    place: CredentialsPlace<'_>,
     lookup: &dyn Fn(&str) -> Option<OsString>,
 ) -> anyhow::Result<Option<String>> {
     let Credentials::Environment {
         access_key_id,
         secret_access_key,
         session_token,
-    } = &site.credentials
+    } = credentials
     else {
         return Ok(None);
     };
-    if site.name.is_empty() {
+    if place.is_environment(access_key_id) {
         return Ok(None);
     }
+    let server = place.server;
     let mut text = format!("[{server}]\n");
     let fields = [
         ("aws_access_key_id", Some(access_key_id)),

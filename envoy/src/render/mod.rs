@@ -7,6 +7,7 @@
 //! | a site's policy, completed | `policy_document` |
 //! | the configuration of the filter, with all sites | `filter` |
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |
+//! | the second origin of a site | `second_server` |
 //! | the keys of signed URLs | `signing_keys` |
 //! | credentials in a file for Envoy | `credentials` |
 //! | the certificates of the listener for TLS | `certificates` |
@@ -25,6 +26,7 @@ mod one_site;
 mod policy_document;
 mod rendered;
 mod resource;
+mod second_server;
 mod server;
 mod signing_keys;
 mod template;

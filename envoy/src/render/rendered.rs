@@ -108,8 +108,8 @@ impl Rendered {
 fn files(templates: &Templates) -> anyhow::Result<BTreeMap<Resource, String>> {
     let mut files = BTreeMap::new();
     for server in &templates.servers {
-        if let Some(profile) = &server.profile {
-            let resource = Resource::Credentials(server.name.clone());
+        for (server, profile) in &server.profiles {
+            let resource = Resource::Credentials(server.clone());
             files.insert(resource, profile.clone());
         }
     }

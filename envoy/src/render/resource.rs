@@ -16,12 +16,12 @@ pub enum Resource {
     Credentials(String),
     /// The servers of the sites' origins.
     Clusters,
-    /// The hop's routes.
-    Routes,
     /// The certificate with this name.
     Certificate(String),
-    /// The listeners for clients, which a reload can add and remove.
+    /// The listeners that a reload can add and remove: those for clients, and those of the origins behind pairs.
     Listeners,
+    /// The hop's routes.
+    Routes,
     /// The filter's configuration for the listener for purges.
     Purge,
     /// The filter's configuration for clients' requests.

@@ -10,12 +10,13 @@ use minijinja::{Value, context};
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use super::compression::UsualCompression;
-use super::credentials;
+use super::credentials::{self, CredentialsPlace};
+use super::second_server::{second_name, second_server};
 use super::seconds;
 use crate::net::ca_bundle;
-use crate::origin::{Bucket, Origin};
+use crate::origin::{Bucket, Endpoint, Origin};
 use crate::settings::Settings;
-use crate::sites::Site;
+use crate::sites::{Failover, Site};
 
 /// A site's virtual host in the hop, and its origin's server.
 #[derive(Clone)]
@@ -26,18 +27,24 @@ pub struct Server {
     /// request finds the server that its policy is for, even if a reload has changed the site since the request
     /// arrived.
     pub name: String,
+    /// Whether the site has a second origin.
+    pub has_second_origin: bool,
     /// The values of the virtual host and the server.
     pub values: Value,
-    /// The profile with the site's credentials, if Envoy reads them from a file of the edge.
-    pub profile: Option<String>,
+    /// The names of the origin's servers and the profiles with their credentials, if Envoy reads them from files of the
+    /// edge.
+    pub profiles: Profiles,
     /// The time at which the site or its origin was replaced or removed.
     pub removed: Option<Instant>,
-    /// The values and the profile that this server has under the plain name of the site.
-    pub plain: (Value, Option<String>),
+    /// The values and the profiles that this server has under the plain name of the site.
+    pub plain: (Value, Profiles),
 }
 
+/// The names of servers, and profiles with their credentials.
+pub type Profiles = Vec<(String, String)>;
+
 impl fmt::Debug for Server {
-    // NB: the profile is a secret.
+    // NB: the profiles are secrets.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Server {{ name: {:?}, .. }}", self.name)
     }
@@ -68,24 +75,23 @@ impl Server {
     ) -> anyhow::Result<Self> {
         let make = |name: &str| -> anyhow::Result<_> {
             let values = values(settings, site, policy, usual, files, name)?;
-            let profile =
-                credentials::profile(site, name, &|name| settings.secrets.variable(name))?;
-            Ok((values, profile))
+            Ok((values, profiles(settings, site, name)?))
         };
         let plain = make(&site.name)?;
         let name = match former {
             Some(former) if !site.name.is_empty() => former.name(&site.name, &plain),
             _ => site.name.clone(),
         };
-        let (values, profile) = match name == site.name {
+        let (values, profiles) = match name == site.name {
             true => plain.clone(),
             false => make(&name)?,
         };
         Ok(Self {
+            has_second_origin: site.failover.is_some(),
             site: site.name.clone(),
             name,
             values,
-            profile,
+            profiles,
             removed: None,
             plain,
         })
@@ -93,8 +99,8 @@ impl Server {
 }
 
 impl Former<'_> {
-    /// The name for a site's server with these values and profile: the former name, or a new one.
-    fn name(self, site: &str, plain: &(Value, Option<String>)) -> String {
+    /// The name for a site's server with these values and profiles: the former name, or a new one.
+    fn name(self, site: &str, plain: &(Value, Profiles)) -> String {
         let mut servers = self.servers.iter().filter(|server| server.site == site);
         let same = servers.clone().find(|server| server.plain == *plain);
         match (same, servers.next()) {
@@ -102,6 +108,31 @@ impl Former<'_> {
             (None, None) => site.to_owned(),
             (None, Some(_)) => format!("{site}.{}", self.number),
         }
+    }
+}
+
+/// The profiles for the servers of a site whose first server has this `name`.
+fn profiles(settings: &Settings, site: &Site, name: &str) -> anyhow::Result<Profiles> {
+    let second = second_name(name);
+    let failover = site.failover.as_ref();
+    let second = failover.map(|failover| (second, &failover.credentials));
+    let all = std::iter::once((name.to_owned(), &site.credentials)).chain(second);
+    let mut profiles = Profiles::new();
+    for (server, credentials) in all {
+        let place = credentials_place(site, &server);
+        let lookup = |name: &str| settings.secrets.variable(name);
+        if let Some(profile) = credentials::profile(credentials, place, &lookup)? {
+            profiles.push((server, profile));
+        }
+    }
+    Ok(profiles)
+}
+
+/// The place of the credentials for a `server` of a site.
+pub fn credentials_place<'a>(site: &Site, server: &'a str) -> CredentialsPlace<'a> {
+    CredentialsPlace {
+        server,
+        of_named_site: !site.name.is_empty(),
     }
 }
 
@@ -113,15 +144,10 @@ fn values(
     files: &Path,
     name: &str,
 ) -> anyhow::Result<Value> {
-    let endpoint = site.origin.endpoint();
-    let chosen = match &site.origin {
-        Origin::Bucket(_) => &settings.aws_ca_file,
-        Origin::Http(_) => &settings.ca_file,
-    };
-    let ca_file = || ca_bundle::find(chosen.as_deref(), "an https origin");
     let bucket = match (&site.origin, &policy.origin) {
         (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
-            let credentials = credentials::provider(site, name, files);
+            let place = credentials_place(site, name);
+            let credentials = credentials::provider(&site.credentials, place, files);
             let query = &policy.key.query;
             Some(guarded(bucket, settings, paths, query, &credentials))
         }
@@ -133,6 +159,12 @@ fn values(
     } else {
         "origin_server".to_owned()
     };
+    let second = site.failover.as_ref().map(|failover| {
+        let paths = policy.origin.path_prefix();
+        second_server(settings, site, failover, paths, files, name)
+    });
+    let second = second.transpose()?;
+    let times = site.failover.as_ref().map(|failover| failover.times);
     Ok(context! {
         // The name of the virtual host, and the value of x-sluice-server that selects it.
         label => if is_named { name } else { "all" },
@@ -140,22 +172,56 @@ fn values(
         // The name of the site in statistics.
         site => (is_named && settings.stats_of_sites).then_some(&site.name),
         server => server,
+        // Whether the server is one of a pair, and which one.
+        attempt => second.is_some().then_some("first"),
+        second => second,
+        others => site.servers.others.iter().map(server_of).collect::<Vec<_>>(),
+        health_check => site.servers.health_check,
+        hedge_after => site.hedge_after.map(seconds),
+        marks_missing => site.failover.as_ref().is_some_and(Failover::asks_for_missing),
+        connect_timeout => times.map(|times| seconds(times.connect_timeout)),
+        idle => seconds(settings.origin_idle),
+        keepalive => seconds(site.keepalive.unwrap_or(usual_keepalive(&site.origin))),
+        bucket => bucket,
+        compressions => usual.of(settings, &site.origin, policy),
+        ..address(settings, &site.origin)?
+    })
+}
+
+/// The values of one of several servers.
+fn server_of(endpoint: &Endpoint) -> Value {
+    context! {
+        host => endpoint.host,
+        port => endpoint.port,
+        authority => endpoint.authority(),
+        is_ip => endpoint.ip().is_some(),
+    }
+}
+
+/// The values of the address of an origin's server.
+///
+/// # Errors
+/// CA certificates to verify the origin are missing.
+pub fn address(settings: &Settings, origin: &Origin) -> anyhow::Result<Value> {
+    let endpoint = origin.endpoint();
+    let chosen = match origin {
+        Origin::Bucket(_) => &settings.aws_ca_file,
+        Origin::Http(_) => &settings.ca_file,
+    };
+    let ca_file = || ca_bundle::find(chosen.as_deref(), "an https origin");
+    Ok(context! {
         host => endpoint.host,
         port => endpoint.port,
         authority => endpoint.authority(),
         is_ip => endpoint.ip().is_some(),
         tls => endpoint.tls,
         ca_file => endpoint.tls.then(ca_file).transpose()?,
-        idle => seconds(settings.origin_idle),
-        keepalive => seconds(site.keepalive.unwrap_or(usual_keepalive(&site.origin))),
-        bucket => bucket,
-        compressions => usual.of(settings, &site.origin, policy),
     })
 }
 
 /// Default time for which an idle connection is kept. Servers of applications close theirs after five seconds, and
 /// S3's servers after more than fifteen.
-const fn usual_keepalive(origin: &Origin) -> Duration {
+pub const fn usual_keepalive(origin: &Origin) -> Duration {
     match origin {
         Origin::Http(_) => Duration::from_secs(4),
         Origin::Bucket(_) => Duration::from_secs(15),

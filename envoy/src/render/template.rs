@@ -26,8 +26,9 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 23] = templates![
+const TEMPLATES: [(&str, &str); 27] = templates![
     "access_log.yaml.j2",
+    "attempts.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
     "clients.yaml.j2",
@@ -37,10 +38,12 @@ const TEMPLATES: [(&str, &str); 23] = templates![
     "envoy.yaml.j2",
     "filters.yaml.j2",
     "hop.yaml.j2",
+    "hop_parts.yaml.j2",
     "hop_route.yaml.j2",
     "hop_routes.yaml.j2",
     "listeners.yaml.j2",
     "health.yaml.j2",
+    "pair.yaml.j2",
     "parts.yaml.j2",
     "purge.yaml.j2",
     "purge_log.yaml.j2",
@@ -48,6 +51,7 @@ const TEMPLATES: [(&str, &str); 23] = templates![
     "routes.yaml.j2",
     "server.yaml.j2",
     "servers.yaml.j2",
+    "site_servers.yaml.j2",
     "slices.yaml.j2",
     "workers.yaml.j2",
 ];
@@ -193,7 +197,8 @@ impl Templates {
     fn render_with(&self, name: &str, more: Value) -> anyhow::Result<String> {
         let template = self.environment.get_template(name)?;
         let sites = self.servers.iter().map(|server| &server.values);
-        let sites = context! { sites => sites.collect::<Vec<_>>() };
+        let has_second_origins = self.servers.iter().any(|server| server.has_second_origin);
+        let sites = context! { sites => sites.collect::<Vec<_>>(), has_second_origins => has_second_origins };
         let values = context! { ..more, ..sites, ..self.values.clone() };
         let rendered = template.render(values);
         rendered.map_err(|error| anyhow!("{name}: {error:#}"))

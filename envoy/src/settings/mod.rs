@@ -37,6 +37,8 @@ pub use locations::Locations;
 use memory::Memory;
 pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE};
 use origin::credentials;
+pub use origin::credentials::ACCESS_KEY_ID;
+use origin::failover;
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
 pub use purge::PurgeListener;
@@ -49,7 +51,10 @@ pub use tracing::Tracing;
 use crate::log::LogFormat;
 use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
-use crate::sites::{Credentials, EXPECTED_KEEPALIVE, SiteAccess, Sites, keepalive};
+use crate::sites::{
+    Credentials, EXPECTED_KEEPALIVE, EXPECTED_PATIENCE, Failover, Servers, SiteAccess, Sites,
+    keepalive, patience,
+};
 use crate::sns::Sns;
 use crate::system::machine::Machine;
 
@@ -68,6 +73,12 @@ pub struct Settings {
     pub sites_file: Option<PathBuf>,
     /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
+    /// The servers of an HTTP `origin` beside the first one, and their health checks.
+    pub servers: Servers,
+    /// The second origin behind `origin`; `None`: there is none, or the edge has the sites of a file.
+    pub failover: Option<Failover>,
+    /// Time without a response after which a GET is sent to `origin` a second time; `None`: it is not.
+    pub hedge_after: Option<Duration>,
     /// Number of retries of a request to the bucket.
     pub bucket_retries: u32,
     /// Whether the bucket is checked when the edge is ready.
@@ -244,7 +255,13 @@ impl Settings {
         let mut secrets = FileSecrets::default();
         let is_bucket = matches!(origin, Some(Origin::Bucket(_)));
         let credentials = credentials::read(env, &mut secrets, is_bucket);
+        let failover = match has_sites {
+            true => None,
+            false => failover::read(env, &mut secrets, origin.as_ref(), &credentials),
+        };
         let keepalive = env.parse("SLUICE_ORIGIN_KEEPALIVE", EXPECTED_KEEPALIVE, keepalive);
+        let servers = origin::read_servers(env, origin.as_ref());
+        let hedge_after = env.parse("SLUICE_HEDGE_AFTER", EXPECTED_PATIENCE, patience);
         let bucket_retries = env.number("SLUICE_S3_RETRIES", 0..=10, "a number of retries");
         let checks_bucket = env.switch("SLUICE_S3_CHECK");
         let tells_via = env.switch(VIA_VARIABLE);
@@ -293,6 +310,9 @@ impl Settings {
             sites_file: env.set("SLUICE_SITES").map(PathBuf::from),
             sites,
             keepalive,
+            failover,
+            hedge_after,
+            servers,
             bucket_retries: bucket_retries?,
             checks_bucket: checks_bucket?,
             bind: bind?,

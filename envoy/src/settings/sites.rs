@@ -11,9 +11,12 @@ use super::purge::PurgeListener;
 use crate::sites::{Sites, Surroundings};
 
 /// Settings that each site has in the file of sites, and their fields.
-const OF_A_SITE: [(&str, &str); 8] = [
+const OF_A_SITE: [(&str, &str); 11] = [
     ("SLUICE_ORIGIN", "origin"),
     ("SLUICE_ORIGIN_KEEPALIVE", "keepalive"),
+    ("SLUICE_FAILOVER_ORIGIN", "failover"),
+    ("SLUICE_HEDGE_AFTER", "hedge_after"),
+    ("SLUICE_ORIGIN_HEALTH_CHECK", "health_check"),
     ("SLUICE_S3_ENDPOINT", "endpoint"),
     ("SLUICE_S3_ADDRESSING", "addressing"),
     ("SLUICE_POLICY", "policy"),

@@ -8,8 +8,10 @@ use serde_json::{Map, Value, json};
 use sluice_core::policy::forms::duration;
 use sluice_core::policy::is_site_name;
 
+use super::failover::{EXPECTED_DAY, EXPECTED_PATIENCE, EXPECTED_TTL, day, patience, ttl};
 use super::file::{Field, Form, Text};
 use super::host::{is_host_pattern, is_path};
+use super::servers::{EXPECTED_HEALTH_CHECK, EXPECTED_SERVER, is_health_check};
 use crate::origin::{BucketName, Endpoint, is_region};
 
 /// The policy's JSON Schema.
@@ -75,16 +77,19 @@ const SITE: &[Field] = &[
     },
     Field {
         name: "origin",
-        about: "The origin of the site: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT].",
+        about: "The origin of the site: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT], or a list of \
+                such HTTP servers, all with http:// or all with https://.",
         required: true,
+        form: Form::Either(&[ORIGIN, Form::List(&SERVER)]),
+    },
+    Field {
+        name: "health_check",
+        about: "The path that each server of an HTTP origin answers with 200 while it is healthy. Default: no such requests.",
+        required: false,
         form: Form::Text(Text {
-            expected: "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without empty, . or .. segments, \
-                       http://HOST[:PORT] or https://HOST[:PORT]",
-            pattern: "^(s3|https?)://[^/]+",
-            accepts: |text| match text.strip_prefix("s3://") {
-                Some(bucket) => BucketName::parse(bucket).is_some(),
-                None => Endpoint::parse(text).is_some(),
-            },
+            expected: EXPECTED_HEALTH_CHECK,
+            pattern: "^/[!-~]*$",
+            accepts: is_health_check,
             hidden: false,
         }),
     },
@@ -92,54 +97,47 @@ const SITE: &[Field] = &[
         name: "endpoint",
         about: "The server of the bucket, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, else AWS.",
         required: false,
-        form: Form::Text(Text {
-            expected: "http://HOST[:PORT] or https://HOST[:PORT]",
-            pattern: "^https?://[^/]+/?$",
-            accepts: |text| Endpoint::parse(text).is_some(),
-            hidden: false,
-        }),
+        form: ENDPOINT,
     },
     Field {
         name: "region",
         about: "The region for which requests to the bucket are signed. Default: AWS_REGION.",
         required: false,
-        form: Form::Text(Text {
-            expected: "a region such as us-east-1",
-            pattern: "^[A-Za-z0-9_-]{1,32}$",
-            accepts: is_region,
-            hidden: false,
-        }),
+        form: REGION,
     },
     Field {
         name: "addressing",
         about: "The place of the bucket's name: path (HOST/BUCKET/KEY) or virtual_host (BUCKET.HOST/KEY). Default: path \
                 at an endpoint, virtual_host on AWS unless the bucket's name has dots.",
         required: false,
-        form: Form::Text(Text {
-            expected: "path or virtual_host",
-            pattern: "^(path|virtual_host)$",
-            accepts: |text| matches!(text, "path" | "virtual_host"),
-            hidden: false,
-        }),
+        form: ADDRESSING,
     },
     Field {
         name: "credentials",
         about: "The credentials for the bucket: the names of variables, a profile of a file, or chain, the standard \
                 chain of web identity, container and instance roles. Default: chain.",
         required: false,
-        form: Form::Either(&[CHAIN, Form::Mapping(VARIABLES), Form::Mapping(PROFILE)]),
+        form: CREDENTIALS,
+    },
+    Field {
+        name: "failover",
+        about: "A second origin, which gets the requests that the first one fails. Default: none.",
+        required: false,
+        form: Form::Mapping(FAILOVER),
+    },
+    Field {
+        name: "hedge_after",
+        about: "The time without a response after which a GET is sent to the origin a second time. The first response \
+                counts. Default: never.",
+        required: false,
+        form: duration_form(EXPECTED_PATIENCE, |text| patience(text).is_some()),
     },
     Field {
         name: "keepalive",
         about: "How long an idle connection to the origin is kept for the next request. It must be shorter than the \
                 origin's own time. Default: 4s for an HTTP origin, 15s for a bucket.",
         required: false,
-        form: Form::Text(Text {
-            expected: EXPECTED_KEEPALIVE,
-            pattern: r"^\b([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$",
-            accepts: |text| keepalive(text).is_some(),
-            hidden: false,
-        }),
+        form: duration_form(EXPECTED_KEEPALIVE, |text| keepalive(text).is_some()),
     },
     Field {
         name: "policy",
@@ -195,6 +193,47 @@ const SITE: &[Field] = &[
         form: VARIABLE,
     },
 ];
+
+const ORIGIN: Form = Form::Text(Text {
+    expected: "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without empty, . or .. segments, \
+                   http://HOST[:PORT] or https://HOST[:PORT]",
+    pattern: "^(s3|https?)://[^/]+",
+    accepts: |text| match text.strip_prefix("s3://") {
+        Some(bucket) => BucketName::parse(bucket).is_some(),
+        None => Endpoint::parse(text).is_some(),
+    },
+    hidden: false,
+});
+
+const SERVER: Form = Form::Text(Text {
+    expected: EXPECTED_SERVER,
+    pattern: "^https?://[^/]+/?$",
+    accepts: |text| Endpoint::parse(text).is_some(),
+    hidden: false,
+});
+
+const ENDPOINT: Form = Form::Text(Text {
+    expected: "http://HOST[:PORT] or https://HOST[:PORT]",
+    pattern: "^https?://[^/]+/?$",
+    accepts: |text| Endpoint::parse(text).is_some(),
+    hidden: false,
+});
+
+const REGION: Form = Form::Text(Text {
+    expected: "a region such as us-east-1",
+    pattern: "^[A-Za-z0-9_-]{1,32}$",
+    accepts: is_region,
+    hidden: false,
+});
+
+const ADDRESSING: Form = Form::Text(Text {
+    expected: "path or virtual_host",
+    pattern: "^(path|virtual_host)$",
+    accepts: |text| matches!(text, "path" | "virtual_host"),
+    hidden: false,
+});
+
+const CREDENTIALS: Form = Form::Either(&[CHAIN, Form::Mapping(VARIABLES), Form::Mapping(PROFILE)]);
 
 const CHAIN: Form = Form::Text(Text {
     expected: "chain",
@@ -261,6 +300,96 @@ const PROFILE: &[Field] = &[
         }),
     },
 ];
+
+const FAILOVER: &[Field] = &[
+    Field {
+        name: "origin",
+        about: "The second origin: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT]. If the first \
+                origin is no bucket, the second one must not be a bucket either.",
+        required: true,
+        form: ORIGIN,
+    },
+    Field {
+        name: "endpoint",
+        about: "The server of the second bucket, http://HOST[:PORT] or https://HOST[:PORT]. Default: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, else AWS.",
+        required: false,
+        form: ENDPOINT,
+    },
+    Field {
+        name: "region",
+        about: "The region for which requests to the second bucket are signed. Default: AWS_REGION.",
+        required: false,
+        form: REGION,
+    },
+    Field {
+        name: "addressing",
+        about: "The place of the second bucket's name, as the site's addressing.",
+        required: false,
+        form: ADDRESSING,
+    },
+    Field {
+        name: "credentials",
+        about: "The credentials for the second bucket, as the site's credentials. Default: the site's credentials.",
+        required: false,
+        form: CREDENTIALS,
+    },
+    Field {
+        name: "ttl",
+        about: "The longest time for which a response of the second origin is fresh. Default: 60s.",
+        required: false,
+        form: duration_form(EXPECTED_TTL, |text| ttl(text).is_some()),
+    },
+    Field {
+        name: "connect_timeout",
+        about: "The time for a connection to the first origin, after which the second one is asked. Default: 1s.",
+        required: false,
+        form: duration_form(EXPECTED_PATIENCE, |text| patience(text).is_some()),
+    },
+    Field {
+        name: "after_silence",
+        about: "The time without a response after which the second origin is asked. It also bounds the second origin's \
+                time. Default: 5s.",
+        required: false,
+        form: duration_form(EXPECTED_PATIENCE, |text| patience(text).is_some()),
+    },
+    Field {
+        name: "pass_client_credentials",
+        about: "Whether the second origin also gets requests with a client's Authorization or Cookie. Default: false.",
+        required: false,
+        form: Form::Flag,
+    },
+    Field {
+        name: "on_missing",
+        about: "Whether the second origin is also asked for objects that the first bucket lacks, while objects are \
+                moved to it. Default: false.",
+        required: false,
+        form: Form::Flag,
+    },
+    Field {
+        name: "until",
+        about: "The day from which sluice check reminds that on_missing is still true. Default: none.",
+        required: false,
+        form: Form::Text(Text {
+            expected: EXPECTED_DAY,
+            pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+            accepts: |text| day(text).is_some(),
+            hidden: false,
+        }),
+    },
+];
+
+/// The form of a duration.
+const fn duration_form(expected: &'static str, accepts: fn(&str) -> bool) -> Form {
+    Form::Text(Text {
+        expected,
+        pattern: DURATION,
+        accepts,
+        hidden: false,
+    })
+}
+
+/// The pattern of a duration.
+const DURATION: &str = r"^\b([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 
 const CERTIFICATE: &[Field] = &[
     Field {

@@ -8,6 +8,7 @@ mod access;
 mod built_in;
 mod certificate;
 mod credentials;
+mod failover;
 mod fields;
 mod file;
 mod host;
@@ -16,6 +17,7 @@ mod profile;
 mod purge_token;
 mod reader;
 mod secret_text;
+mod servers;
 mod site;
 mod surroundings;
 mod table;
@@ -28,6 +30,10 @@ pub use access::{SigningSecret, SiteAccess};
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
+pub use failover::{
+    EXPECTED_DAY, EXPECTED_MOVE, EXPECTED_PATIENCE, EXPECTED_SECOND, EXPECTED_TTL, Failover,
+    FailoverTimes, OnMissing, day, patience, ttl,
+};
 pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
 pub use file::{Problem, YamlFault, read as read_yaml};
 pub use profile::ProfileKeys;
@@ -35,6 +41,7 @@ pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
 pub use secret_text::{
     ACCEPTED_SECRET, CREDENTIALS_DIRECTORY, FILE, find_secret, is_secret, read_secret,
 };
+pub use servers::{EXPECTED_HEALTH_CHECK, EXPECTED_SERVER, Servers, is_health_check, read_servers};
 pub use site::Site;
 pub use surroundings::Surroundings;
 

@@ -9,12 +9,17 @@ use sluice_core::policy::purge::TokenHash;
 use super::access::{AccessReader, SiteAccess};
 use super::certificate::Certificate;
 use super::credentials::Credentials;
+use super::failover::{
+    EXPECTED_MOVE, EXPECTED_REMINDER, EXPECTED_SECOND, Failover, FailoverTimes, OnMissing, day,
+    patience, ttl,
+};
 use super::fields::{FILE, keepalive, max_age};
 use super::file::{Document, Problem, shown};
 use super::host::is_path;
 use super::policy::{ChosenPolicy, check_edge};
 use super::profile::ProfileKeys;
 use super::purge_token::{ACCEPTED_TOKEN, hash_of_token};
+use super::servers::{Servers, read_servers};
 use super::site::Site;
 use super::surroundings::Surroundings;
 use super::{Sites, table};
@@ -112,6 +117,8 @@ impl<'a> Reader<'a> {
         let credentials = self.read_credentials(entry);
         let purge_token = self.read_purge_token(entry);
         let hsts = self.read_hsts(entry);
+        let servers = self.read_servers(entry);
+        let failover = self.read_failover(entry, origin.as_ref(), &credentials);
         let origin = origin?;
         self.check_bucket_fields(entry, &origin);
         let (policy_name, policy) = self.read_policy(entry, &origin);
@@ -123,8 +130,11 @@ impl<'a> Reader<'a> {
         let access = self.read_access(entry, &origin);
         let keys = access.iter().flat_map(SiteAccess::variables);
         let keys = keys.map(str::to_owned);
+        let of_second = failover.iter();
+        let of_second = of_second.flat_map(|failover| failover.credentials.own_variables());
         let secret_variables = credentials
             .own_variables()
+            .chain(of_second)
             .chain(token)
             .chain(keys)
             .collect();
@@ -133,8 +143,11 @@ impl<'a> Reader<'a> {
             hosts: hosts.map(str::to_ascii_lowercase).collect(),
             path: entry.text("path").map(str::to_owned),
             origin,
+            servers,
             keepalive: entry.text("keepalive").and_then(keepalive),
             credentials,
+            failover,
+            hedge_after: entry.text("hedge_after").and_then(patience),
             policy_name,
             policy,
             access,
@@ -149,7 +162,29 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Reads the servers of an HTTP origin beside the first one, and their health checks. A bucket has none.
+    fn read_servers(&mut self, entry: &Entry<'_>) -> Servers {
+        let listed = entry.value.get("origin").and_then(Value::as_array);
+        let texts = listed.into_iter().flatten().filter_map(Value::as_str);
+        let health_check = entry.text("health_check").map(str::to_owned);
+        match read_servers(texts) {
+            Ok(servers) => Servers {
+                others: servers.map(|(_, others)| others).unwrap_or_default(),
+                health_check,
+            },
+            Err((text, expected)) => {
+                let message = format!("{text:?}: expected {expected}");
+                self.refuse(&entry.field("origin"), message);
+                Servers::default()
+            }
+        }
+    }
+
     fn read_origin(&mut self, entry: &Entry<'_>) -> Option<Origin> {
+        if let Some(listed) = entry.value.get("origin").and_then(Value::as_array) {
+            let first = listed.first().and_then(Value::as_str)?;
+            return Endpoint::parse(first).map(Origin::Http);
+        }
         let text = entry.text("origin")?;
         let Some(bucket) = text.strip_prefix("s3://") else {
             return Endpoint::parse(text).map(Origin::Http);
@@ -182,6 +217,10 @@ impl<'a> Reader<'a> {
     /// Refuses fields that only a bucket may have.
     fn check_bucket_fields(&mut self, entry: &Entry<'_>, origin: &Origin) {
         if matches!(origin, Origin::Bucket(_)) {
+            if entry.value.get("health_check").is_some() {
+                let message = "expected no health_check, or an origin with http:// or https://";
+                self.refuse(&entry.field("health_check"), message);
+            }
             return;
         }
         for name in ["endpoint", "region", "addressing", "credentials"] {
@@ -228,6 +267,62 @@ impl<'a> Reader<'a> {
             secret_access_key: text("secret_access_key").unwrap_or_default(),
             session_token: text("session_token"),
         }
+    }
+
+    /// Reads the second origin of a site whose first one is `first`. `usual` has the credentials of the site.
+    fn read_failover(
+        &mut self,
+        site: &Entry<'_>,
+        first: Option<&Origin>,
+        usual: &Credentials,
+    ) -> Option<Failover> {
+        let value = site.value.get("failover");
+        let entry = Entry {
+            path: site.field("failover"),
+            value: value.filter(|value| value.is_object())?,
+        };
+        let credentials = match entry.value.get("credentials") {
+            Some(_) => self.read_credentials(&entry),
+            None => usual.clone(),
+        };
+        let origin = self.read_origin(&entry)?;
+        self.check_bucket_fields(&entry, &origin);
+        if first.is_some_and(|first| !Failover::suits(first, &origin)) {
+            let text = entry.text("origin").unwrap_or_default();
+            let message = format!("{text:?}: expected {EXPECTED_SECOND}");
+            self.refuse(&entry.field("origin"), message);
+        }
+        let usual = FailoverTimes::default();
+        let time = |name: &str| entry.text(name).and_then(patience);
+        let passes = entry.value.get("pass_client_credentials");
+        Some(Failover {
+            origin,
+            credentials,
+            times: FailoverTimes {
+                ttl: entry.text("ttl").and_then(ttl).unwrap_or(usual.ttl),
+                connect_timeout: time("connect_timeout").unwrap_or(usual.connect_timeout),
+                after_silence: time("after_silence").unwrap_or(usual.after_silence),
+            },
+            passes_client_credentials: passes.and_then(Value::as_bool).unwrap_or_default(),
+            on_missing: self.read_on_missing(&entry, first),
+        })
+    }
+
+    /// Reads whether the second origin is asked for objects that the `first` one lacks.
+    fn read_on_missing(&mut self, entry: &Entry<'_>, first: Option<&Origin>) -> Option<OnMissing> {
+        let asks = entry.value.get("on_missing").and_then(Value::as_bool) == Some(true);
+        if asks && matches!(first, Some(Origin::Http(_))) {
+            let message = format!("true: expected {EXPECTED_MOVE}");
+            self.refuse(&entry.field("on_missing"), message);
+        }
+        let until = entry.text("until");
+        if let Some(text) = until.filter(|_| !asks) {
+            let message = format!("{text:?}: expected {EXPECTED_REMINDER}");
+            self.refuse(&entry.field("until"), message);
+        }
+        asks.then(|| OnMissing {
+            until: until.and_then(day),
+        })
     }
 
     /// Refuses the name of a variable that is not set. An invalid name has been refused already.

@@ -9,6 +9,8 @@ use sluice_core::policy::purge::TokenHash;
 use super::access::SiteAccess;
 use super::certificate::Certificate;
 use super::credentials::Credentials;
+use super::failover::Failover;
+use super::servers::Servers;
 use crate::origin::Origin;
 
 /// One site.
@@ -23,10 +25,16 @@ pub struct Site {
     pub path: Option<String>,
     /// The origin.
     pub origin: Origin,
+    /// The servers of an HTTP origin beside the first one, and their health checks.
+    pub servers: Servers,
     /// Time for which an idle connection to the origin is kept; `None`: the default for the kind of origin.
     pub keepalive: Option<Duration>,
     /// The credentials for a bucket.
     pub credentials: Credentials,
+    /// The second origin; `None`: a request that the origin fails has failed.
+    pub failover: Option<Failover>,
+    /// Time without a response after which a GET is sent to the origin a second time; `None`: it is not.
+    pub hedge_after: Option<Duration>,
     /// The name or the path of the policy, for messages.
     pub policy_name: String,
     /// The policy's document as the user has written it: an object without `origin` and without sections of the edge.

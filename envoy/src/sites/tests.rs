@@ -713,3 +713,110 @@ fn the_host_of_a_request_makes_no_second_site_of_a_bucket() {
         "{problems:?}"
     );
 }
+
+#[test]
+fn a_second_origin_has_its_own_place_and_the_credentials_of_the_site() {
+    let folder = Folder::new();
+    let text = "\
+sites:
+- name: a
+  origin: s3://site
+  credentials: {access_key_id: KEY, secret_access_key: SECRET}
+  failover: {origin: 's3://copy/x', region: us-east-1}
+- name: b
+  hosts: [b.test]
+  origin: http://b.test
+  failover: {origin: 'https://c.test', ttl: 5s, connect_timeout: 200ms, after_silence: 2s, pass_client_credentials: true}
+- name: c
+  hosts: [c.test]
+  origin: s3://site
+  failover: {origin: 'http://d.test', on_missing: true, until: 2027-01-31}
+";
+    let sites = folder.read(text).unwrap().sites;
+    let second = |site: usize| sites[site].failover.as_ref().unwrap();
+    let Origin::Bucket(bucket) = &second(0).origin else {
+        panic!("{:?}", second(0))
+    };
+    assert_eq!(
+        (bucket.region.as_str(), bucket.prefix.as_str()),
+        ("us-east-1", "x")
+    );
+    assert_eq!(second(0).credentials, sites[0].credentials);
+    assert_eq!(second(0).times, FailoverTimes::default());
+    assert!(second(0).shares_validators(&sites[0].origin));
+    let times = FailoverTimes {
+        ttl: Duration::from_secs(5),
+        connect_timeout: Duration::from_millis(200),
+        after_silence: Duration::from_secs(2),
+    };
+    assert_eq!(
+        (second(1).times, second(1).passes_client_credentials),
+        (times, true)
+    );
+    assert!(!second(1).shares_validators(&sites[1].origin));
+    let on_missing = second(2).on_missing.unwrap();
+    assert_eq!(on_missing.until, Some(day("2027-01-31").unwrap()));
+    assert!(!second(2).shares_validators(&sites[2].origin));
+}
+
+#[test]
+fn a_wrong_second_origin_is_refused_with_its_field() {
+    let folder = Folder::new();
+    for (fields, expected) in [
+        ("{}", "failover.origin: required, but missing"),
+        (
+            "{origin: 'ftp://a'}",
+            "failover.origin: \"ftp://a\": expected s3://BUCKET",
+        ),
+        (
+            "{origin: 's3://copy', ttl: 1.5s}",
+            "failover.ttl: \"1.5s\": expected a duration of whole seconds",
+        ),
+        (
+            "{origin: 's3://copy', ttl: 0s}",
+            "failover.ttl: \"0s\": expected",
+        ),
+        (
+            "{origin: 's3://copy', after_silence: 2m}",
+            "failover.after_silence: \"2m\": expected a duration from 50ms to 60s",
+        ),
+        (
+            "{origin: 's3://copy', connect_timeout: 1ms}",
+            "failover.connect_timeout: \"1ms\": expected",
+        ),
+        (
+            "{origin: 'http://c.test', region: eu-west-1}",
+            "failover.region: expected no region",
+        ),
+        (
+            "{origin: 's3://copy', pass_client_credentials: 1}",
+            "failover.pass_client_credentials: 1: expected true or false",
+        ),
+        (
+            "{origin: 's3://copy', credentials: {access_key_id: NONE, secret_access_key: SECRET}}",
+            "failover.credentials.access_key_id: \"NONE\": expected the name",
+        ),
+        (
+            "{origin: 's3://copy', until: 2027-01-31}",
+            "failover.until: \"2027-01-31\": expected no day, or on_missing to be true",
+        ),
+        (
+            "{origin: 's3://copy', on_missing: true, until: 2027-02-30}",
+            "failover.until: \"2027-02-30\": expected a day",
+        ),
+        (
+            "{origin: 's3://copy', tls: 1}",
+            "failover.tls: unknown field",
+        ),
+    ] {
+        folder.refuses(&format!("failover: {fields}"), expected);
+    }
+    let text = "sites:\n- name: a\n  origin: http://a.test\n  failover: {origin: 's3://copy', on_missing: true}\n";
+    assert_eq!(
+        folder.problems(text),
+        [
+            "sites.yaml:4: sites[0].failover.on_missing: true: expected false, because the first origin is no bucket",
+            "sites.yaml:4: sites[0].failover.origin: \"s3://copy\": expected http://HOST[:PORT] or https://HOST[:PORT], because the first origin is no bucket",
+        ]
+    );
+}

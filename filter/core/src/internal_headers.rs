@@ -28,6 +28,15 @@ pub const COMPRESS_UNTYPED: &str = "untyped";
 /// connection, no response in time, a broken connection. Its value is the reason, as in Envoy's
 /// `%RESPONSE_CODE_DETAILS%`, and after a space the number of bytes that Envoy has read from the origin.
 pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
+/// Name of the response header by which the hop tells ORIGIN that the site's second origin has sent the response. Its
+/// value is the time in seconds for which the response may be fresh, or `missing` if the first origin lacks the object.
+pub const SECOND_ORIGIN_HEADER: &str = "x-sluice-second-origin";
+/// Name of the response header by which the server of a first origin tells the hop that the origin seems to lack the
+/// object, and of the request header by which the hop then asks the second origin. The value of the response header is
+/// the code of the bucket's error, or `none` for an error without a body.
+pub const MISSING_HEADER: &str = "x-sluice-missing";
+/// Name of the request header that says for which of a site's origins a request is, behind their pair.
+pub const ATTEMPT_HEADER: &str = "x-sluice-attempt";
 /// Name of the response header by which Envoy tells ORIGIN the error code in the body of a bucket's response. If the
 /// body names a region, it follows after a space.
 pub const BUCKET_ERROR_HEADER: &str = "x-sluice-bucket-error";

@@ -40,6 +40,7 @@ pub mod metrics;
 pub mod origin_failure;
 pub mod policy;
 pub mod purge;
+pub mod second_origin;
 pub mod sites;
 pub mod size;
 pub mod slices;

@@ -16,6 +16,7 @@ mod access;
 mod admission;
 mod coalescing;
 mod control;
+mod failover;
 mod freshness;
 mod hot;
 mod http;

@@ -7,7 +7,8 @@ use crate::settings::FileSecrets;
 use crate::settings::environment::Environment;
 use crate::sites::{ACCEPTED_SECRET, Credentials, ProfileKeys, is_secret};
 
-const ACCESS_KEY_ID: &str = "AWS_ACCESS_KEY_ID";
+/// The variable with the ID of the key for the bucket of `SLUICE_ORIGIN`.
+pub const ACCESS_KEY_ID: &str = "AWS_ACCESS_KEY_ID";
 const SECRET_ACCESS_KEY: &str = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
 const PROFILE: &str = "AWS_PROFILE";

@@ -2,9 +2,11 @@
 //! The origin and its credentials, from `SLUICE_ORIGIN`, `SLUICE_S3_…` and `AWS_…`.
 
 pub mod credentials;
+pub mod failover;
 
 use super::environment::Environment;
 use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};
+use crate::sites::{EXPECTED_HEALTH_CHECK, Servers, is_health_check, read_servers as read_listed};
 
 /// Settings with the address of the S3 server. The first one that is set applies.
 const ENDPOINTS: [&str; 3] = [
@@ -45,6 +47,33 @@ pub fn read_usual_endpoint(env: &mut Environment<'_>) -> Option<Endpoint> {
     Some(endpoint)
 }
 
+/// Reads the servers of an HTTP origin beside the first one, and their health checks. The `origin` is the first one.
+pub fn read_servers(env: &mut Environment<'_>, origin: Option<&Origin>) -> Servers {
+    const HEALTH_CHECK: &str = "SLUICE_ORIGIN_HEALTH_CHECK";
+    let health_check = env.parse(HEALTH_CHECK, EXPECTED_HEALTH_CHECK, |text| {
+        is_health_check(text).then(|| text.to_owned())
+    });
+    let Some(Origin::Http(_)) = origin else {
+        if health_check.is_some() {
+            let accepted =
+                "must be unset, or SLUICE_ORIGIN be http://HOST[:PORT] or https://HOST[:PORT]";
+            env.refuse(HEALTH_CHECK, None, accepted);
+        }
+        return Servers::default();
+    };
+    let text = env.set("SLUICE_ORIGIN").unwrap_or_default();
+    match read_listed(text.split(',').map(str::trim)) {
+        Ok(servers) => Servers {
+            others: servers.map(|(_, others)| others).unwrap_or_default(),
+            health_check,
+        },
+        Err((wrong, expected)) => {
+            env.refuse("SLUICE_ORIGIN", Some(wrong), expected);
+            Servers::default()
+        }
+    }
+}
+
 fn is_of_aws(name: &str) -> bool {
     name.starts_with("AWS_")
 }
@@ -69,8 +98,13 @@ pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
         env.refuse("SLUICE_S3_ENDPOINT", Some(endpoint.to_string()), accepted);
     }
     if !is_bucket {
-        let accepted = format!("s3://BUCKET[/PREFIX], {ENDPOINT}");
-        let server = env.parse("SLUICE_ORIGIN", &accepted, Endpoint::parse);
+        let accepted = format!(
+            "s3://BUCKET[/PREFIX], {ENDPOINT}, or several of the latter, separated by commas"
+        );
+        let server = env.parse("SLUICE_ORIGIN", &accepted, |text| {
+            let first = text.split_once(',').map_or(text, |(first, _)| first);
+            Endpoint::parse(first.trim())
+        });
         return server.map(Origin::Http);
     }
     let bucket = env.parse("SLUICE_ORIGIN", BUCKET, |text| {

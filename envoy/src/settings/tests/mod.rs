@@ -568,3 +568,102 @@ fn a_value_that_is_no_text_is_told_too() {
     });
     assert!(error.unwrap_err().to_string().starts_with("SLUICE_CACHE="));
 }
+
+#[test]
+fn a_second_origin_is_read_from_settings_of_its_own() {
+    let one = [
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("AWS_REGION", "eu-west-1"),
+        ("SLUICE_FAILOVER_ORIGIN", "s3://copy/x"),
+        ("SLUICE_FAILOVER_ENDPOINT", "http://127.0.0.1:9000"),
+        ("SLUICE_FAILOVER_ACCESS_KEY_ID", "id"),
+        ("SLUICE_FAILOVER_SECRET_ACCESS_KEY", "hush"),
+        ("SLUICE_FAILOVER_TTL", "5s"),
+    ];
+    let settings = read(&one).unwrap();
+    let failover = settings.failover.unwrap();
+    assert_eq!(
+        failover.origin.to_string(),
+        "s3://copy/x at http://127.0.0.1:9000"
+    );
+    assert_eq!(failover.times.ttl, Duration::from_secs(5));
+    let Credentials::Environment {
+        access_key_id,
+        session_token,
+        ..
+    } = failover.credentials
+    else {
+        panic!("{:?}", failover.credentials)
+    };
+    assert_eq!(
+        (access_key_id.as_str(), session_token),
+        ("SLUICE_FAILOVER_ACCESS_KEY_ID", None)
+    );
+    let secret = settings
+        .secrets
+        .variable("SLUICE_FAILOVER_SECRET_ACCESS_KEY");
+    assert_eq!(secret, Some("hush".into()));
+    // Envoy gets the key in a file.
+    assert!(settings.secrets.variables().next().is_none());
+    assert!(read(&one[..2]).unwrap().failover.is_none());
+}
+
+#[test]
+fn wrong_settings_of_a_second_origin_are_refused() {
+    for (name, value, expected) in [
+        ("SLUICE_FAILOVER_ORIGIN", "ftp://a", "s3://BUCKET[/PREFIX]"),
+        ("SLUICE_FAILOVER_TTL", "soon", "a duration of whole seconds"),
+        (
+            "SLUICE_FAILOVER_AFTER_SILENCE",
+            "61s",
+            "a duration from 50ms to 60s",
+        ),
+        ("SLUICE_FAILOVER_REGION", "mars one", "a region"),
+        (
+            "SLUICE_FAILOVER_ACCESS_KEY_ID",
+            "id",
+            "SLUICE_FAILOVER_SECRET_ACCESS_KEY",
+        ),
+        (
+            "SLUICE_FAILOVER_UNTIL",
+            "2027-01-31",
+            "SLUICE_FAILOVER_ON_MISSING",
+        ),
+    ] {
+        let variables = [
+            ("SLUICE_ORIGIN", "s3://site"),
+            ("SLUICE_FAILOVER_ORIGIN", "s3://copy"),
+            (name, value),
+        ];
+        let variables: Vec<_> = match name {
+            "SLUICE_FAILOVER_ORIGIN" => vec![variables[0], variables[2]],
+            _ => variables.to_vec(),
+        };
+        let error = read(&variables)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default();
+        assert!(error.contains(expected), "{name}={value}: {error}");
+    }
+    let http = [
+        ("SLUICE_ORIGIN", "http://a.test"),
+        ("SLUICE_FAILOVER_ORIGIN", "s3://copy"),
+    ];
+    assert!(
+        read(&http)
+            .unwrap_err()
+            .to_string()
+            .contains("the first origin is no bucket")
+    );
+    let server = [
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("SLUICE_FAILOVER_ORIGIN", "http://a.test"),
+        ("SLUICE_FAILOVER_REGION", "eu-west-1"),
+    ];
+    assert!(
+        read(&server)
+            .unwrap_err()
+            .to_string()
+            .contains("SLUICE_FAILOVER_REGION: must be unset")
+    );
+}

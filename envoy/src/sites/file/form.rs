@@ -86,7 +86,9 @@ impl Form {
     /// Whether a value is probably meant to have this form. This selects one of several forms.
     fn suits(&self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Text(_), Value::String(_)) | (Self::Policy(_), Value::Object(_)) => true,
+            (Self::Text(_), Value::String(_))
+            | (Self::Policy(_), Value::Object(_))
+            | (Self::List(_), Value::Array(_)) => true,
             (Self::Mapping(fields), Value::Object(object)) => {
                 let known = |name: &String| fields.iter().any(|field| field.name == name);
                 object.keys().any(known)

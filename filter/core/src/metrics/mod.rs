@@ -114,6 +114,8 @@ with_reasons! { metrics! {
     OriginUnlinked, "sluice_origin_unlinked", Counter, "Requests stopped before the origin because EDGE had not vouched for them.";
     OriginAdopted, "sluice_origin_adopted", Counter, "Requests sent to the origin for their clients alone, because the module was replaced while they were on their way.";
     OriginOverdue, "sluice_origin_overdue", Counter, "Requests to the origin that were given up because the origin was too slow; a stale response was served instead.";
+    SecondOriginAnswers, "sluice_second_origin_answers", Counter, "Responses of a site's second origin without a server error, because the first origin had failed.";
+    MissingObjectsAsked, "sluice_missing_objects_asked", Counter, "Responses of a site's second origin for objects that the first one lacks, without a server error.";
     BucketThrottled, "sluice_bucket_throttled", Counter, "Responses of the bucket that want fewer requests, such as S3's SlowDown, after the last retry.";
     BucketFailed, "sluice_bucket_failed", Counter, "Other 5xx of the bucket, such as S3's InternalError, after the last retry.";
     BucketRegionWrong, "sluice_bucket_region_wrong", Counter, "Responses of the bucket that say that it is in another region.";

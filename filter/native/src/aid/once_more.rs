@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A filter of the hop that sends a request to the origin again if the origin has closed the connection under it, or
-//! has answered 304 to a request without a condition.
+//! has answered 304 to a request without a condition. If the origin is a bucket that lacks the object, the filter sends
+//! the request to the second origin of a site that asks for this.
 //!
 //! An origin may close an idle connection at the moment at which the next request is sent on it (RFC 9112, 9.3.1). A
 //! GET or HEAD without a body is safe to send again (RFC 9110, 9.2.2). Envoy's own retries do not fit here: they
 //! share a budget with other retries, they choose among connections that the origin may close as well, and they do
 //! not distinguish such an end from a timeout.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sluice_core::http::conditional::conditions::NOT_MODIFIED;
-use sluice_core::internal_headers::{AGAIN_HEADER, EMPTY_HEADER, FAILURE_HEADER, INTERNAL_PREFIX};
+use sluice_core::internal_headers::{
+    AGAIN_HEADER, ATTEMPT_HEADER, EMPTY_HEADER, FAILURE_HEADER, INTERNAL_PREFIX, MISSING_HEADER,
+};
 use sluice_core::origin_failure::has_ended_unanswered;
+use sluice_core::second_origin::lacks_object;
 use sluice_host::headers::Headers;
 
 use crate::abi::{Filter, HeaderMapType, HeadersStatus};
@@ -22,6 +26,8 @@ use crate::abi::{Filter, HeaderMapType, HeadersStatus};
 pub struct OnceMore {
     /// The headers of the request as it was received, if it may be sent again.
     repeatable: RefCell<Option<Headers>>,
+    /// Whether it is sent again to the second origin.
+    asks_second: Cell<bool>,
 }
 
 impl OnceMore {
@@ -39,8 +45,8 @@ impl OnceMore {
         HeadersStatus::Continue
     }
 
-    /// Pauses a response that means that the connection has ended, or a 304 to a request without a condition. Sends
-    /// the request again in a later turn, because Envoy's router is still at work for the first request here.
+    /// Pauses a response that means that the connection has ended, a 304 to a request without a condition, or a
+    /// response about an object that the second origin may have. Sends the request again in a later turn, because Envoy's router is still at work for the first request here.
     pub fn observe_response(&self, filter: Filter) -> HeadersStatus {
         let repeatable = self.repeatable.borrow();
         let Some(request) = &*repeatable else {
@@ -51,7 +57,12 @@ impl OnceMore {
             || field(FAILURE_HEADER).is_some_and(|details| has_ended_unanswered(&details));
         let is_conditional = || NOT_MODIFIED.iter().any(|name| request.has(name));
         let is_useless = field(":status").as_deref() == Some(b"304") && !is_conditional();
-        if !is_useless && !has_ended() {
+        // NB: behind a pair the hop still decides, and it asks the second origin once.
+        let may_ask_second = !request.has(ATTEMPT_HEADER) && !request.has(MISSING_HEADER);
+        let is_head = request.is(":method", "HEAD");
+        let is_missing = || field(MISSING_HEADER).is_some_and(|mark| lacks_object(&mark, is_head));
+        self.asks_second.set(may_ask_second && is_missing());
+        if !self.asks_second.get() && !is_useless && !has_ended() {
             return HeadersStatus::Continue;
         }
         filter.scheduler().commit();
@@ -64,6 +75,13 @@ impl OnceMore {
         static MARKS: AtomicU64 = AtomicU64::new(0);
         if let Some(headers) = self.repeatable.take() {
             give_back(filter, &headers);
+        }
+        if self.asks_second.get() {
+            filter.set_header(HeaderMapType::Request, MISSING_HEADER, b"1");
+            if !filter.recreate() {
+                filter.continue_encoding();
+            }
+            return;
         }
         let mark = MARKS.fetch_add(1, Ordering::Relaxed).to_string();
         filter.set_header(HeaderMapType::Request, AGAIN_HEADER, mark.as_bytes());

@@ -22,6 +22,7 @@ use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
+use sluice_core::second_origin::SecondOrigin;
 use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{BodyId, Millis};
 use sluice_store::Link;
@@ -99,6 +100,8 @@ pub struct Response {
     pub own_failure: bool,
     /// Whether it says nothing about the object, because it refuses the edge's request itself.
     pub refused: bool,
+    /// The second origin, if that has sent it.
+    pub second: Option<SecondOrigin>,
     /// The reason for which it is not stored, if the verdict does not contain it.
     pub reason: Option<UncacheableReason>,
     /// Whether it has ended.

@@ -14,6 +14,7 @@ mod orphaned;
 mod outcome;
 mod request;
 mod response;
+mod second;
 mod slice;
 mod surrogate_keys;
 mod variants;

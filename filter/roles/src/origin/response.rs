@@ -28,6 +28,7 @@ use super::fetch::Fetch;
 use super::judged::{Judged, inspection};
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
+use super::second;
 use super::slice;
 use super::surrogate_keys::SurrogateKeys;
 use super::variants::variance::blur_head;
@@ -62,6 +63,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     let headers = bound_lines(host, host.headers(Map::Response)?)?;
     let headers = bound_statuses(host, headers, fetch.is_conditional)?;
+    let answered_with = headers.status().unwrap_or(502);
+    fetch.response.second = second::receive(host, metrics, fetch, &headers, answered_with)?;
     let (mut headers, is_gone) = slice::receive(host, fetch, headers)?;
     if is_gone {
         slice::forget_version(keys, slices, roots, calls, fetch);
@@ -90,6 +93,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     if keep_stored(keys, coalescing, fetch, &headers, status)? {
         return Ok(());
     }
+    second::tell(fetch, &coalescing.requests);
     if failure.is_some() && status >= 500 && fetch.revalidation.is_some() {
         // The stored response must not be served, and the origin cannot be reached (RFC 9111, 5.2.2.2).
         status = 504;
@@ -166,12 +170,15 @@ fn keep_stored(
 /// Whether a response with that status does not replace a stored one that may be served stale.
 fn keeps_stored(keys: &Keys, fetch: &Fetch, status: u16) -> bool {
     let missing = fetch.policy.policy.cache.stale_if_missing && matches!(status, 404 | 410);
+    let second = fetch.response.second;
+    // The first origin has failed, and the second one has nothing to serve in its place.
+    let lacks_object = second.is_some_and(|second| second.may_lack_object(status));
     let purged = || {
         let key = keys.key_hash(&fetch.cache_key);
         keys.must_revalidate(&fetch.cache_key, key)
     };
     // RFC 5861, 4.
-    matches!(status, 500 | 502..=504) || (missing && !purged())
+    matches!(status, 500 | 502..=504) || lacks_object || (missing && !purged())
 }
 
 /// Turns the response into the one that is stored, or keeps it from the store, and informs the followers.

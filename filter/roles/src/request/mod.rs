@@ -25,6 +25,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::metrics::Metric;
+use sluice_core::second_origin::SecondOrigin;
 use sluice_core::slices::connections::ConnectionId;
 use sluice_core::website::MissingObjectVisit;
 use sluice_core::workers::{OwnHeaders, StreamId};
@@ -123,6 +124,8 @@ pub struct Progress {
     pub sliceable: Cell<Option<Sliceable>>,
     /// Whether the store must ask the origin first, because of a soft purge.
     pub forced: Cell<bool>,
+    /// The second origin, if that has sent the response.
+    pub second_origin: Cell<Option<SecondOrigin>>,
     /// The report of ORIGIN about the request from the store.
     pub report: Cell<OriginReport>,
     /// Whether its response is being stored, so that the store would lose the fill with this request.
@@ -146,6 +149,7 @@ impl Progress {
             queued: Cell::new(None),
             sliceable: Cell::new(None),
             forced: Cell::new(false),
+            second_origin: Cell::default(),
             report: Cell::new(OriginReport::None),
             fragile: Cell::new(false),
             answered: Cell::new(false),

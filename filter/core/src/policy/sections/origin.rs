@@ -24,6 +24,14 @@ impl Origin {
     pub const fn is_bucket(&self) -> bool {
         matches!(self, Self::Bucket(_))
     }
+
+    /// The beginning of every path towards it, in front of the client's path ([`BucketOrigin::path_prefix`]).
+    pub fn path_prefix(&self) -> &str {
+        match self {
+            Self::Bucket(bucket) => &bucket.path_prefix,
+            Self::Http(_) => "",
+        }
+    }
 }
 
 /// How a bucket is addressed.

@@ -501,6 +501,9 @@ fn add_status_of<'a>(
     if policy.response.cache_status_key {
         status = status.key(key);
     }
+    if let Some(second) = stream.progress.second_origin.get() {
+        status = status.detail(second.detail());
+    }
     add_cache_status(host, identity, &status)
 }
 

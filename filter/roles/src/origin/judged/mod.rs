@@ -85,7 +85,11 @@ impl<'a> Judged<'a> {
                 has_unreadable_key: surrogate_keys.is_err(),
                 is_sliceable,
             };
-            verdict_of(host, fetch, response, freshens)
+            let verdict = verdict_of(host, fetch, response, freshens);
+            match fetch.response.second {
+                Some(second) => second.bound(verdict, status),
+                None => verdict,
+            }
         };
         let plain_variant = plain_variant.and_then(|key| match judge(None) {
             verdict @ Verdict::Store(_) => Some((verdict, key)),

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The second origin gets a request after any failure of the first one, and each failure costs little time.
+
+use super::world::{Pair, SECOND_KEY, named};
+use sluice_tests::edge::Edge;
+use sluice_tests::origin::Reply;
+use sluice_tests::server::gate::Gate;
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn a_request_that_the_first_bucket_fails_is_answered_by_the_second() {
+    let pair = Pair::start().await;
+    let failures = [500, 502, 503, 504].map(|status| (status.to_string(), Reply::status(status)));
+    let pause = Reply::status(503).header("retry-after", "3600");
+    let more = [
+        ("reset".to_owned(), Reply::ok(1000).reset()),
+        ("pause".to_owned(), pause),
+    ];
+    let (edge, control) = tokio::join!(
+        pair.buckets().start(),
+        Edge::scripted_bucket(&pair.first)
+            .env("SLUICE_S3_RETRIES", "0")
+            .start()
+    );
+    for (name, failure) in failures.into_iter().chain(more) {
+        for method in ["GET", "HEAD"] {
+            let path = format!("/{method}-{name}");
+            pair.first.on(&format!("/site{path}"), failure.clone());
+            let response = edge.send(method, &path, &[]).await;
+            assert_eq!(response.status, 200, "{path}: {response}");
+            assert!(
+                response.cache_status().ends_with("; detail=failover"),
+                "{response}"
+            );
+            assert!(!response.headers.any_with_prefix("x-sluice-"), "{response}");
+            assert_eq!(pair.asked_second_bucket(&path), 1, "{path}");
+            // The first bucket must not be ejected by the next failures.
+            assert_eq!(edge.get(&format!("{path}-well")).await.body, b"first");
+        }
+        let failed = control.get(&format!("/GET-{name}")).await.status;
+        assert!(failed >= 500, "{name}: {failed}");
+    }
+    let asked = pair.second.requests().all();
+    for request in &asked {
+        let signature = request.headers.get("authorization").unwrap_or_default();
+        let scope = format!("Credential={SECOND_KEY}/");
+        assert!(
+            signature.contains(&scope) && signature.contains("/eu-west-1/s3/"),
+            "{signature}"
+        );
+        assert!(
+            !request.headers.any_with_prefix("x-sluice-"),
+            "{:?}",
+            request.headers
+        );
+        assert!(
+            !request.headers.any_with_prefix("x-envoy-"),
+            "{:?}",
+            request.headers
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_404_of_the_first_bucket_is_the_answer() {
+    let pair = Pair::start().await;
+    pair.first.on("/site/missing", Reply::status(404));
+    let edge = pair.buckets().start().await;
+    let response = edge.get("/missing").await;
+    assert_eq!(response.status, 404, "{response}");
+    assert_eq!(pair.second.requests().total(), 0);
+}
+
+/// The times of requests for new paths, in milliseconds.
+async fn times(edge: &Edge, name: &str, count: usize, status: u16) -> Vec<u128> {
+    let mut times = Vec::new();
+    for number in 0..count {
+        let began = Instant::now();
+        let response = edge.get(&format!("/{name}-{number}")).await;
+        times.push(began.elapsed().as_millis());
+        assert_eq!(response.status, status, "{response}");
+    }
+    times
+}
+
+fn median(times: &[u128]) -> u128 {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2]
+}
+
+#[tokio::test]
+async fn a_first_origin_that_refuses_or_fails_costs_a_moment() {
+    for refuses in [true, false] {
+        let pair = Pair::start().await;
+        pair.first.on("*", Reply::status(503));
+        if refuses {
+            pair.first.refuse().await;
+        }
+        let edge = pair.buckets().start().await;
+        let times = times(&edge, "cold", 30, 200).await;
+        eprintln!("refuses={refuses}: {times:?} ms");
+        assert!(median(&times[..3]) <= 100, "{times:?}");
+        assert!(median(&times[3..]) <= 10, "{times:?}");
+        let asked = pair.first.requests().total();
+        assert!(asked <= 3, "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_first_origin_costs_the_set_time_until_it_is_left_alone() {
+    let pair = Pair::start().await;
+    let gate = Gate::new();
+    pair.first.on("*", named("first").hold(&gate));
+    let edge = pair
+        .buckets()
+        .env("SLUICE_FAILOVER_AFTER_SILENCE", "300ms")
+        .start()
+        .await;
+    let times = times(&edge, "cold", 20, 200).await;
+    eprintln!("silent: {times:?} ms");
+    for time in &times[..3] {
+        assert!((300..600).contains(time), "{times:?}");
+    }
+    assert!(median(&times[3..]) <= 10, "{times:?}");
+}
+
+#[tokio::test]
+async fn with_both_origins_down_the_answer_comes_at_once() {
+    let pair = Pair::start().await;
+    pair.first.refuse().await;
+    pair.second.refuse().await;
+    let edge = pair.buckets().start().await;
+    let times = times(&edge, "down", 12, 503).await;
+    eprintln!("both down: {times:?} ms");
+    assert!(median(&times) <= 50, "{times:?}");
+    pair.second.listen().await;
+    // The second origin is never left alone.
+    let response = edge.get("/back").await;
+    assert_eq!(response.body, b"second", "{response}");
+}

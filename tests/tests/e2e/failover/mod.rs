@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A second origin answers the requests that the first one fails, and only those.
+
+mod buckets;
+mod failures;
+mod hedging;
+mod missing;
+mod requests;
+mod returns;
+mod servers;
+mod stored;
+mod world;
