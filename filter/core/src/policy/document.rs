@@ -177,6 +177,7 @@ impl Document {
         let rules = rules::compile(self.rules, &cache.default)?;
         let index_document = key.index_document.as_deref();
         self.website
+        let cache = cache.map_err(|error| error.within("cache"))?;
             .check(kind, index_document)
             .map_err(|error| error.within("website"))?;
         self.response.complete(kind, self.website.cors.is_some());

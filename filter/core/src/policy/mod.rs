@@ -41,6 +41,7 @@ pub use sections::rules::{Rule, Rules};
 pub use sections::slices::{MOST_AHEAD, SlicedLengths, SlicesPolicy};
 pub use sections::ttl::{Statuses, Ttl, TtlTable};
 pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
+pub use sections::ttl_bounds::TtlBounds;
 pub(crate) use site_section::{SiteSection, SitesSection};
 
 /// Upper bound of a hot tier, in bytes. A worker's VM can address 4 GiB in all.

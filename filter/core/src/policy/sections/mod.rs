@@ -13,3 +13,4 @@ pub(in crate::policy) mod rules;
 pub(in crate::policy) mod slices;
 pub(in crate::policy) mod ttl;
 pub(in crate::policy) mod website;
+pub(in crate::policy) mod ttl_bounds;
