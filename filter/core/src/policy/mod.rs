@@ -35,6 +35,7 @@ pub use sections::cache::{CachePolicy, SetCookie};
 pub use sections::compression::{CompressionPolicy, TEXTUAL, is_textual};
 pub use sections::key::{KeyPolicy, QueryRule};
 pub use sections::origin::{BucketOrigin, HttpOrigin, Origin};
+pub use sections::redirects::{PathPattern, Redirect, RedirectSource, RedirectTarget};
 pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use sections::response::ResponsePolicy;
 pub use sections::rules::{Rule, Rules};
@@ -184,6 +185,8 @@ pub struct Policy {
     pub vary: VaryPolicy,
     /// Rules for paths.
     pub rules: Rules,
+    /// Redirects of URLs that have moved.
+    pub redirects: Vec<Redirect>,
     /// Coalescing.
     pub coalesce: CoalescePolicy,
     /// The clients that the site answers; `None`: all clients.
