@@ -11,7 +11,7 @@ use crate::http::caching::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse
 use crate::http::status;
 use crate::http::syntax::date;
 use crate::http::syntax::field_value::FieldValue;
-use crate::policy::{CachePolicy, Origin, Policy, Rule, Ttl};
+use crate::policy::{CachePolicy, Origin, Policy, Rule, Ttl, TtlBounds};
 
 /// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without directives does not change
 /// this for the stored response.
@@ -143,6 +143,29 @@ pub(super) fn lifetime(ttl: u64, rule: &Rule, status: u16, control: &CacheContro
         stale_if_error: control
             .stale_if_error
             .unwrap_or(rule.stale_if_error.as_secs()),
+    }
+}
+
+/// The lifetime of a response of that age within the policy's bounds, which count from the arrival. `may_lengthen` is
+/// false if the least time does not apply.
+pub(super) fn bounded(
+    lifetime: Lifetime,
+    bounds: &TtlBounds,
+    age: u64,
+    may_lengthen: bool,
+) -> Lifetime {
+    let least = match bounds.min.as_secs() {
+        min if min > 0 && may_lengthen => age.saturating_add(min),
+        _ => 0,
+    };
+    let ttl = lifetime.ttl.max(least);
+    let Some(max) = bounds.max.map(|max| max.as_secs()) else {
+        return Lifetime { ttl, ..lifetime };
+    };
+    Lifetime {
+        ttl: ttl.min(age.saturating_add(max)),
+        stale_while_revalidate: lifetime.stale_while_revalidate.min(max),
+        stale_if_error: lifetime.stale_if_error.min(max),
     }
 }
 

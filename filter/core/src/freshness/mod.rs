@@ -12,7 +12,8 @@ use crate::http::status;
 use crate::http::syntax::field_value::FieldValue;
 use crate::policy::{Cookies, Origin, Policy, Rule};
 use lifetime::{
-    age, forbids_stale, inherited, is_said, is_validated_at_each_use, lifetime, never_fresh, ttl,
+    age, bounded, forbids_stale, inherited, is_said, is_validated_at_each_use, lifetime,
+    never_fresh, ttl,
 };
 use origin_directives::{refuse_cookies, refuse_forbidden, refuse_varying, said};
 
@@ -64,6 +65,13 @@ pub struct ResponseFacts<'a> {
 }
 
 impl ResponseFacts<'_> {
+    /// Whether neither the request nor the response has a sign of one client, and the status is no error, so that
+    /// the response may be fresh for longer than the origin says.
+    const fn is_for_any_client(&self) -> bool {
+        let of_one = self.authenticated || self.answers_cookie || self.has_set_cookie;
+        self.status < 400 && !of_one
+    }
+
     /// Whether the response has no directives about caching.
     fn is_silent(&self, policy: &Policy) -> bool {
         let targeted = || targeted::directives(&policy.cache.targeted_fields, self.targeted);
@@ -149,8 +157,9 @@ fn storage(
     if facts.has_unreadable_key {
         return Err(UncacheableReason::UnreadableHeader);
     }
+    let age = age(facts.age);
     let inherited = inherited(policy, rule, facts);
-    let lifetime = match inherited {
+    let unbounded = match inherited {
         _ if each_use => never_fresh(rule, facts.status, may_ask)?,
         Some(lifetime) => lifetime,
         None => {
@@ -158,10 +167,13 @@ fn storage(
             lifetime(ttl, rule, facts.status, &said.control)
         }
     };
+    let lifetime = match each_use {
+        true => unbounded,
+        false => bounded(unbounded, &rule.bounds, age, facts.is_for_any_client()),
+    };
     if facts.content_length > Some(policy.cache.max_object_bytes) {
         return Err(UncacheableReason::TooLarge);
     }
-    let age = age(facts.age);
     if age >= lifetime.ttl && !each_use {
         return Err(UncacheableReason::Stale);
     }
@@ -175,7 +187,11 @@ fn storage(
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
         may_ask,
         is_said: is_said(policy, rule, facts),
-        allows_authenticated: said.control.allows_authenticated(),
+        allows_authenticated: match lifetime.ttl > unbounded.ttl {
+            // The origin wants to see each request with credentials so soon.
+            true => said.control.public,
+            false => said.control.allows_authenticated(),
+        },
         is_index: false,
     })
 }

@@ -17,6 +17,7 @@ use crate::policy::sections::cache::{Cache, Store};
 use crate::policy::sections::compression::CompressionPolicy;
 use crate::policy::sections::key::KeyPolicy;
 use crate::policy::sections::origin::OriginSection;
+use crate::policy::sections::redirects::{self, Redirect};
 use crate::policy::sections::request::{RequestPolicy, check_headers};
 use crate::policy::sections::response::ResponsePolicy;
 use crate::policy::sections::rules;
@@ -51,6 +52,8 @@ section! {
         vary: VaryPolicy,
         /// How responses for some paths are cached and shown. The first rule that matches counts.
         rules: Vec<RuleSection> = Vec::new(),
+        /// URLs that have moved. The first one that matches counts.
+        redirects: Vec<Redirect> = Vec::new(),
         /// How requests for one key share a trip to the origin.
         coalesce: CoalescePolicy,
         /// Authorization of purges, and the purges by former processes.
@@ -174,7 +177,9 @@ impl Document {
         let access = self.access.map(AccessSection::compile).transpose();
         let access = access.map_err(|error| error.within("access"))?;
         let cache = self.cache.compile(edge.max_object_bytes);
+        let cache = cache.map_err(|error| error.within("cache"))?;
         let rules = rules::compile(self.rules, &cache.default)?;
+        redirects::check(&self.redirects)?;
         let index_document = key.index_document.as_deref();
         self.website
             .check(kind, index_document)
@@ -193,6 +198,7 @@ impl Document {
             compression: self.compression,
             vary: self.vary,
             rules,
+            redirects: self.redirects,
             coalesce: self.coalesce,
             access,
         };

@@ -35,12 +35,14 @@ pub use sections::cache::{CachePolicy, SetCookie};
 pub use sections::compression::{CompressionPolicy, TEXTUAL, is_textual};
 pub use sections::key::{KeyPolicy, QueryRule};
 pub use sections::origin::{BucketOrigin, HttpOrigin, Origin};
+pub use sections::redirects::{PathPattern, Redirect, RedirectSource, RedirectTarget};
 pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use sections::response::ResponsePolicy;
 pub use sections::rules::{Rule, Rules};
 pub use sections::slices::{MOST_AHEAD, SlicedLengths, SlicesPolicy};
 pub use sections::ttl::{Statuses, Ttl, TtlTable};
 pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
+pub use sections::ttl_bounds::TtlBounds;
 pub(crate) use site_section::{SiteSection, SitesSection};
 
 /// Upper bound of a hot tier, in bytes. A worker's VM can address 4 GiB in all.
@@ -183,6 +185,8 @@ pub struct Policy {
     pub vary: VaryPolicy,
     /// Rules for paths.
     pub rules: Rules,
+    /// Redirects of URLs that have moved.
+    pub redirects: Vec<Redirect>,
     /// Coalescing.
     pub coalesce: CoalescePolicy,
     /// The clients that the site answers; `None`: all clients.

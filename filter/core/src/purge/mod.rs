@@ -44,7 +44,9 @@ pub use pending::{JOURNAL_PATIENCE, PendingPurges, PurgeReceipt, WORKERS_PATIENC
 pub use shared::{InitialPurges, SharedPurges};
 pub use tables::generations::Generations;
 pub use tables::table::{MAX_PREFIX_BYTES, Purges};
-pub use tags::{MAX_TAGS, TAG_FIELDS, TagHash, TagIndexing, Tags, groups_of, tags_in, tags_of};
+pub use tags::{
+    MAX_TAGS, TAG_FIELDS, TagHash, TagIndexing, Tags, groups_of, tags_in, tags_named, tags_of,
+};
 
 /// Returns the share of each of `sites` in a table with `room`: an equal part, but at least `least`.
 const fn share(room: usize, sites: usize, least: usize) -> usize {

@@ -7,7 +7,7 @@
 //! in the index. If the index is incomplete, the whole site is purged: with more keys than fit, or with entries of an
 //! earlier process. Each site has its own share, so a site cannot fill the index of another site.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::share;
 use crate::host::SharedStore;
@@ -26,12 +26,15 @@ const ROOM: usize = 4_096;
 /// Smallest share of a site.
 const LEAST_ROOM: usize = 64;
 /// Fields of a response with surrogate keys, in lower case.
-pub const TAG_FIELDS: [&str; 4] = [
+pub const TAG_FIELDS: [&str; 5] = [
     "surrogate-key",
     "cache-tag",
     "xkey",
     "x-amz-meta-surrogate-key",
+    ANY_CASE,
 ];
+/// The field of Amazon CloudFront, in whose tags upper and lower case are the same.
+const ANY_CASE: &str = "x-amz-meta-cache-tag";
 /// Greatest number of surrogate keys of one response. A response with more makes the index of its site incomplete.
 pub const MAX_TAGS: usize = 256;
 const FORMAT: u8 = 2;
@@ -44,6 +47,12 @@ impl TagHash {
     /// Returns the hash of `tag`.
     pub fn of(tag: &str, secret: &StoreSecret) -> Self {
         Self(secret.hash(tag.as_bytes()))
+    }
+
+    /// Returns the hash of a tag in whatever case it is written. The hashed text begins with a tab, so it differs from
+    /// each surrogate key and from each group.
+    fn of_any_case(tag: &str, secret: &StoreSecret) -> Self {
+        Self::of(&format!("\t{}", tag.to_ascii_lowercase()), secret)
     }
 
     /// Returns the hash of a group of the origin of `url`. The hashed text contains a space, so it differs from each
@@ -60,17 +69,29 @@ pub fn tags_in(value: &str) -> impl Iterator<Item = &str> {
     tags.filter(|tag| !tag.is_empty())
 }
 
-/// Returns the hashes of the surrogate keys in a header's values; `None` if there are too many.
-pub fn tags_of(values: &[&str], secret: &StoreSecret) -> Option<Vec<TagHash>> {
-    let mut tags: Vec<TagHash> = values
-        .iter()
-        .flat_map(|value| tags_in(value))
-        .take(2 * MAX_TAGS)
-        .map(|tag| TagHash::of(tag, secret))
-        .collect();
-    tags.sort_unstable();
-    tags.dedup();
+/// Returns the hashes of the surrogate keys in these fields of a response, names and values; `None` if there are too
+/// many.
+pub fn tags_of(fields: &[(&str, &str)], secret: &StoreSecret) -> Option<Vec<TagHash>> {
+    let tags = fields.iter().flat_map(|(name, value)| {
+        tags_in(value).map(|tag| match *name {
+            ANY_CASE => TagHash::of_any_case(tag, secret),
+            _ => TagHash::of(tag, secret),
+        })
+    });
+    let tags = distinct(tags.take(2 * MAX_TAGS));
     (tags.len() <= MAX_TAGS).then_some(tags)
+}
+
+/// Returns the hashes under which responses with one of these surrogate keys are in the index; `None` if there are
+/// too many.
+pub fn tags_named(tags: &[&str], secret: &StoreSecret) -> Option<Vec<TagHash>> {
+    let named = distinct(tags.iter().copied());
+    let of_any_field = |tag| [TagHash::of(tag, secret), TagHash::of_any_case(tag, secret)];
+    (named.len() <= MAX_TAGS).then(|| distinct(named.into_iter().flat_map(of_any_field)))
+}
+
+fn distinct<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the hashes of the cache groups in the field `Cache-Groups` or `Cache-Group-Invalidation` of a response for

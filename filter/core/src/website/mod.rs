@@ -5,6 +5,7 @@
 pub mod cors;
 pub mod error_page;
 pub mod media_type;
+pub mod redirect;
 
 use crate::http::syntax::field_value::FieldValue;
 use crate::http::url::escaping::escape_key;

@@ -14,10 +14,10 @@ use sluice_core::policy::{Cookies, Policy, SetCookie, Statuses, Ttl, TtlTable};
 
 use crate::support::{bucket, http};
 
-const NOW: i64 = 1_800_000_000;
+pub const NOW: i64 = 1_800_000_000;
 
 /// A 200 whose only field about caching is a validator.
-const PLAIN: ResponseFacts<'_> = ResponseFacts {
+pub const PLAIN: ResponseFacts<'_> = ResponseFacts {
     status: 200,
     cache_control: None,
     targeted: &[],

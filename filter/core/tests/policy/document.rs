@@ -11,7 +11,7 @@ use sluice_core::http::accept_encoding::Coding;
 use sluice_core::policy::Statuses::{Class, Exact, Others};
 use sluice_core::policy::{
     BucketOrigin, CachePolicy, Cookies, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin,
-    PassOrStrip, Policy, QueryRule, ResponsePolicy, Rule, SetCookie, Ttl, TtlTable,
+    PassOrStrip, Policy, QueryRule, ResponsePolicy, Rule, SetCookie, Ttl, TtlBounds, TtlTable,
 };
 
 use crate::support::documents::{bucket_at, bucket_document, http_document, merge, parse, refusal};
@@ -27,6 +27,7 @@ fn default_cache() -> CachePolicy {
     CachePolicy {
         default: Rule {
             ttl: TtlTable(vec![(Others, Ttl::Origin)]),
+            bounds: TtlBounds::default(),
             honor_cache_control: true,
             stale_while_revalidate: Duration::ZERO,
             stale_if_error: Duration::from_secs(600),
@@ -172,6 +173,8 @@ fn every_field_counts() {
         "response": { "remove_headers": ["Server", "X-Powered-*"], "ignore_vary": ["User-Agent"] },
         "cache": {
             "ttl": { "default": "0s", "5xx": "3s", "404": "1m", "200": "2000ms" },
+            "min_ttl": "4s",
+            "max_ttl": "4000s",
             "honor_cache_control": false,
             "targeted_fields": ["Site-Cache-Control"],
             "heuristic_percent": 20,
@@ -227,6 +230,10 @@ fn every_field_counts() {
                 (Class(5), Ttl::Fixed(seconds(3))),
                 (Others, Ttl::Fixed(seconds(0))),
             ]),
+            bounds: TtlBounds {
+                min: seconds(4),
+                max: Some(seconds(4_000)),
+            },
             honor_cache_control: false,
             stale_while_revalidate: seconds(120),
             stale_if_error: seconds(3 * 3_600),
@@ -468,7 +475,7 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
         ),
         (
             http_document(json!({ "cache": { "tll": {} } })),
-            "cache.tll: unknown field, expected ttl, honor_cache_control, \
+            "cache.tll: unknown field, expected ttl, min_ttl, max_ttl, honor_cache_control, \
              targeted_fields, heuristic_percent, heuristic_max, stale_while_revalidate, stale_if_error, \
              stale_if_missing, stale_if_error_timeout, retry_interval, set_cookie or hit_for_miss"
                 .to_owned(),

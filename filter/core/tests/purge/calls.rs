@@ -8,7 +8,7 @@ use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{
-    Caller, Effect, Notification, OrderError, PurgeOrder, PurgeSubject, TagHash, url_of,
+    Caller, Effect, Notification, OrderError, PurgeOrder, PurgeSubject, tags_named, tags_of, url_of,
 };
 use sluice_core::purge::{PendingPurges, PurgeReceipt};
 use sluice_core::sites::Sites;
@@ -124,12 +124,41 @@ fn surrogate_keys_and_everything_are_taken() {
     assert_eq!(everything, (vec![Scope::Everything], Kind::Hard));
     let body = br#"{"surrogate_keys": ["red", "blue", "red"]}"#;
     let order = parse(&crate::support::http(), body).unwrap();
-    let mut tags = ["red", "blue"]
-        .map(|tag| TagHash::of(tag, &SECRET))
-        .to_vec();
-    tags.sort_unstable();
+    let tags = tags_named(&["blue", "red"], &SECRET).unwrap();
+    assert_eq!(tags.len(), 4);
     let site = String::new();
     assert_eq!(order.what, PurgeSubject::Tags { site, tags });
+}
+
+/// CloudFront's documents say that case makes no difference in its tags. In other fields it does.
+#[test]
+fn a_surrogate_key_names_the_tags_of_cloudfront_in_any_case_and_others_as_they_are_written() {
+    let finds = |named: &str, field: &str, value: &str| {
+        let indexed = tags_of(&[(field, value)], &SECRET).unwrap();
+        let named = tags_named(&[named], &SECRET).unwrap();
+        indexed.iter().any(|tag| named.contains(tag))
+    };
+    let cloudfront = "x-amz-meta-cache-tag";
+    for (named, field, value, expected) in [
+        (
+            "category:tv",
+            cloudfront,
+            "product:1, category:tv,brand:x",
+            true,
+        ),
+        ("Category:TV", cloudfront, "category:tv", true),
+        ("category:tv", cloudfront, "CATEGORY:tv", true),
+        ("category", cloudfront, "category:tv", false),
+        ("red", "x-amz-meta-surrogate-key", "red blue", true),
+        ("Red", "surrogate-key", "red", false),
+        ("red", "cache-tag", "Red", false),
+    ] {
+        assert_eq!(
+            finds(named, field, value),
+            expected,
+            "{named} in {field}: {value}"
+        );
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket as a web site.
+//! A bucket as a web site, and redirects of any site.
 
 mod bucket;
+mod redirects;

@@ -3,12 +3,15 @@
 
 use crate::worker::policies::Policies;
 use sluice_core::host::HostError;
+use sluice_core::http::caching::cache_status::detailed;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::key::{Rejection, Target, split_absolute};
 use sluice_core::sites::{Site, SiteIndex};
+use sluice_core::website::redirect::Redirection;
 use sluice_store::Link;
 
 use super::{Edge, Refusal, State};
+use crate::reply::CACHE_STATUS;
 use crate::request::account::tell_site;
 use sluice_host::headers::Headers;
 use sluice_host::{Host, Map};
@@ -87,6 +90,36 @@ impl Edge {
         };
         let location = https_location(target);
         host.respond(status, "sluice_https", &[("location", &location)], "")
+    }
+
+    /// The redirect of a request with these headers, by the redirects of its site.
+    pub(super) fn redirection(&self, headers: &Headers) -> Option<Redirection> {
+        let method = headers.get(":method");
+        let method = method.and_then(|method| method.text().ok());
+        let policy = &self.policy.policy;
+        Redirection::of(policy, &headers.target(), method.unwrap_or_default())
+    }
+
+    /// Answers a request whose URL has moved. Returns whether it has.
+    pub(super) fn redirect(
+        &mut self,
+        host: &dyn Host,
+        headers: &Headers,
+    ) -> Result<bool, HostError> {
+        let Some(redirection) = self.redirection(headers) else {
+            return Ok(false);
+        };
+        self.state = State::Answered { typed: true };
+        let cache_status = detailed(&self.identity.name, "redirect");
+        let mut fields = vec![
+            ("location", redirection.location.as_str()),
+            (CACHE_STATUS, cache_status.as_str()),
+        ];
+        if self.policy.policy.access.is_some() {
+            fields.push(("cache-control", "private"));
+        }
+        host.respond(redirection.status, "sluice_redirect", &fields, "")?;
+        Ok(true)
     }
 
     /// Adds HSTS to a response over HTTPS, if the site has it (RFC 6797, 7.1).

@@ -11,8 +11,8 @@ use sluice_host::headers::Headers;
 /// The surrogate keys and cache groups of a response.
 #[derive(Debug, Default)]
 pub struct SurrogateKeys<'a> {
-    /// Values of the fields with surrogate keys.
-    values: Vec<&'a str>,
+    /// Names and values of the fields with surrogate keys.
+    fields: Vec<(&'a str, &'a str)>,
     /// `Cache-Groups`, its lines joined by commas.
     groups: Option<JoinedValue<'a>>,
 }
@@ -23,10 +23,10 @@ impl<'a> SurrogateKeys<'a> {
     /// # Errors
     /// One of the fields is not text, so that no purge could find the response by it.
     pub fn of(policy: &Policy, headers: &'a Headers) -> Result<Self, NotText> {
-        let fields = headers.fields();
-        let fields =
-            fields.filter(|(name, _)| TAG_FIELDS.iter().any(|known| known.as_bytes() == *name));
-        let values = fields.map(|(_, value)| FieldValue::new(value).text());
+        let fields = headers.fields().filter_map(|(name, value)| {
+            let known = TAG_FIELDS.iter().find(|known| known.as_bytes() == name)?;
+            Some(FieldValue::new(value).text().map(|text| (*known, text)))
+        });
         let groups = headers.joined("cache-groups");
         let groups = groups.filter(|_| !policy.origin.is_bucket());
         groups
@@ -34,14 +34,14 @@ impl<'a> SurrogateKeys<'a> {
             .map(|groups| groups.value().text())
             .transpose()?;
         Ok(Self {
-            values: values.collect::<Result<_, _>>()?,
+            fields: fields.collect::<Result<_, _>>()?,
             groups,
         })
     }
 
     /// Whether the response has none.
     pub const fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.groups.is_none()
+        self.fields.is_empty() && self.groups.is_none()
     }
 
     /// The hashes of the keys and groups under the store's secret, for a response for `url`. `None` if there are too
@@ -50,7 +50,7 @@ impl<'a> SurrogateKeys<'a> {
         let groups = self.groups.as_ref().map(JoinedValue::value);
         let groups = groups.and_then(|groups| groups.text().ok());
         let groups = groups.map_or_else(Vec::new, |groups| groups_of(url, groups, secret));
-        let tags = tags_of(&self.values, secret)?;
+        let tags = tags_of(&self.fields, secret)?;
         Some([tags, groups].concat()).filter(|tags| tags.len() <= MAX_TAGS)
     }
 }

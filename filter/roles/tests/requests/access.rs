@@ -305,3 +305,34 @@ fn a_policy_that_gains_rules_applies_to_the_next_request_even_for_hot_copies() {
         assert_refused(&envoy, client);
     }
 }
+
+/// A redirect tells nothing to a client that may not read the site, and comes in front of a preflight.
+#[test]
+fn a_redirect_is_decided_behind_access_and_in_front_of_all_else() {
+    let cors = r#", "website": {"cors": {"allowed_origins": ["*"]}}"#;
+    let redirects = r#", "redirects": [{"from": "/old/*", "to": "/new/*"}]"#;
+    let mut envoy = envoy(
+        r#"{"allow": ["192.0.2.0/24"]}"#,
+        &format!("{cors}{redirects}"),
+    );
+    envoy.address = OUTSIDE.to_owned();
+    let refused = get(&mut envoy, "/old/a");
+    envoy.address = "192.0.2.7:50000".to_owned();
+    assert_eq!(envoy.clients[refused.0].status(), 403);
+    assert_eq!(envoy.clients[refused.0].header("location"), None);
+    let moved = get(&mut envoy, "/old/a?b=1");
+    let moved = &envoy.clients[moved.0];
+    assert_eq!(
+        (moved.status(), moved.header("location")),
+        (301, Some("/new/a?b=1"))
+    );
+    assert_eq!(moved.header("cache-control"), Some("private"));
+    let preflight = [
+        (":path", "/old/a"),
+        ("origin", "https://a.test"),
+        ("access-control-request-method", "GET"),
+    ];
+    let preflight = envoy.request(0, "OPTIONS", KEY, &preflight);
+    assert_eq!(envoy.clients[preflight.0].status(), 308);
+    assert!(envoy.fetches.is_empty());
+}

@@ -160,17 +160,23 @@ async fn surrogate_keys_are_found_on_all_workers_and_shown_to_nobody(workers: us
 async fn an_objects_surrogate_keys_may_be_in_its_metadata() {
     let bucket = Bucket::new().await;
     let tags = [("x-amz-meta-surrogate-key", "article-7 home")];
+    let cloudfront = [("x-amz-meta-cache-tag", "article-7, Page:Home")];
     bucket.put("tagged", &tags, b"one").await;
+    bucket.put("cloudfront", &cloudfront, b"one").await;
     bucket.put("other", &[], b"one").await;
     let purger = Purger::new();
     let edge = purger.open(Edge::bucket(&bucket)).workers(2);
     let edge = edge.start().await;
-    for path in ["/tagged", "/other"] {
+    for path in ["/tagged", "/cloudfront", "/other"] {
         warm(&edge, path).await;
     }
     bucket.put("tagged", &tags, b"two").await;
+    bucket.put("cloudfront", &cloudfront, b"two").await;
     bucket.put("other", &[], b"two").await;
     purger.purge(json!({"surrogate_keys": ["home"]})).await;
+    assert_eq!(edge.get("/cloudfront").await.body, b"one");
+    purger.purge(json!({"surrogate_keys": ["page:home"]})).await;
+    assert_eq!(edge.get("/cloudfront").await.body, b"two");
     let purged = edge.get("/tagged").await;
     assert_eq!(purged.body, b"two");
     assert!(!purged.headers.any_with_prefix("x-amz-"), "{purged}");

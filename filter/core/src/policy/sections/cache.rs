@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use crate::http::caching::targeted::SURROGATE_CONTROL;
+use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{AtLeast, Bytes, MAX_BYTES, Seconds, Whole, words};
 use crate::policy::forms::names::HeaderName;
 use crate::policy::forms::section::section;
 use crate::policy::sections::rules::Rule;
 use crate::policy::sections::slices::Slices;
 use crate::policy::sections::ttl::{TtlTable, default_ttl, origin_decides};
+use crate::policy::sections::ttl_bounds::TtlBounds;
 
 /// Which responses are stored, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +75,15 @@ section! {
         /// 308, 404 and 410 only. An entry for a status that is never stored can only be 0s: 428, 429, 431, 511, and
         /// for an HTTP origin each error that the request itself may have caused.
         ttl: TtlTable = origin_decides(); bucket: default_ttl(),
+        /// The least time for which a stored response with a status below 400 is fresh after its arrival, whatever
+        /// lifetime the origin sends. It does not apply to responses with no-cache or Set-Cookie, to responses to
+        /// requests with Authorization, and to responses that are not stored, such as those with no-store, private or
+        /// Vary: *. Whole seconds. 0s: no such bound.
+        min_ttl: Duration as Seconds = Duration::ZERO,
+        /// The greatest time for which a response is fresh after its arrival, whatever lifetime the origin or the
+        /// policy says. It also bounds stale_while_revalidate and stale_if_error, the origin's and the policy's.
+        /// Whole seconds, at least 1s. Default: no such bound.
+        max_ttl: Option<Duration> as Option<Seconds>,
         /// Whether the origin's targeted fields, Cache-Control and Expires count. If present, they win over the
         /// policy.
         honor_cache_control: bool = true,
@@ -117,10 +128,21 @@ section! {
 
 impl Cache {
     /// Compiles the policy with that size of the largest object.
-    pub(in crate::policy) fn compile(self, max_object_bytes: u64) -> CachePolicy {
-        CachePolicy {
+    ///
+    /// # Errors
+    /// No time is between the bounds of the times.
+    pub(in crate::policy) fn compile(
+        self,
+        max_object_bytes: u64,
+    ) -> Result<CachePolicy, PolicyError> {
+        let bounds = TtlBounds {
+            min: self.min_ttl,
+            max: self.max_ttl,
+        };
+        Ok(CachePolicy {
             default: Rule {
                 ttl: self.ttl,
+                bounds: bounds.check()?,
                 honor_cache_control: self.honor_cache_control,
                 stale_while_revalidate: self.stale_while_revalidate,
                 stale_if_error: self.stale_if_error,
@@ -136,6 +158,6 @@ impl Cache {
             set_cookie: self.set_cookie,
             hit_for_miss: self.hit_for_miss,
             max_object_bytes,
-        }
+        })
     }
 }

@@ -13,6 +13,7 @@ use crate::policy::forms::names::{HeaderName, PathGlob, is_token, text};
 use crate::policy::forms::section::section;
 use crate::policy::sections::glob_set::GlobSet;
 use crate::policy::sections::ttl::RuleTtl;
+use crate::policy::sections::ttl_bounds::TtlBounds;
 use crate::policy::{Origin, Policy, TtlTable};
 
 /// How a response is cached and shown.
@@ -20,6 +21,8 @@ use crate::policy::{Origin, Policy, TtlTable};
 pub struct Rule {
     /// Time to live by status, if the origin sends no lifetime: exact status first, then class, then default.
     pub ttl: TtlTable,
+    /// Bounds of the time to live.
+    pub bounds: TtlBounds,
     /// Whether the origin's own targeted fields, `Cache-Control` and `Expires` win if present.
     pub honor_cache_control: bool,
     /// How long a response may be served stale while it is refreshed, if the origin sends no such time; whole
@@ -96,6 +99,10 @@ section! {
         /// table as in cache.ttl. For statuses that the rule does not name, cache.ttl applies.
         ttl: Option<TtlTable> as Option<RuleTtl>,
         /// As in cache.
+        min_ttl: Option<Duration> as Option<Seconds>,
+        /// As in cache.
+        max_ttl: Option<Duration> as Option<Seconds>,
+        /// As in cache.
         honor_cache_control: Option<bool>,
         /// As in cache.
         stale_while_revalidate: Option<Duration> as Option<Seconds>,
@@ -121,6 +128,12 @@ pub(in crate::policy) fn compile(
             let path = format!("rules[{number}].match");
             return Err(PolicyError::new(&path, "expected at least one pattern"));
         }
+        let bounds = TtlBounds {
+            min: section.min_ttl.unwrap_or(base.bounds.min),
+            max: section.max_ttl.or(base.bounds.max),
+        };
+        let bounds = bounds.check();
+        let bounds = bounds.map_err(|error| error.within(&format!("rules[{number}]")))?;
         rules.owners.extend(section.patterns.iter().map(|_| number));
         globs.extend(section.patterns);
         rules.rules.push(Rule {
@@ -128,6 +141,7 @@ pub(in crate::policy) fn compile(
                 Some(ttl) => ttl.over(&base.ttl),
                 None => base.ttl.clone(),
             },
+            bounds,
             honor_cache_control: section
                 .honor_cache_control
                 .unwrap_or(base.honor_cache_control),

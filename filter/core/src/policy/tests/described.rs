@@ -20,6 +20,9 @@ use crate::policy::purge::{Record, TokenHash};
 use crate::policy::sections::compression::Codings;
 use crate::policy::sections::key::{Query, QueryRule};
 use crate::policy::sections::origin::{BucketSection, HttpSection, OriginSection};
+use crate::policy::sections::redirects::{
+    RedirectSource, RedirectStatus, RedirectTarget, STATUSES,
+};
 use crate::policy::sections::rules::{CanonicalGlob, FieldValue, HeaderValues};
 use crate::policy::sections::slices::{GREATEST_SLICE, LEAST_SLICE, SliceBytes};
 use crate::policy::sections::ttl::{ORIGIN, RuleTtl, TtlTable};
@@ -335,6 +338,28 @@ impl Described<Pairs> for ContentTypes {
 
     fn shown(value: &Pairs) -> Value {
         shown_pairs(value)
+    }
+}
+
+impl Described<Self> for RedirectSource {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[^/?#@: ]*/[^*?#]*[*]?$" })
+    }
+}
+
+impl Described<Self> for RedirectTarget {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^(https?://[^/?#@ ]+)?/[^*?#]*[*]?$" })
+    }
+}
+
+impl Described<u16> for RedirectStatus {
+    fn schema() -> Value {
+        json!({ "enum": STATUSES })
+    }
+
+    fn shown(value: &u16) -> Value {
+        (*value).into()
     }
 }
 

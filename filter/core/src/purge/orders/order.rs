@@ -8,7 +8,7 @@ use crate::purge::orders::caller::Caller;
 use crate::purge::orders::order_error::{OrderError, shown};
 use crate::purge::orders::url::UrlError;
 use crate::purge::tables::table::MAX_PREFIX_BYTES;
-use crate::purge::tags::{MAX_TAGS, TagHash, tags_of};
+use crate::purge::tags::{MAX_TAGS, TagHash, tags_named};
 
 const SUBJECTS: &str = "url, prefix, surrogate_keys or everything";
 
@@ -160,7 +160,7 @@ fn read_tags(caller: &Caller<'_>, value: &Value) -> Result<PurgeSubject, OrderEr
         .iter()
         .map(|item| item.as_str().filter(is_tag))
         .collect();
-    let tags = tags_of(&tags.ok_or_else(refuse)?, caller.secret()).ok_or_else(refuse)?;
+    let tags = tags_named(&tags.ok_or_else(refuse)?, caller.secret()).ok_or_else(refuse)?;
     Ok(PurgeSubject::Tags {
         site: policy.site.name.clone(),
         tags,

@@ -101,6 +101,9 @@ impl Edge {
             canonicalize(policy, &target).map_err(Decision::Refused)?;
             return Err(Decision::Redirected(https_location(&target)));
         }
+        if let Some(redirection) = self.redirection(headers) {
+            return Err(Decision::Redirected(redirection.location));
+        }
         let facts = self.facts(headers, true).map_err(Decision::Refused)?;
         let target = canonicalize(policy, &facts.target);
         let target = target.map_err(|rejection| match self.root(&facts, rejection) {

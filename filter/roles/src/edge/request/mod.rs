@@ -106,6 +106,9 @@ impl Edge {
         }
         let headers = taken.headers.as_ref().unwrap_or(headers);
         self.check_access(host, worker.as_deref(), headers, &taken)?;
+        if self.redirect(host, headers)? {
+            return Ok(Action::Pause);
+        }
         let received = self.receive_for_site(host, worker, headers, end_of_stream)?;
         self.keep_shown_path(host, &taken)?;
         Ok(received)
