@@ -321,3 +321,20 @@ fn access_rules_that_open_too_much_are_named() {
     let expected = "any_of[0].signed.keys.a: expected a key of 32 to 1024 bytes: it has 5";
     assert!(told.contains(expected) && !told.contains("short"), "{told}");
 }
+
+#[test]
+fn a_bucket_that_should_have_been_moved_is_reminded_of() {
+    let folder = TempDir::new().unwrap();
+    let told = |until: &str| {
+        let text = format!(
+            "sites:\n- name: a\n  origin: s3://new\n  failover: {{origin: 's3://old', on_missing: true, until: {until}}}\n"
+        );
+        std::fs::write(folder.path().join("sites.yaml"), text).unwrap();
+        check(folder.path(), &[], &[("SLUICE_SITES", "sites.yaml")])
+    };
+    assert_eq!(told("2999-01-31"), (Some(0), vec![]));
+    let (status, lines) = told("2020-01-31");
+    assert_eq!((status, lines.len()), (Some(0), 1), "{lines:?}");
+    let start = "warning: on_missing of the site a should have ended on 2020-01-31: ";
+    assert!(lines[0].contains(start), "{lines:?}");
+}

@@ -4,3 +4,4 @@
 mod documents;
 mod errors;
 mod events;
+mod second_origin;

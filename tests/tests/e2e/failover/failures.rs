@@ -5,7 +5,7 @@ use super::world::{Pair, SECOND_KEY, named};
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::Reply;
 use sluice_tests::server::gate::Gate;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[tokio::test]
 async fn a_request_that_the_first_bucket_fails_is_answered_by_the_second() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! While a bucket is being moved, the second origin has the objects that the first one lacks.
 
-use super::world::{Pair, named};
+use super::world::Pair;
 use sluice_tests::bucket::Bucket;
 use sluice_tests::bucket::role::Role;
 use sluice_tests::edge::Edge;
