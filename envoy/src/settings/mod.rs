@@ -9,6 +9,7 @@ mod access;
 mod cache;
 pub mod docs;
 mod environment;
+mod https;
 mod listeners;
 mod locations;
 mod memory;
@@ -32,6 +33,7 @@ use std::time::Duration;
 pub use cache::{Cache, HotTier, Medium, Reserve, Slices};
 use environment::Environment;
 pub use environment::names::OTHER_NAMES;
+pub use https::Https;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 use memory::Memory;
@@ -82,6 +84,8 @@ pub struct Settings {
     pub edge_port: u16,
     /// The TLS listener of the one site in front of `origin`.
     pub tls: Option<TlsListener>,
+    /// HTTPS for the clients of the one site in front of `origin`.
+    pub https: Https,
     /// The TLS listener's port; `None`: no site has a certificate.
     pub tls_port: Option<u16>,
     /// The trust in clients' addresses, and limits on clients' requests.
@@ -241,6 +245,10 @@ impl Settings {
             true => None,
             false => access::read(env, origin.as_ref()),
         };
+        let https = match has_sites {
+            true => Some(Https::default()),
+            false => Https::read(env, clients.as_ref()),
+        };
         let mut secrets = FileSecrets::default();
         let is_bucket = matches!(origin, Some(Origin::Bucket(_)));
         let credentials = credentials::read(env, &mut secrets, is_bucket);
@@ -298,6 +306,7 @@ impl Settings {
             bind: bind?,
             edge_port: edge_port?,
             tls,
+            https: https?,
             tls_port,
             clients: clients?,
             purge: purge?,

@@ -11,6 +11,7 @@ mod credentials;
 mod fields;
 mod file;
 mod host;
+mod hsts;
 mod policy;
 mod profile;
 mod purge_token;
@@ -30,6 +31,7 @@ pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
 pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
 pub use file::{Problem, YamlFault, read as read_yaml};
+pub use hsts::Hsts;
 pub use profile::ProfileKeys;
 pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
 pub use secret_text::{

@@ -294,6 +294,12 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
         "10/s",
         "a number from 0 to 1000000",
     ),
+    ("SLUICE_REDIRECT_TO_HTTPS", "always", "on or off"),
+    (
+        "SLUICE_HSTS",
+        "31536000",
+        "a duration of whole seconds such as 365d",
+    ),
     ("SLUICE_METRICS_PORT", "off", "1 to 65535"),
     (
         "SLUICE_CACHE_RESERVE",
@@ -438,6 +444,14 @@ fn what_belongs_together_is_asked_for_together() {
         (
             &[("SLUICE_EDGE_TLS_PORT", "8443")],
             "SLUICE_EDGE_TLS_PORT: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY",
+        ),
+        (
+            &[("SLUICE_REDIRECT_TO_HTTPS", "on")],
+            "SLUICE_REDIRECT_TO_HTTPS: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY, or SLUICE_TRUSTED_HOPS",
+        ),
+        (
+            &[("SLUICE_HSTS", "1d")],
+            "SLUICE_HSTS: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY, or SLUICE_TRUSTED_HOPS",
         ),
         (
             &[("AWS_ACCESS_KEY_ID", "k")],
