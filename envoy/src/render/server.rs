@@ -11,6 +11,7 @@ use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use super::compression::UsualCompression;
 use super::credentials;
+use super::origin_headers::OriginHeader;
 use super::seconds;
 use crate::net::ca_bundle;
 use crate::origin::{Bucket, Origin};
@@ -30,6 +31,8 @@ pub struct Server {
     pub values: Value,
     /// The profile with the site's credentials, if Envoy reads them from a file of the edge.
     pub profile: Option<String>,
+    /// The headers that Envoy adds to each request to it.
+    pub headers: Vec<OriginHeader>,
     /// The time at which the site or its origin was replaced or removed.
     pub removed: Option<Instant>,
     /// The values and the profile that this server has under the plain name of the site.
@@ -83,6 +86,7 @@ impl Server {
         };
         Ok(Self {
             site: site.name.clone(),
+            headers: OriginHeader::all(policy, &name)?,
             name,
             values,
             profile,
@@ -133,7 +137,10 @@ fn values(
     } else {
         "origin_server".to_owned()
     };
+    let headers = OriginHeader::all(policy, name)?;
+    let headers = headers.iter().map(|header| header.values(files));
     Ok(context! {
+        set_headers => headers.collect::<Vec<_>>(),
         // The name of the virtual host, and the value of x-sluice-server that selects it.
         label => if is_named { name } else { "all" },
         name => is_named.then_some(name),
