@@ -17,6 +17,7 @@ mod observability;
 mod origin;
 mod policy;
 mod problem;
+mod proxy_protocol;
 mod purge;
 mod runtime;
 mod secrets;
@@ -41,6 +42,7 @@ pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE};
 use origin::credentials;
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
+pub use proxy_protocol::ProxyProtocol;
 pub use purge::PurgeListener;
 pub use runtime::Runtime;
 pub use secrets::FileSecrets;
@@ -90,6 +92,8 @@ pub struct Settings {
     pub tls_port: Option<u16>,
     /// The trust in clients' addresses, and limits on clients' requests.
     pub clients: Clients,
+    /// The PROXY protocol on the listeners for clients; `None`: it is not read.
+    pub proxy_protocol: Option<ProxyProtocol>,
     /// The listener for purges.
     pub purge: PurgeListener,
     /// The topics of Amazon SNS from which notifications are accepted.
@@ -230,6 +234,7 @@ impl Settings {
     fn read(env: &mut Environment<'_>, machine: Machine) -> Option<Self> {
         // NB: every setting is read before the first `?`, so that one start reports all problems.
         let clients = Clients::read(env);
+        let proxy_protocol = ProxyProtocol::read(env);
         let purge = PurgeListener::read(env);
         let sites = sites::read(env, clients.as_ref(), purge.as_ref());
         let has_sites = env.set("SLUICE_SITES").is_some();
@@ -309,6 +314,7 @@ impl Settings {
             https: https?,
             tls_port,
             clients: clients?,
+            proxy_protocol: proxy_protocol?,
             purge: purge?,
             sns,
             metrics,

@@ -294,6 +294,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
         "10/s",
         "a number from 0 to 1000000",
     ),
+    ("SLUICE_PROXY_PROTOCOL", "v2", "off, optional or on"),
     ("SLUICE_REDIRECT_TO_HTTPS", "always", "on or off"),
     (
         "SLUICE_HSTS",
@@ -444,6 +445,14 @@ fn what_belongs_together_is_asked_for_together() {
         (
             &[("SLUICE_EDGE_TLS_PORT", "8443")],
             "SLUICE_EDGE_TLS_PORT: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY",
+        ),
+        (
+            &[("SLUICE_PROXY_PROTOCOL", "on")],
+            "SLUICE_PROXY_PROTOCOL_FROM: must be set, as SLUICE_PROXY_PROTOCOL is",
+        ),
+        (
+            &[("SLUICE_PROXY_PROTOCOL_FROM", "10.0.0.0/8")],
+            "SLUICE_PROXY_PROTOCOL_FROM: must be unset, or SLUICE_PROXY_PROTOCOL be on or optional",
         ),
         (
             &[("SLUICE_REDIRECT_TO_HTTPS", "on")],
