@@ -18,7 +18,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use support::edge::{Edge, Variables};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
-use support::{PATIENCE, exchange_on, get, status};
+use support::{PATIENCE, eventually, exchange_on, get, status};
 
 /// A secret that no file or dump may show.
 const SECRET: &str = "hush-hush-hush";
@@ -151,6 +151,90 @@ fn a_collector_behind_tls_gets_spans_at_its_path_with_the_secret_header() {
         "{head}"
     );
     assert_is_kept(&edge);
+}
+
+/// The value of this header in the last request of the origin.
+fn last_header(origin: &Origin, name: &str) -> Option<String> {
+    let request = origin.requests().pop()?;
+    let lines = request.lines().map(str::to_ascii_lowercase);
+    let mut lines =
+        lines.filter_map(|line| Some(line.strip_prefix(&format!("{name}: "))?.to_owned()));
+    let first = lines.next();
+    assert_eq!(lines.next(), None, "{request}");
+    first
+}
+
+#[test]
+fn an_origin_gets_headers_from_a_variable_and_from_a_file_that_is_replaced() {
+    let origin = Origin::start();
+    let variables = Variables::new(&origin.url(), APPROVING).set("ORIGIN_SECRET", SECRET);
+    let folder = variables.folder().join("tokens");
+    fs::create_dir(&folder).unwrap();
+    let (file, next) = (folder.join("token"), folder.join("next"));
+    fs::write(&file, format!("{SECRET}-1\n")).unwrap();
+    let policy = variables.folder().join("policy.yaml");
+    let headers = format!(
+        "{{x-origin-secret: {{env: ORIGIN_SECRET}}, X-Token: {{file: {}}}}}",
+        file.display()
+    );
+    fs::write(&policy, format!("request: {{set_headers: {headers}}}\n")).unwrap();
+    let edge = variables
+        .set("SLUICE_POLICY", policy.to_str().unwrap())
+        .start();
+    assert_eq!(status(&get(edge.port, "/1")), 200, "{}", edge.log());
+    assert_eq!(
+        last_header(&origin, "x-origin-secret").as_deref(),
+        Some(SECRET)
+    );
+    assert_eq!(last_header(&origin, "x-token"), Some(format!("{SECRET}-1")));
+    assert_is_kept(&edge);
+    fs::write(&next, format!("{SECRET}-2\n")).unwrap();
+    fs::rename(&next, &file).unwrap();
+    // The cache may have an earlier path.
+    let mut path = 2..;
+    eventually("the new value", || {
+        get(edge.port, &format!("/{}", path.next().unwrap_or_default()));
+        last_header(&origin, "x-token") == Some(format!("{SECRET}-2"))
+    });
+}
+
+#[test]
+fn a_header_for_the_origin_without_a_value_stops_the_start() {
+    for (source, expected) in [
+        (
+            "{env: NOT_SET}",
+            "request.set_headers.x-a.env: NOT_SET: must be set, to text",
+        ),
+        (
+            "{file: /none}",
+            "request.set_headers.x-a.file: \"/none\": expected a file that is text",
+        ),
+        (
+            "{env: TWO_LINES}",
+            "request.set_headers.x-a.env: TWO_LINES: expected one line of visible characters",
+        ),
+        (
+            SECRET,
+            "request.set_headers.x-a: expected {env: NAME} or {file: PATH}",
+        ),
+    ] {
+        let variables = Variables::new("http://127.0.0.1:1", DEAD)
+            .set("TWO_LINES", &format!("{SECRET}\nx-b: 1"));
+        let policy = variables.folder().join("policy.yaml");
+        fs::write(
+            &policy,
+            format!("request: {{set_headers: {{X-A: {source}}}}}\n"),
+        )
+        .unwrap();
+        let (code, says) = variables
+            .set("SLUICE_POLICY", policy.to_str().unwrap())
+            .refused();
+        assert_eq!(code, Some(1), "{says}");
+        assert!(
+            says.to_lowercase().contains(&expected.to_lowercase()) && !says.contains(SECRET),
+            "{says}"
+        );
+    }
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn prefix(resource: &Resource) -> Option<String> {
         Resource::Clusters => "cluster_manager.cds",
         Resource::Routes => "http.origin.rds.origin",
         Resource::Listeners => "listener_manager.lds",
-        Resource::Certificate(name) => return Some(format!("sds.{name}")),
+        Resource::Header(name) | Resource::Certificate(name) => return Some(format!("sds.{name}")),
         Resource::Purge => "extension_config_discovery.http_filter.sluice.purge",
         Resource::Edge => "extension_config_discovery.http_filter.sluice.edge",
         Resource::Credentials(_) | Resource::Bootstrap => return None,

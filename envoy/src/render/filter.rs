@@ -45,7 +45,11 @@ impl FilterConfiguration {
         let policies = policies.map(|site| PolicyDocument::complete(site, &edge, settings));
         let policies = policies.collect::<anyhow::Result<Vec<_>>>()?;
         let mut json = match (sites.sites.as_slice(), policies.as_slice()) {
-            ([site], [policy]) if site.name.is_empty() => policy.json.clone(),
+            ([site], [policy]) if site.name.is_empty() => {
+                let mut json = policy.json.clone();
+                fill(&mut json, &https_of(site))?;
+                json
+            }
             (sites, policies) => {
                 let both = sites.iter().zip(policies);
                 let sites =
@@ -97,6 +101,21 @@ fn hash_of(json: &Value, sites: &Sites) -> u64 {
     let hash = hash.finish();
     let bytes = hash.as_ref().first_chunk().copied();
     u64::from_be_bytes(bytes.unwrap_or_default())
+}
+
+/// The section about HTTPS of a site without a name.
+fn https_of(site: &Site) -> Value {
+    let mut section = Map::new();
+    if site.redirect_to_https {
+        section.insert("redirect".to_owned(), json!(true));
+    }
+    if let Some(hsts) = &site.hsts {
+        section.insert("hsts".to_owned(), json!(hsts));
+    }
+    match section.is_empty() {
+        true => json!({}),
+        false => json!({"https": section}),
+    }
 }
 
 /// The fields of a named site that the filter needs.

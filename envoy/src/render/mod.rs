@@ -23,6 +23,7 @@ mod credentials;
 mod filter;
 mod header_bounds;
 mod one_site;
+mod origin_headers;
 mod policy_document;
 mod rendered;
 mod resource;

@@ -113,6 +113,8 @@ fn files(templates: &Templates) -> anyhow::Result<BTreeMap<Resource, String>> {
             files.insert(resource, profile.clone());
         }
     }
+    let headers = templates.servers.iter().flat_map(|server| &server.headers);
+    files.extend(headers.map(|header| (header.resource(), header.text())));
     for certificate in &templates.certificates {
         let text = templates.render_certificate(certificate)?;
         files.insert(Resource::of(certificate), text);

@@ -14,6 +14,8 @@ pub enum Resource {
     /// The credentials for the server with this name, from variables of the environment. Each server has a separate
     /// file because Envoy does not read credentials from a file of more than 4 KiB.
     Credentials(String),
+    /// The place of the value of a header for an origin, by the name of its secret.
+    Header(String),
     /// The servers of the sites' origins.
     Clusters,
     /// The certificate with this name.
@@ -43,7 +45,7 @@ impl Resource {
             Self::Credentials(server) => folder.join("credentials").join(server),
             Self::Clusters => folder.join("clusters.yaml"),
             Self::Routes => folder.join("routes.yaml"),
-            Self::Certificate(name) => folder.join(format!("{name}.yaml")),
+            Self::Header(name) | Self::Certificate(name) => folder.join(format!("{name}.yaml")),
             Self::Listeners => folder.join("listeners.yaml"),
             Self::Purge => folder.join("purge.yaml"),
             Self::Edge => folder.join("edge.yaml"),
@@ -55,6 +57,7 @@ impl Resource {
     pub fn part(&self) -> &str {
         match self {
             Self::Credentials(_) => "credentials",
+            Self::Header(_) => "headers for origins",
             Self::Clusters => "servers",
             Self::Routes => "routes",
             Self::Certificate(_) => "certificates",

@@ -82,6 +82,8 @@ pub fn second_server(
         hides_validators => hides_validators,
         on_missing => failover.asks_for_missing(),
         marks_missing => false,
+        // The headers for the first origin may have secrets.
+        set_headers => Vec::<Value>::new(),
         first_only => first_only.collect::<Vec<_>>(),
         ttl => times.ttl.as_secs().to_string(),
         connect_timeout => seconds(times.connect_timeout),

@@ -11,6 +11,7 @@ use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use super::compression::UsualCompression;
 use super::credentials::{self, CredentialsPlace};
+use super::origin_headers::OriginHeader;
 use super::second_server::{second_name, second_server};
 use super::seconds;
 use crate::net::ca_bundle;
@@ -34,6 +35,8 @@ pub struct Server {
     /// The names of the origin's servers and the profiles with their credentials, if Envoy reads them from files of the
     /// edge.
     pub profiles: Profiles,
+    /// The headers that Envoy adds to each request to it.
+    pub headers: Vec<OriginHeader>,
     /// The time at which the site or its origin was replaced or removed.
     pub removed: Option<Instant>,
     /// The values and the profiles that this server has under the plain name of the site.
@@ -89,6 +92,7 @@ impl Server {
         Ok(Self {
             has_second_origin: site.failover.is_some(),
             site: site.name.clone(),
+            headers: OriginHeader::all(policy, &name)?,
             name,
             values,
             profiles,
@@ -165,7 +169,10 @@ fn values(
     });
     let second = second.transpose()?;
     let times = site.failover.as_ref().map(|failover| failover.times);
+    let headers = OriginHeader::all(policy, name)?;
+    let headers = headers.iter().map(|header| header.values(files));
     Ok(context! {
+        set_headers => headers.collect::<Vec<_>>(),
         // The name of the virtual host, and the value of x-sluice-server that selects it.
         label => if is_named { name } else { "all" },
         name => is_named.then_some(name),

@@ -16,7 +16,7 @@ use super::resource::Resource;
 use super::server::{Former, Server};
 use super::{Run, seconds};
 use crate::net::ca_bundle;
-use crate::settings::{AccessLog, Runtime, Settings, Tracing};
+use crate::settings::{AccessLog, ProxyProtocol, Runtime, Settings, Tracing};
 use crate::sites::Sites;
 
 /// Templates by name.
@@ -260,11 +260,18 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         control => settings.filter_control_socket(),
         health_path => settings.health_path,
         trusted_hops => settings.clients.trusted_hops,
+        proxy_protocol => settings.proxy_protocol.as_ref().map(proxy_protocol),
         rate_limit => settings.clients.rate_limit,
         stream_idle => seconds(settings.stream_idle),
         connections => settings.machine.connections,
         heap_bytes => settings.heap_bytes,
     }
+}
+
+fn proxy_protocol(protocol: &ProxyProtocol) -> Value {
+    let from = protocol.from.iter();
+    let from = from.map(|(address, length)| context! { address => address, length => length });
+    context! { is_required => protocol.is_required, from => from.collect::<Vec<_>>() }
 }
 
 fn listener(address: SocketAddr) -> Value {

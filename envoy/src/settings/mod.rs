@@ -9,6 +9,7 @@ mod access;
 mod cache;
 pub mod docs;
 mod environment;
+mod https;
 mod listeners;
 mod locations;
 mod memory;
@@ -16,6 +17,7 @@ mod observability;
 mod origin;
 mod policy;
 mod problem;
+mod proxy_protocol;
 mod purge;
 mod runtime;
 mod secrets;
@@ -32,6 +34,7 @@ use std::time::Duration;
 pub use cache::{Cache, HotTier, Medium, Reserve, Slices};
 use environment::Environment;
 pub use environment::names::OTHER_NAMES;
+pub use https::Https;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 use memory::Memory;
@@ -41,6 +44,7 @@ pub use origin::credentials::ACCESS_KEY_ID;
 use origin::failover;
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
+pub use proxy_protocol::ProxyProtocol;
 pub use purge::PurgeListener;
 pub use runtime::Runtime;
 pub use secrets::FileSecrets;
@@ -93,10 +97,14 @@ pub struct Settings {
     pub edge_port: u16,
     /// The TLS listener of the one site in front of `origin`.
     pub tls: Option<TlsListener>,
+    /// HTTPS for the clients of the one site in front of `origin`.
+    pub https: Https,
     /// The TLS listener's port; `None`: no site has a certificate.
     pub tls_port: Option<u16>,
     /// The trust in clients' addresses, and limits on clients' requests.
     pub clients: Clients,
+    /// The PROXY protocol on the listeners for clients; `None`: it is not read.
+    pub proxy_protocol: Option<ProxyProtocol>,
     /// The listener for purges.
     pub purge: PurgeListener,
     /// The topics of Amazon SNS from which notifications are accepted.
@@ -237,6 +245,7 @@ impl Settings {
     fn read(env: &mut Environment<'_>, machine: Machine) -> Option<Self> {
         // NB: every setting is read before the first `?`, so that one start reports all problems.
         let clients = Clients::read(env);
+        let proxy_protocol = ProxyProtocol::read(env);
         let purge = PurgeListener::read(env);
         let sites = sites::read(env, clients.as_ref(), purge.as_ref());
         let has_sites = env.set("SLUICE_SITES").is_some();
@@ -251,6 +260,10 @@ impl Settings {
         let access = match has_sites {
             true => None,
             false => access::read(env, origin.as_ref()),
+        };
+        let https = match has_sites {
+            true => Some(Https::default()),
+            false => Https::read(env, clients.as_ref()),
         };
         let mut secrets = FileSecrets::default();
         let is_bucket = matches!(origin, Some(Origin::Bucket(_)));
@@ -318,8 +331,10 @@ impl Settings {
             bind: bind?,
             edge_port: edge_port?,
             tls,
+            https: https?,
             tls_port,
             clients: clients?,
+            proxy_protocol: proxy_protocol?,
             purge: purge?,
             sns,
             metrics,

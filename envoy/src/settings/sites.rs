@@ -11,7 +11,7 @@ use super::purge::PurgeListener;
 use crate::sites::{Sites, Surroundings};
 
 /// Settings that each site has in the file of sites, and their fields.
-const OF_A_SITE: [(&str, &str); 11] = [
+const OF_A_SITE: [(&str, &str); 13] = [
     ("SLUICE_ORIGIN", "origin"),
     ("SLUICE_ORIGIN_KEEPALIVE", "keepalive"),
     ("SLUICE_FAILOVER_ORIGIN", "failover"),
@@ -23,6 +23,8 @@ const OF_A_SITE: [(&str, &str); 11] = [
     ("SLUICE_ACCESS", "access"),
     ("SLUICE_TLS_CERT", "tls.certificate"),
     ("SLUICE_TLS_KEY", "tls.key"),
+    ("SLUICE_REDIRECT_TO_HTTPS", "redirect_to_https"),
+    ("SLUICE_HSTS", "hsts"),
 ];
 
 /// Reads the file of sites. `None`: none is set, or there is a problem.

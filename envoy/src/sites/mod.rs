@@ -12,6 +12,7 @@ mod failover;
 mod fields;
 mod file;
 mod host;
+mod hsts;
 mod policy;
 mod profile;
 mod purge_token;
@@ -36,6 +37,7 @@ pub use failover::{
 };
 pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
 pub use file::{Problem, YamlFault, read as read_yaml};
+pub use hsts::Hsts;
 pub use profile::ProfileKeys;
 pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
 pub use secret_text::{

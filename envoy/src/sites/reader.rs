@@ -16,6 +16,7 @@ use super::failover::{
 use super::fields::{FILE, keepalive, max_age};
 use super::file::{Document, Problem, shown};
 use super::host::is_path;
+use super::hsts::Hsts;
 use super::policy::{ChosenPolicy, check_edge};
 use super::profile::ProfileKeys;
 use super::purge_token::{ACCEPTED_TOKEN, hash_of_token};
@@ -377,22 +378,17 @@ impl<'a> Reader<'a> {
         let age = value
             .as_str()
             .or(value.get("max_age").and_then(Value::as_str))?;
-        let seconds = max_age(age)?.as_secs();
-        let (subdomains, preload) = (field("include_subdomains"), field("preload"));
-        // The minimum for the list of hosts that browsers ship (hstspreload.org).
-        const YEAR: u64 = 365 * 24 * 60 * 60;
-        if preload && !(subdomains && seconds >= YEAR) {
+        let hsts = Hsts {
+            max_age: max_age(age)?,
+            include_subdomains: field("include_subdomains"),
+            preload: field("preload"),
+        };
+        if !hsts.may_be_listed() {
             let message =
                 "true: expected include_subdomains to be true and max_age to be at least 365d";
             self.refuse(&entry.field("hsts.preload"), message);
         }
-        let subdomains = if subdomains {
-            "; includeSubDomains"
-        } else {
-            ""
-        };
-        let preload = if preload { "; preload" } else { "" };
-        Some(format!("max-age={seconds}{subdomains}{preload}"))
+        Some(hsts.to_string())
     }
 
     fn read_certificate(&self, entry: &Entry<'_>) -> Option<Certificate> {

@@ -294,6 +294,13 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
         "10/s",
         "a number from 0 to 1000000",
     ),
+    ("SLUICE_PROXY_PROTOCOL", "v2", "off, optional or on"),
+    ("SLUICE_REDIRECT_TO_HTTPS", "always", "on or off"),
+    (
+        "SLUICE_HSTS",
+        "31536000",
+        "a duration of whole seconds such as 365d",
+    ),
     ("SLUICE_METRICS_PORT", "off", "1 to 65535"),
     (
         "SLUICE_CACHE_RESERVE",
@@ -438,6 +445,22 @@ fn what_belongs_together_is_asked_for_together() {
         (
             &[("SLUICE_EDGE_TLS_PORT", "8443")],
             "SLUICE_EDGE_TLS_PORT: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY",
+        ),
+        (
+            &[("SLUICE_PROXY_PROTOCOL", "on")],
+            "SLUICE_PROXY_PROTOCOL_FROM: must be set, as SLUICE_PROXY_PROTOCOL is",
+        ),
+        (
+            &[("SLUICE_PROXY_PROTOCOL_FROM", "10.0.0.0/8")],
+            "SLUICE_PROXY_PROTOCOL_FROM: must be unset, or SLUICE_PROXY_PROTOCOL be on or optional",
+        ),
+        (
+            &[("SLUICE_REDIRECT_TO_HTTPS", "on")],
+            "SLUICE_REDIRECT_TO_HTTPS: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY, or SLUICE_TRUSTED_HOPS",
+        ),
+        (
+            &[("SLUICE_HSTS", "1d")],
+            "SLUICE_HSTS: needs SLUICE_TLS_CERT and SLUICE_TLS_KEY, or SLUICE_TRUSTED_HOPS",
         ),
         (
             &[("AWS_ACCESS_KEY_ID", "k")],

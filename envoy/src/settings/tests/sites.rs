@@ -87,6 +87,8 @@ fn a_file_of_sites_takes_the_place_of_the_settings_of_one() {
         "SLUICE_ACCESS",
         "SLUICE_TLS_CERT",
         "SLUICE_TLS_KEY",
+        "SLUICE_REDIRECT_TO_HTTPS",
+        "SLUICE_HSTS",
     ] {
         let problems = problems(&[("SLUICE_SITES", file), token, (name, "x")]);
         let expected = format!("{name}: must be unset beside SLUICE_SITES: ");

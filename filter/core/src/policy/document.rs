@@ -185,6 +185,9 @@ impl Document {
             .check(kind, index_document)
             .map_err(|error| error.within("website"))?;
         self.response.complete(kind, self.website.cors.is_some());
+        let set = self.request.set_headers.iter();
+        let set = set.map(|header| header.name.clone());
+        self.response.ignore_vary.extend(set);
         NamePattern::sort(&mut self.request.credential_headers);
         let mut policy = Policy {
             edge,

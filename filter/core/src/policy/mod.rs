@@ -39,11 +39,12 @@ pub use sections::redirects::{PathPattern, Redirect, RedirectSource, RedirectTar
 pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use sections::response::ResponsePolicy;
 pub use sections::rules::{Rule, Rules};
+pub use sections::set_headers::{HeaderSource, SetHeader};
 pub use sections::slices::{MOST_AHEAD, SlicedLengths, SlicesPolicy};
 pub use sections::ttl::{Statuses, Ttl, TtlTable};
-pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
 pub use sections::ttl_bounds::TtlBounds;
-pub(crate) use site_section::{SiteSection, SitesSection};
+pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
+pub(crate) use site_section::{HttpsSection, SiteSection, SitesSection};
 
 /// Upper bound of a hot tier, in bytes. A worker's VM can address 4 GiB in all.
 const MAX_HOT_BYTES: u64 = 1 << 30;

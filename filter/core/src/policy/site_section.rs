@@ -50,6 +50,30 @@ section! {
     }
 }
 
+section! {
+    /// HTTPS for the clients of an edge with one site.
+    pub(crate) struct HttpsSection {
+        /// Whether requests over cleartext are redirected to HTTPS.
+        redirect: bool = false,
+        /// The value of Strict-Transport-Security in responses over HTTPS. Default: none.
+        hsts: Option<String> as Option<FieldValue>,
+    }
+}
+
+impl HttpsSection {
+    /// Takes the section out of the configuration of an edge with one site.
+    ///
+    /// # Errors
+    /// The section is not valid.
+    pub(crate) fn take(configuration: &mut Value) -> Result<Self, PolicyError> {
+        const NAME: &str = "https";
+        let fields = configuration.as_object_mut();
+        let section = fields.and_then(|fields| fields.remove(NAME));
+        let read = Self::read(&section.unwrap_or_else(|| json!({})), Kind::Http);
+        read.map_err(|error| error.within(NAME))
+    }
+}
+
 impl SitesSection {
     /// Reads the sections. The path of an error is the path of the field.
     pub(crate) fn parse(value: &Value) -> Result<Self, PolicyError> {

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::hosts::{Conflict, HostClaim, Hosts};
 use super::{Site, SiteIndex, Sites};
 use crate::policy::{
-    EdgePolicy, Policy, PolicyError, SiteScope, SiteSection, SitesSection, configuration,
+    EdgePolicy, HttpsSection, Policy, PolicyError, SiteScope, SiteSection, SitesSection,
+    configuration,
 };
 
 /// The field with the list of sites, which no policy has.
@@ -18,17 +19,23 @@ const SITES: &str = "sites";
 const EDGE: &str = "edge";
 
 impl Sites {
-    /// Reads the filter's configuration: the policy of the one site that the edge serves, or an object with the fields
-    /// `edge` and `sites`.
+    /// Reads the filter's configuration: the policy of the one site that the edge serves, with the field `https` beside
+    /// it, or an object with the fields `edge` and `sites`.
     ///
     /// # Errors
     /// The field, its value and the accepted values.
     pub fn parse(document: &[u8]) -> Result<Self, PolicyError> {
-        let value = configuration::read(document)?;
-        match value.get(SITES) {
-            Some(_) => Self::read(&value),
-            None => Policy::of_edge(&value).map(Self::of_one),
+        let mut value = configuration::read(document)?;
+        if value.get(SITES).is_some() {
+            return Self::read(&value);
         }
+        let https = HttpsSection::take(&mut value)?;
+        let mut sites = Self::of_one(Policy::of_edge(&value)?);
+        for site in &mut sites.sites {
+            site.redirect_to_https = https.redirect;
+            site.hsts.clone_from(&https.hsts);
+        }
+        Ok(sites)
     }
 
     fn read(value: &Value) -> Result<Self, PolicyError> {

@@ -355,3 +355,23 @@ fn what_is_wrong_is_named_with_the_site_the_field_and_what_is_accepted() {
         "sites[1].purge_token_sha256: expected a token that nothing else has"
     );
 }
+
+#[test]
+fn the_one_site_of_an_edge_may_ask_for_https_beside_its_policy() {
+    let read = |text: &str| Sites::parse(text.as_bytes()).map(|sites| sites.sites[0].clone());
+    let plain = read(r#"{"origin": {"kind": "http"}}"#).unwrap();
+    assert_eq!((plain.redirect_to_https, plain.hsts), (false, None));
+    let secure =
+        r#"{"origin": {"kind": "http"}, "https": {"redirect": true, "hsts": "max-age=9"}}"#;
+    let secure = read(secure).unwrap();
+    assert_eq!(
+        (secure.redirect_to_https, secure.hsts.as_deref()),
+        (true, Some("max-age=9"))
+    );
+    let wrong = read(r#"{"origin": {"kind": "http"}, "https": {"hsts": "a\nb"}}"#);
+    let wrong = wrong.unwrap_err().to_string();
+    assert!(
+        wrong.starts_with("https.hsts: \"a\\nb\": expected visible ASCII"),
+        "{wrong}"
+    );
+}

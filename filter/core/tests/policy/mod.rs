@@ -3,4 +3,5 @@
 
 mod document;
 mod rules;
+mod set_headers;
 mod website;

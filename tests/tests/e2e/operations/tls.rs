@@ -174,3 +174,29 @@ async fn a_certificate_that_is_none_stops_the_start() {
     assert_ne!(refusal.code, Some(0));
     assert!(refusal.output.contains("cert.pem"), "{}", refusal.output);
 }
+
+/// The settings do for one origin what the fields of a site do for many.
+#[tokio::test]
+async fn one_origin_redirects_cleartext_to_https_and_sends_hsts_over_tls_alone() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(100).max_age(600));
+    let certificate = Certificate::new();
+    let edge = Edge::http(&origin)
+        .env("SLUICE_REDIRECT_TO_HTTPS", "on")
+        .env("SLUICE_HSTS", "365d, include_subdomains");
+    let (edge, address) = start_with(edge, &certificate).await;
+    let plain = edge.send("GET", "/a?b=1", &[("host", "a.test:8080")]).await;
+    assert_eq!(plain.status, 301);
+    assert_eq!(plain.header("location"), "https://a.test/a?b=1");
+    assert_eq!(plain.headers.get("strict-transport-security"), None);
+    for _ in 0..2 {
+        let stream = certificate.connect(address, &["http/1.1"], &[&TLS13]).await;
+        let mut stream = stream.unwrap();
+        let (head, _) = exchange(&mut stream, &request("GET", "/a", &[]))
+            .await
+            .unwrap();
+        assert_eq!(head.word(1), "200");
+        let hsts = head.headers.get("strict-transport-security");
+        assert_eq!(hsts, Some("max-age=31536000; includeSubDomains"));
+    }
+}

@@ -11,6 +11,7 @@ pub(in crate::policy) mod redirects;
 pub(in crate::policy) mod request;
 pub(in crate::policy) mod response;
 pub(in crate::policy) mod rules;
+pub(in crate::policy) mod set_headers;
 pub(in crate::policy) mod slices;
 pub(in crate::policy) mod ttl;
 pub(in crate::policy) mod ttl_bounds;

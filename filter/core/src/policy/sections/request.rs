@@ -9,6 +9,7 @@ use crate::policy::forms::form::words;
 use crate::policy::forms::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
 use crate::policy::forms::section::section;
 use crate::policy::sections::known_headers;
+use crate::policy::sections::set_headers::{SetHeader, SetHeaders};
 
 /// Headers by which clients, and proxies that have authenticated clients, identify a client, and headers of a
 /// session.
@@ -52,6 +53,11 @@ section! {
         /// Further request headers that a bucket may get, or that a cacheable request may send to an HTTP origin
         /// although they can change the response.
         forward_headers: Vec<String> as Vec<HeaderName> = Vec::new(),
+        /// HTTP origin only: headers that each request to the origin gets in place of the client's, such as a secret by
+        /// which the origin knows the edge: the name of a header, and {env: NAME} for the value of that variable of the
+        /// environment, or {file: PATH} for the text of that file. The values are in no key and in no log, and Vary may
+        /// name these headers. In the mesh they have no effect.
+        set_headers: Vec<SetHeader> as SetHeaders = Vec::new(),
         /// HTTP origin only: how a request with Cookie is treated. pass: it is sent to the origin uncached. strip:
         /// the header is removed. ignore: the request is answered from the cache like others; if it is sent to the
         /// origin, the origin gets its Cookie, and the response is stored only if it has public or s-maxage. A bucket
@@ -130,6 +136,11 @@ const HOP_BY_HOP: [&str; 6] = [
 /// `te: trailers`. `expect` is one of them because its client waits for an answer before it sends the body.
 const MEANT_TO_GO_ON: [&str; 4] = ["connection", "expect", "te", "upgrade"];
 
+/// Whether a header concerns one connection only.
+pub(super) fn concerns_connection(name: &str) -> bool {
+    HOP_BY_HOP.contains(&name) || MEANT_TO_GO_ON.contains(&name)
+}
+
 fn is_of_cors(name: &str) -> bool {
     name == "origin" || name.starts_with("access-control-request-")
 }
@@ -196,7 +207,17 @@ pub(in crate::policy) fn check_headers(policy: &Policy) -> Result<(), PolicyErro
             return Err(PolicyError::text(&path, name, expected));
         }
     }
-    Ok(())
+    let mut set = policy.request.set_headers.iter();
+    match set.find(|header| policy.key.has_header(&header.name)) {
+        Some(SetHeader { name, .. }) => {
+            let message = "expected a header that is not one of key.headers";
+            Err(PolicyError::new(
+                &format!("request.set_headers.{name}"),
+                message,
+            ))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The expected header if `name` cannot be listed; `None` if it can.

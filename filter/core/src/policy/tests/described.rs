@@ -24,6 +24,7 @@ use crate::policy::sections::redirects::{
     RedirectSource, RedirectStatus, RedirectTarget, STATUSES,
 };
 use crate::policy::sections::rules::{CanonicalGlob, FieldValue, HeaderValues};
+use crate::policy::sections::set_headers::{SetHeader, SetHeaders};
 use crate::policy::sections::slices::{GREATEST_SLICE, LEAST_SLICE, SliceBytes};
 use crate::policy::sections::ttl::{ORIGIN, RuleTtl, TtlTable};
 use crate::policy::sections::website::{ContentTypes, CorsPolicy, CorsSection};
@@ -324,6 +325,33 @@ impl Described<Pairs> for HeaderValues {
 
     fn shown(value: &Pairs) -> Value {
         shown_pairs(value)
+    }
+}
+
+impl Described<Vec<SetHeader>> for SetHeaders {
+    fn schema() -> Value {
+        let source = |field: &str, pattern: &str| {
+            json!({
+                "type": "object",
+                "properties": { field: { "type": "string", "pattern": pattern } },
+                "required": [field],
+                "additionalProperties": false,
+            })
+        };
+        json!({
+            "type": "object",
+            "propertyNames": HeaderName::schema(),
+            "additionalProperties": {
+                "oneOf": [source("env", "^[A-Za-z_][A-Za-z0-9_]*$"), source("file", "^/")],
+            },
+        })
+    }
+
+    fn shown(value: &Vec<SetHeader>) -> Value {
+        match value.is_empty() {
+            true => json!({}),
+            false => Value::Null,
+        }
     }
 }
 
