@@ -7,7 +7,7 @@
 //! | a site's policy, completed | `policy_document` |
 //! | the configuration of the filter, with all sites | `filter` |
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |
-//! | the keys of signed URLs | `signing_keys` |
+//! | the secrets of access rules | `access_secrets` |
 //! | credentials in a file for Envoy | `credentials` |
 //! | the certificates of the listener for TLS | `certificates` |
 //! | the access log | `access_log` |
@@ -16,6 +16,7 @@
 //! | the files of a running edge | `resource`, `rendered` |
 
 mod access_log;
+mod access_secrets;
 mod certificates;
 mod compression;
 mod credentials;
@@ -26,7 +27,6 @@ mod policy_document;
 mod rendered;
 mod resource;
 mod server;
-mod signing_keys;
 mod template;
 
 use std::path::Path;

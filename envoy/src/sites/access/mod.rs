@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The access rules of a site, with the keys of its signed URLs.
+//! The access rules of a site, with the keys of its signed URLs and with its users.
 
 mod signing_secret;
+mod users_file;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use sluice_core::policy::{AccessPolicy, AccessScheme, KeyEntry, KeySource, Policy};
+use sluice_core::policy::{AccessPolicy, AccessScheme, KeyEntry, KeySource, Policy, UserSource};
 
 use super::file::{Document, Problem};
 use crate::origin::Origin;
 pub use signing_secret::SigningSecret;
+pub use users_file::UsersFile;
 
 /// The path of the section in a policy.
 const SECTION: &str = "access";
@@ -24,6 +26,8 @@ pub struct SiteAccess {
     pub section: Value,
     /// The keys of signed URLs.
     pub keys: Vec<SigningSecret>,
+    /// The users of the scheme Basic.
+    pub users: Option<UsersFile>,
     /// The rules, in parsed form.
     pub policy: AccessPolicy,
 }
@@ -72,14 +76,35 @@ impl AccessReader<'_> {
                 Err(message) => problems.push(self.problem(&field, &message)),
             }
         }
+        let users = self.read_users(&policy).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         match problems.is_empty() {
             true => Ok(SiteAccess {
                 section: value.clone(),
                 keys,
+                users,
                 policy,
             }),
             false => Err(problems),
         }
+    }
+
+    fn read_users(&self, policy: &AccessPolicy) -> Result<Option<UsersFile>, Problem> {
+        for (index, scheme) in policy.any_of.iter().enumerate() {
+            if let AccessScheme::Basic(basic) = scheme {
+                let users = match &basic.users {
+                    UserSource::File(file) => UsersFile::read(self.document.path(file)),
+                    UserSource::Sealed(_) => Err("expected the path of a file".to_owned()),
+                };
+                let field = format!("any_of[{index}].basic.users");
+                return users
+                    .map(Some)
+                    .map_err(|error| self.problem(&field, &error));
+            }
+        }
+        Ok(None)
     }
 
     fn read_key(&self, entry: &KeyEntry) -> Result<SigningSecret, String> {
@@ -109,7 +134,7 @@ fn entries(policy: &AccessPolicy) -> impl Iterator<Item = (String, &KeyEntry)> {
     schemes.flat_map(|(index, scheme)| {
         let keys = match scheme {
             AccessScheme::Signed(signed) => signed.keys.as_slice(),
-            AccessScheme::Address(_) => &[],
+            AccessScheme::Address(_) | AccessScheme::Basic(_) => &[],
         };
         let path = move |entry: &KeyEntry| format!("any_of[{index}].signed.keys.{}", entry.name);
         keys.iter().map(move |entry| (path(entry), entry))
@@ -140,8 +165,9 @@ impl SiteAccess {
         self.keys.iter().filter_map(SigningSecret::variable)
     }
 
-    /// The files with keys.
+    /// The files with secrets: keys and users.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.keys.iter().filter_map(SigningSecret::file)
+        let keys = self.keys.iter().filter_map(SigningSecret::file);
+        keys.chain(self.users.as_ref().map(UsersFile::file))
     }
 }

@@ -73,6 +73,7 @@ const LABELLED: &[LabelledFamily] = &[
             (Metric::AccessByAllow, "allow"),
             (Metric::AccessByAddress, "address"),
             (Metric::AccessBySignature, "signed"),
+            (Metric::AccessByPassword, "basic"),
         ],
     },
     LabelledFamily {
@@ -82,6 +83,7 @@ const LABELLED: &[LabelledFamily] = &[
         members: &[
             (Metric::AccessRefusedByAllow, "allow"),
             (Metric::AccessRefusedBySignature, "signed"),
+            (Metric::AccessRefusedByPassword, "basic"),
             (Metric::AccessRefusedWithoutProof, "none"),
         ],
     },

@@ -14,9 +14,10 @@ use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::ORIGINAL_PATH_HEADER;
 use sluice_core::key::Rejection;
 use sluice_core::metrics::Metric;
+use sluice_core::policy::AccessPolicy;
 
 use super::{Edge, Refusal, State};
-use crate::request::account::{tell_access, tell_signing_key};
+use crate::request::account::{tell_access, tell_access_user, tell_signing_key};
 use crate::worker::Worker;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{Host, Map};
@@ -24,11 +25,13 @@ use sluice_host::{Host, Map};
 /// The address of the client with its port, which the trusted proxies have given.
 const SOURCE_ADDRESS: &str = "source\0address";
 
-/// The signatures of a request, and the request without them.
+/// The credentials of a request that the edge itself reads, and the request without them.
 #[derive(Default)]
-pub(super) struct TakenSignatures {
+pub(super) struct TakenCredentials {
     /// The signatures.
     signatures: PresentedSignatures,
+    /// The lines of `Authorization`.
+    authorization: Vec<Vec<u8>>,
     /// The headers without them; `None` if there were none.
     pub headers: Option<Headers>,
     /// The path for logs, if it has signatures.
@@ -36,20 +39,23 @@ pub(super) struct TakenSignatures {
 }
 
 impl Edge {
-    /// Takes the signatures out of a client's request, if the site has signed URLs. So neither the key, nor the origin
-    /// nor a log has them.
-    pub(super) fn take_signatures(
+    /// Takes the credentials that the site reads out of a client's request. So neither the key, nor the origin nor a
+    /// log has them.
+    pub(super) fn take_credentials(
         &self,
         host: &dyn Host,
         headers: &Headers,
-    ) -> Result<TakenSignatures, HostError> {
-        let Some(taken) = self.find_signatures(headers) else {
-            return Ok(TakenSignatures::default());
+    ) -> Result<TakenCredentials, HostError> {
+        let Some(taken) = self.find_credentials(headers) else {
+            return Ok(TakenCredentials::default());
         };
         let (without, path) = (taken.headers.as_ref(), taken.shown_path.as_ref());
         if let (Some(shown), Some(without)) = (path, without) {
             host.set_header(Map::Request, ORIGINAL_PATH_HEADER, shown)?;
             host.set_header(Map::Request, ":path", without.target().path)?;
+        }
+        if !taken.authorization.is_empty() {
+            host.remove_header(Map::Request, "authorization")?;
         }
         if let Some(without) = without.filter(|_| !taken.signatures.cookies.is_empty()) {
             host.remove_header(Map::Request, "cookie")?;
@@ -64,7 +70,7 @@ impl Edge {
     pub(super) fn keep_shown_path(
         &self,
         host: &dyn Host,
-        taken: &TakenSignatures,
+        taken: &TakenCredentials,
     ) -> Result<(), HostError> {
         match &taken.shown_path {
             Some(shown) if !matches!(self.state, State::Answered { .. }) => {
@@ -74,29 +80,50 @@ impl Edge {
         }
     }
 
-    /// The signatures of a request with these headers; `None` if there are none, or the site has no signed URLs.
-    pub(super) fn find_signatures(&self, headers: &Headers) -> Option<TakenSignatures> {
-        self.policy.policy.access.as_ref()?.signed()?;
-        let path = SignedPath::of(headers.target().path);
-        let lines = headers.fields().filter(|(name, _)| *name == b"cookie");
-        let cookies = SignedCookies::of(lines.map(|(_, value)| value));
-        if path.is_none() && cookies.is_none() {
+    /// The credentials of a request with these headers; `None` if there are none that the site reads.
+    pub(super) fn find_credentials(&self, headers: &Headers) -> Option<TakenCredentials> {
+        let access = self.policy.policy.access.as_ref()?;
+        let lines = |wanted: &'static [u8]| {
+            let lines = headers.fields().filter(move |(name, _)| *name == wanted);
+            lines.map(|(_, value)| value)
+        };
+        let signed = access.signed();
+        let path = signed.and_then(|_| SignedPath::of(headers.target().path));
+        let cookies = signed.and_then(|_| SignedCookies::of(lines(b"cookie")));
+        let authorization: Vec<_> = match access.takes_authorization() {
+            true => lines(b"authorization").map(<[u8]>::to_vec).collect(),
+            false => Vec::new(),
+        };
+        if path.is_none() && cookies.is_none() && authorization.is_empty() {
             return None;
         }
-        let headers = without_signatures(headers, path.as_ref(), cookies.as_ref());
+        let rest = Rest {
+            path: path.as_ref().map(|path| path.rest.as_slice()),
+            cookies: cookies.as_ref().map(|cookies| cookies.rest.as_slice()),
+            lacks_authorization: !authorization.is_empty(),
+        };
+        let headers = rest.of(headers);
         let (query, shown_path) = match path {
             Some(path) => (Some(path.signature), Some(path.shown)),
             None => (None, None),
         };
         let cookies = cookies.map(|cookies| cookies.signatures);
-        Some(TakenSignatures {
+        Some(TakenCredentials {
             signatures: PresentedSignatures {
                 query,
                 cookies: cookies.unwrap_or_default(),
             },
+            authorization,
             headers: Some(headers),
             shown_path,
         })
+    }
+
+    /// The values of `WWW-Authenticate` in the answer to a request that is refused.
+    pub(super) fn challenges(&self, rejection: Rejection) -> Vec<String> {
+        let access = self.policy.policy.access.iter();
+        let access = access.filter(|_| rejection == Rejection::Unauthorized);
+        access.flat_map(AccessPolicy::challenges).collect()
     }
 
     /// Refuses a client's request, unless its client may read the site. `headers` are those without signatures. A
@@ -106,7 +133,7 @@ impl Edge {
         host: &dyn Host,
         worker: Option<&Worker>,
         headers: &Headers,
-        taken: &TakenSignatures,
+        taken: &TakenCredentials,
     ) -> Result<(), Refusal> {
         let policy = &self.policy.policy;
         let Some(access) = &policy.access else {
@@ -122,10 +149,11 @@ impl Edge {
             method,
             target: headers.target(),
             signatures: &taken.signatures,
+            authorization: taken.only_authorization(),
             address: &|| client_address(host),
             now: host.unix_millis() / 1_000,
         };
-        let decision = decide(policy, access, &self.policy.signing_keys, &request);
+        let decision = decide(policy, access, &self.policy.secrets, &request);
         if let Some(worker) = worker {
             worker.metrics.count_of(&self.policy, metric_of(&decision));
         }
@@ -134,28 +162,55 @@ impl Edge {
         }
         match decision {
             AccessDecision::Admitted { .. } => Ok(()),
-            AccessDecision::Refused(_) => Err(Refusal::Rejected(Rejection::AccessDenied)),
+            AccessDecision::Refused(refusal) => Err(Refusal::Rejected(rejection(access, refusal))),
         }
     }
 }
 
-/// The headers with the rest of the path and the rest of the cookies.
-fn without_signatures(
-    headers: &Headers,
-    path: Option<&SignedPath>,
-    cookies: Option<&SignedCookies>,
-) -> Headers {
-    let kept = headers
-        .iter()
-        .filter(|(name, _)| *name != "cookie" || cookies.is_none());
-    let kept = kept.map(|(name, value)| match path {
-        Some(path) if name == ":path" => (name, path.rest.as_slice()),
-        _ => (name, value),
-    });
-    let rest = cookies.map(|cookies| cookies.rest.as_slice());
-    let rest = rest.filter(|rest| !rest.is_empty());
-    let rest = rest.into_iter().map(|rest| ("cookie", rest));
-    Headers::new(serialize(kept.chain(rest)))
+impl TakenCredentials {
+    /// The value of `Authorization`, if there is one alone.
+    fn only_authorization(&self) -> Option<&[u8]> {
+        match self.authorization.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+}
+
+/// The parts of a request without credentials.
+struct Rest<'a> {
+    /// The path, if it has had signatures.
+    path: Option<&'a [u8]>,
+    /// The other cookies, if cookies have had signatures.
+    cookies: Option<&'a [u8]>,
+    /// Whether `Authorization` has been taken.
+    lacks_authorization: bool,
+}
+
+impl Rest<'_> {
+    /// The headers with these parts.
+    fn of(&self, headers: &Headers) -> Headers {
+        let kept = headers.iter().filter(|(name, _)| match *name {
+            "cookie" => self.cookies.is_none(),
+            "authorization" => !self.lacks_authorization,
+            _ => true,
+        });
+        let kept = kept.map(|(name, value)| match self.path {
+            Some(path) if name == ":path" => (name, path),
+            _ => (name, value),
+        });
+        let cookies = self.cookies.filter(|rest| !rest.is_empty());
+        let cookies = cookies.into_iter().map(|rest| ("cookie", rest));
+        Headers::new(serialize(kept.chain(cookies)))
+    }
+}
+
+/// The answer to a request that is refused: 401 if other credentials could admit its client, else 403.
+fn rejection(access: &AccessPolicy, refusal: AccessRefusal) -> Rejection {
+    match access.challenges().next() {
+        Some(_) if refusal.is_for_lack_of_credentials() => Rejection::Unauthorized,
+        _ => Rejection::AccessDenied,
+    }
 }
 
 /// The address of the client of the effective context's request.
@@ -173,18 +228,23 @@ const fn metric_of(decision: &AccessDecision) -> Metric {
             AccessCheck::Allow => Metric::AccessByAllow,
             AccessCheck::Address => Metric::AccessByAddress,
             AccessCheck::Signed => Metric::AccessBySignature,
+            AccessCheck::Basic => Metric::AccessByPassword,
         },
         AccessDecision::Refused(AccessRefusal::Address) => Metric::AccessRefusedByAllow,
         AccessDecision::Refused(AccessRefusal::NoProof) => Metric::AccessRefusedWithoutProof,
+        AccessDecision::Refused(AccessRefusal::WrongPassword) => Metric::AccessRefusedByPassword,
         AccessDecision::Refused(_) => Metric::AccessRefusedBySignature,
     }
 }
 
-/// Writes the reason of a refusal, or the name of the key of a signature, into the filter state.
+/// Writes the reason of a refusal, or the name of the key of a signature or of the user, into the filter state.
 fn tell(host: &dyn Host, decision: &AccessDecision) -> Result<(), HostError> {
     match decision {
-        AccessDecision::Admitted { key: Some(key), .. } => tell_signing_key(host, key),
-        AccessDecision::Admitted { key: None, .. } => Ok(()),
+        AccessDecision::Admitted { check, name } => match (check, name) {
+            (AccessCheck::Signed, Some(key)) => tell_signing_key(host, key),
+            (_, Some(user)) => tell_access_user(host, user),
+            (_, None) => Ok(()),
+        },
         AccessDecision::Refused(refusal) => tell_access(host, refusal.name()),
     }
 }

@@ -317,7 +317,12 @@ impl Edge {
                     // A failure affects only the access log, so the client still gets its answer.
                     let _ = tell_result(host, result_of(Metric::RequestsRejected));
                 }
-                answer_rejection(host, &self.identity.name, *rejection)
+                answer_rejection(
+                    host,
+                    &self.identity.name,
+                    &self.challenges(*rejection),
+                    *rejection,
+                )
             }
             Refusal::Host(_) | Refusal::Stranger => {
                 CompleteReply::failure(&self.identity.name, 503, false).send(host)

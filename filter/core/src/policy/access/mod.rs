@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The section `access`: which clients a site answers.
 
+mod basic;
 mod key_source;
 mod network;
 #[cfg(test)]
@@ -15,6 +16,9 @@ use crate::policy::forms::section::section;
 use crate::policy::sections::glob_set::GlobSet;
 use crate::policy::sections::rules::CanonicalGlob;
 
+#[cfg(test)]
+pub(in crate::policy) use basic::{AuthenticationRealm, UserFile};
+pub use basic::{BasicPolicy, UserSource};
 pub(in crate::policy) use key_source::KeyEntries;
 #[cfg(test)]
 pub(in crate::policy) use key_source::MAX_NAME_BYTES;
@@ -50,16 +54,19 @@ pub enum AccessScheme {
     Address(Vec<Network>),
     /// The URL or a cookie has a valid signature.
     Signed(SignedPolicy),
+    /// The request has the name and the password of a user.
+    Basic(BasicPolicy),
 }
 
 impl AccessScheme {
     /// The names of all schemes.
-    pub(in crate::policy) const NAMES: [&str; 2] = ["address", "signed"];
+    pub(in crate::policy) const NAMES: [&str; 3] = ["address", "signed", "basic"];
 
     const fn name(&self) -> &'static str {
         match self {
             Self::Address(_) => "address",
             Self::Signed(_) => "signed",
+            Self::Basic(_) => "basic",
         }
     }
 }
@@ -75,6 +82,7 @@ impl Form<Self> for AccessScheme {
         let read = match name.as_str() {
             "address" => Filled::<Network>::read(value, kind).map(Self::Address),
             "signed" => SignedPolicy::read(value, kind).map(Self::Signed),
+            "basic" => BasicPolicy::read(value, kind).map(Self::Basic),
             _ => Err(PolicyError::new(
                 "",
                 format!("unknown scheme, expected {names}"),
@@ -116,7 +124,28 @@ impl AccessPolicy {
     pub fn signed(&self) -> Option<&SignedPolicy> {
         self.any_of.iter().find_map(|scheme| match scheme {
             AccessScheme::Signed(signed) => Some(signed),
-            AccessScheme::Address(_) => None,
+            _ => None,
+        })
+    }
+
+    /// The users of the scheme Basic, if the site has them.
+    pub fn basic(&self) -> Option<&BasicPolicy> {
+        self.any_of.iter().find_map(|scheme| match scheme {
+            AccessScheme::Basic(basic) => Some(basic),
+            _ => None,
+        })
+    }
+
+    /// Whether the edge itself reads `Authorization`. The origin then does not get that header.
+    pub fn takes_authorization(&self) -> bool {
+        self.basic().is_some()
+    }
+
+    /// The values of `WWW-Authenticate` for a client without credentials (RFC 9110, 11.6.1), one for each scheme.
+    pub fn challenges(&self) -> impl Iterator<Item = String> {
+        self.any_of.iter().filter_map(|scheme| match scheme {
+            AccessScheme::Basic(basic) => Some(basic.challenge()),
+            AccessScheme::Address(_) | AccessScheme::Signed(_) => None,
         })
     }
 

@@ -45,6 +45,19 @@ fn rules_are_read() {
 }
 
 #[test]
+fn each_scheme_with_credentials_has_a_challenge() {
+    let challenges = |basic: Value| {
+        let schemes = json!([{ "address": ["::1"] }, { "basic": basic }]);
+        let access = parse(&json!({ "any_of": schemes })).unwrap();
+        access.challenges().collect::<Vec<_>>()
+    };
+    let file = challenges(json!({ "users": "u" }));
+    assert_eq!(file, [r#"Basic realm="Restricted", charset="UTF-8""#]);
+    let named = challenges(json!({ "users": { "sealed": "00" }, "realm": "Docs" }));
+    assert_eq!(named, [r#"Basic realm="Docs", charset="UTF-8""#]);
+}
+
+#[test]
 fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
     let keys = |keys: Value| json!({ "any_of": [{ "signed": { "keys": keys } }] });
     for (access, error) in [
@@ -71,12 +84,12 @@ fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
             "access.allow[0]: \"office\": expected an address, or a network",
         ),
         (
-            json!({ "any_of": [{ "jwt": {} }] }),
-            "access.any_of[0].jwt: unknown scheme, expected address or signed",
+            json!({ "any_of": [{ "ldap": {} }] }),
+            "access.any_of[0].ldap: unknown scheme, expected address, signed",
         ),
         (
             json!({ "any_of": [{ "address": ["::1"], "signed": {} }] }),
-            "access.any_of[0]: expected an object with one field: address or signed",
+            "access.any_of[0]: expected an object with one field: address, signed",
         ),
         (
             json!({ "any_of": [{ "address": ["::1"] }, { "address": ["::2"] }] }),
@@ -89,6 +102,18 @@ fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
         (
             json!({ "allow": ["::1"], "except": ["a"] }),
             "access.except[0]: \"a\": expected a path",
+        ),
+        (
+            json!({ "any_of": [{ "basic": {} }] }),
+            "access.any_of[0].basic.users: required, but missing",
+        ),
+        (
+            json!({ "any_of": [{ "basic": { "users": { "ada": "secret" } } }] }),
+            "access.any_of[0].basic.users: expected the path of a file",
+        ),
+        (
+            json!({ "any_of": [{ "basic": { "users": "u", "realm": "a\"b" } }] }),
+            "access.any_of[0].basic.realm: \"a\\\"b\": expected at most 64 printable",
         ),
         (
             keys(json!({})),

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::http::accept_encoding::Coding;
 use crate::policy::access::{
-    AccessScheme, Filled, KeyEntries, KeyEntry, MAX_NAME_BYTES, Network, SignedPolicy,
+    AccessScheme, AuthenticationRealm, BasicPolicy, Filled, KeyEntries, KeyEntry, MAX_NAME_BYTES,
+    Network, SignedPolicy, UserFile, UserSource,
 };
 use crate::policy::forms::duration;
 use crate::policy::forms::form::{AtLeast, Bytes, Form, Kind, Seconds, Whole};
@@ -241,7 +242,11 @@ impl<T: PartialEq + 'static, F: Described<T>> Described<Vec<T>> for Filled<F> {
 
 impl Described<Self> for AccessScheme {
     fn schema() -> Value {
-        let schemas = [Filled::<Network>::schema(), SignedPolicy::schema()];
+        let schemas = [
+            Filled::<Network>::schema(),
+            SignedPolicy::schema(),
+            BasicPolicy::schema(),
+        ];
         let schemes = Self::NAMES.into_iter().zip(schemas).map(|(name, schema)| {
             json!({
                 "type": "object",
@@ -251,6 +256,18 @@ impl Described<Self> for AccessScheme {
             })
         });
         json!({ "oneOf": schemes.collect::<Vec<_>>() })
+    }
+}
+
+impl Described<UserSource> for UserFile {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+impl Described<String> for AuthenticationRealm {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": r#"^[ !#-\[\]-~]{1,64}$"# })
     }
 }
 

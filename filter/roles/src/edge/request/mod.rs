@@ -80,7 +80,7 @@ impl Edge {
                 self.begin_record(Some(worker), &headers);
                 self.record_site();
                 // EDGE has already admitted its client.
-                let taken = self.take_signatures(host, &headers)?;
+                let taken = self.take_credentials(host, &headers)?;
                 let headers = taken.headers.as_ref().unwrap_or(&headers);
                 self.receive_for_site(host, Some(worker), headers, end_of_stream)
             }
@@ -98,7 +98,7 @@ impl Edge {
         self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
         self.record_site();
-        let taken = self.take_signatures(host, headers)?;
+        let taken = self.take_credentials(host, headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
