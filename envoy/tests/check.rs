@@ -310,7 +310,7 @@ fn access_rules_that_open_too_much_are_named() {
         "signatures and cookies are sent in clear",
         "except: \"/*\" opens every path",
         "except: \"*.css\" also opens pages",
-        "other users can read the key in",
+        "other users can read the secrets in",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }

@@ -33,6 +33,11 @@ pub fn check(site: &Site, settings: &Settings) -> Vec<Finding> {
             "{name}: the site has the scheme basic but no certificate: passwords are sent in clear"
         ));
     }
+    if access.policy.forward().is_some() && is_clear {
+        findings.push(format!(
+            "{name}: the site has the scheme forward but no certificate: cookies of sessions are sent in clear"
+        ));
+    }
     let is_http = matches!(site.origin, Origin::Http(_));
     for pattern in exceptions(access) {
         if pattern.trim_matches('*').trim_start_matches('/').is_empty() && pattern.contains('*') {

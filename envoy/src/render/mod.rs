@@ -9,6 +9,7 @@
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |
 //! | the secrets of access rules | `access_secrets` |
 //! | credentials in a file for Envoy | `credentials` |
+//! | the servers that are asked about clients | `checker` |
 //! | the certificates of the listener for TLS | `certificates` |
 //! | the access log | `access_log` |
 //! | bounds on headers | `header_bounds` |
@@ -18,6 +19,7 @@
 mod access_log;
 mod access_secrets;
 mod certificates;
+mod checker;
 mod compression;
 mod credentials;
 mod filter;

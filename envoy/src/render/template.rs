@@ -9,6 +9,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::access_log::{self, ACCOUNT};
 use super::certificates::NamedCertificate;
+use super::checker::Checker;
 use super::compression::UsualCompression;
 use super::filter::FilterConfiguration;
 use super::header_bounds::header_bounds;
@@ -26,10 +27,11 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 23] = templates![
+const TEMPLATES: [(&str, &str); 24] = templates![
     "access_log.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
+    "checker.yaml.j2",
     "clients.yaml.j2",
     "clusters.yaml.j2",
     "compressors.yaml.j2",
@@ -61,6 +63,8 @@ pub struct Templates {
     values: Value,
     /// The servers of the sites' origins.
     pub servers: Vec<Server>,
+    /// The servers that are asked about clients.
+    pub checkers: Vec<Checker>,
     /// The certificates of the edge.
     pub certificates: Vec<NamedCertificate>,
     /// Whether there is a listener for purges.
@@ -98,6 +102,10 @@ impl Templates {
         });
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         filter.name_servers(&servers);
+        let checkers = sites.sites.iter();
+        let checkers = checkers.map(|site| Checker::of(settings, site));
+        let checkers = checkers.collect::<anyhow::Result<Vec<_>>>()?;
+        let checkers: Vec<_> = checkers.into_iter().flatten().collect();
         let takes_purges = settings.filter && (filter.has_purge_token || settings.sns.is_some());
         let purge = takes_purges.then_some(settings.purge.address);
         let of_certificates = certificates.iter();
@@ -155,6 +163,7 @@ impl Templates {
             environment: environment()?,
             values,
             servers,
+            checkers,
             certificates,
             takes_purges,
             has_filter: settings.filter,
@@ -193,7 +202,11 @@ impl Templates {
     fn render_with(&self, name: &str, more: Value) -> anyhow::Result<String> {
         let template = self.environment.get_template(name)?;
         let sites = self.servers.iter().map(|server| &server.values);
-        let sites = context! { sites => sites.collect::<Vec<_>>() };
+        let checkers = self.checkers.iter().map(|checker| &checker.values);
+        let sites = context! {
+            sites => sites.collect::<Vec<_>>(),
+            checkers => checkers.collect::<Vec<_>>(),
+        };
         let values = context! { ..more, ..sites, ..self.values.clone() };
         let rendered = template.render(values);
         rendered.map_err(|error| anyhow!("{name}: {error:#}"))

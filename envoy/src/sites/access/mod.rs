@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The access rules of a site, with the keys of its signed URLs and with its users.
 
+mod checker_server;
 mod signing_secret;
 mod users_file;
 
@@ -13,6 +14,7 @@ use sluice_core::policy::{AccessPolicy, AccessScheme, KeyEntry, KeySource, Polic
 
 use super::file::{Document, Problem};
 use crate::origin::Origin;
+pub use checker_server::CheckerServer;
 pub use signing_secret::SigningSecret;
 pub use users_file::UsersFile;
 
@@ -28,6 +30,8 @@ pub struct SiteAccess {
     pub keys: Vec<SigningSecret>,
     /// The users of the scheme Basic.
     pub users: Option<UsersFile>,
+    /// The server of the scheme forward.
+    pub checker: Option<CheckerServer>,
     /// The rules, in parsed form.
     pub policy: AccessPolicy,
 }
@@ -80,11 +84,16 @@ impl AccessReader<'_> {
             problems.push(problem);
             None
         });
+        let checker = self.find_checker(&policy).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         match problems.is_empty() {
             true => Ok(SiteAccess {
                 section: value.clone(),
                 keys,
                 users,
+                checker,
                 policy,
             }),
             false => Err(problems),
@@ -105,6 +114,15 @@ impl AccessReader<'_> {
             }
         }
         Ok(None)
+    }
+
+    fn find_checker(&self, policy: &AccessPolicy) -> Result<Option<CheckerServer>, Problem> {
+        CheckerServer::of(policy, self.document).map_err(|(field, error)| {
+            let mut schemes = policy.any_of.iter();
+            let index = schemes.position(|scheme| matches!(scheme, AccessScheme::Forward(_)));
+            let index = index.unwrap_or_default();
+            self.problem(&format!("any_of[{index}].forward.{field}"), &error)
+        })
     }
 
     fn read_key(&self, entry: &KeyEntry) -> Result<SigningSecret, String> {
@@ -134,7 +152,7 @@ fn entries(policy: &AccessPolicy) -> impl Iterator<Item = (String, &KeyEntry)> {
     schemes.flat_map(|(index, scheme)| {
         let keys = match scheme {
             AccessScheme::Signed(signed) => signed.keys.as_slice(),
-            AccessScheme::Address(_) | AccessScheme::Basic(_) => &[],
+            _ => &[],
         };
         let path = move |entry: &KeyEntry| format!("any_of[{index}].signed.keys.{}", entry.name);
         keys.iter().map(move |entry| (path(entry), entry))

@@ -48,6 +48,8 @@ pub enum AccessCheck {
     Signed,
     /// The scheme `basic`.
     Basic,
+    /// The scheme `forward`.
+    Forward,
 }
 
 /// The reason for which a request is refused.
@@ -108,6 +110,8 @@ pub enum AccessDecision {
         /// The name of the key of its signature, or of its user.
         name: Option<String>,
     },
+    /// Only a server that is asked can admit the request. The other schemes refuse it, for this reason.
+    Asks(AccessRefusal),
     /// The request is refused, for this reason.
     Refused(AccessRefusal),
 }
@@ -131,6 +135,9 @@ pub fn decide(
     };
     match facts.decide(access, secrets) {
         Ok((check, name)) => AccessDecision::Admitted { check, name },
+        Err(refusal) if refusal.is_for_lack_of_credentials() && access.forward().is_some() => {
+            AccessDecision::Asks(refusal)
+        }
         Err(refusal) => AccessDecision::Refused(refusal),
     }
 }
@@ -194,6 +201,7 @@ impl Facts<'_> {
                 let user = user.ok_or(AccessRefusal::WrongPassword)?;
                 Ok((AccessCheck::Basic, Some(user.to_owned())))
             }
+            AccessScheme::Forward(_) => Err(AccessRefusal::NoProof),
         }
     }
 

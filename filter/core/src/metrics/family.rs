@@ -74,6 +74,7 @@ const LABELLED: &[LabelledFamily] = &[
             (Metric::AccessByAddress, "address"),
             (Metric::AccessBySignature, "signed"),
             (Metric::AccessByPassword, "basic"),
+            (Metric::AccessByForward, "forward"),
         ],
     },
     LabelledFamily {
@@ -84,8 +85,15 @@ const LABELLED: &[LabelledFamily] = &[
             (Metric::AccessRefusedByAllow, "allow"),
             (Metric::AccessRefusedBySignature, "signed"),
             (Metric::AccessRefusedByPassword, "basic"),
+            (Metric::AccessRefusedByForward, "forward"),
             (Metric::AccessRefusedWithoutProof, "none"),
         ],
+    },
+    LabelledFamily {
+        name: "sluice_access_failures_total",
+        label: "check",
+        help: "Requests of clients to sites with access rules that were answered with 503 because a check gave no answer.",
+        members: &[(Metric::AccessForwardFailures, "forward")],
     },
     LabelledFamily {
         name: "sluice_slices_total",

@@ -77,7 +77,7 @@ impl Sent<'_> {
     /// The decision about the request.
     pub fn decide(&self, policy: &Policy) -> AccessDecision {
         let signed = SignedPath::of(self.path);
-        let cookies = SignedCookies::of([self.cookie.as_bytes()].into_iter());
+        let cookies = SignedCookies::of([self.cookie.as_bytes()].into_iter(), &|_| false);
         let signatures = PresentedSignatures {
             query: signed.as_ref().map(|signed| signed.signature.clone()),
             cookies: cookies

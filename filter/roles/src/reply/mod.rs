@@ -71,9 +71,15 @@ pub fn answer_rejection(
     ];
     if matches!(
         rejection,
-        Rejection::Loop | Rejection::AccessDenied | Rejection::Unauthorized
+        Rejection::Loop
+            | Rejection::AccessDenied
+            | Rejection::Unauthorized
+            | Rejection::AccessUnknown
     ) {
         headers.push(("cache-control", "no-store"));
+    }
+    if rejection == Rejection::AccessUnknown {
+        headers.push(("retry-after", "1"));
     }
     let challenges = challenges.iter();
     headers.extend(challenges.map(|challenge| ("www-authenticate", challenge.as_str())));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
+pub mod access_calls;
 pub mod bodies;
 pub mod coalescing;
 pub mod fills;
@@ -19,6 +20,7 @@ pub mod waking;
 
 use std::rc::Rc;
 
+use access_calls::AccessCalls;
 use bodies::AwaitedBodies;
 use coalescing::Coalescing;
 use fills::Fills;
@@ -67,6 +69,8 @@ pub struct Worker {
     pub roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
+    /// The questions about the access of clients.
+    pub access_calls: AccessCalls,
     /// The requests for whose body EDGE waits.
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
@@ -148,6 +152,7 @@ impl Worker {
             confirmations: Confirmations::default(),
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
+            access_calls: AccessCalls::default(),
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             slices: KnownObjects::new(policy.limits.hints, &policy.slices.stored),

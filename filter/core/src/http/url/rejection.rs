@@ -52,6 +52,8 @@ pub enum Rejection {
     AccessDenied,
     /// A client that may read the site only with credentials (RFC 9110, 15.5.2).
     Unauthorized,
+    /// A client of whom no server could say whether the client may read the site.
+    AccessUnknown,
 }
 
 impl Rejection {
@@ -59,6 +61,7 @@ impl Rejection {
     pub fn status(&self) -> u16 {
         match self {
             Self::Unauthorized => 401,
+            Self::AccessUnknown => 503,
             Self::Upgrade | Self::AccessDenied => 403,
             Self::NoObject | Self::NoSite => 404,
             Self::MethodNotAllowed { .. } => 405,
@@ -99,6 +102,7 @@ impl Rejection {
             Self::Loop => "The request has come back to this cache.",
             Self::AccessDenied => "Access denied.",
             Self::Unauthorized => "Credentials are required.",
+            Self::AccessUnknown => "Access could not be checked. Try again.",
         }
     }
 
@@ -126,6 +130,7 @@ impl Rejection {
             Self::Loop => "loop",
             Self::AccessDenied => "access_denied",
             Self::Unauthorized => "unauthorized",
+            Self::AccessUnknown => "access_unknown",
         }
     }
 

@@ -2,6 +2,7 @@
 //! The section `access`: which clients a site answers.
 
 mod basic;
+mod forward;
 mod key_source;
 mod network;
 #[cfg(test)]
@@ -19,6 +20,9 @@ use crate::policy::sections::rules::CanonicalGlob;
 #[cfg(test)]
 pub(in crate::policy) use basic::{AuthenticationRealm, UserFile};
 pub use basic::{BasicPolicy, UserSource};
+#[cfg(test)]
+pub(in crate::policy) use forward::{CertificateFile, CookieName, CopiedHeaders};
+pub use forward::{CheckerUrl, ForwardPolicy};
 pub(in crate::policy) use key_source::KeyEntries;
 #[cfg(test)]
 pub(in crate::policy) use key_source::MAX_NAME_BYTES;
@@ -56,17 +60,20 @@ pub enum AccessScheme {
     Signed(SignedPolicy),
     /// The request has the name and the password of a user.
     Basic(BasicPolicy),
+    /// A server says that the client may read the site.
+    Forward(ForwardPolicy),
 }
 
 impl AccessScheme {
     /// The names of all schemes.
-    pub(in crate::policy) const NAMES: [&str; 3] = ["address", "signed", "basic"];
+    pub(in crate::policy) const NAMES: [&str; 4] = ["address", "signed", "basic", "forward"];
 
     const fn name(&self) -> &'static str {
         match self {
             Self::Address(_) => "address",
             Self::Signed(_) => "signed",
             Self::Basic(_) => "basic",
+            Self::Forward(_) => "forward",
         }
     }
 }
@@ -83,6 +90,7 @@ impl Form<Self> for AccessScheme {
             "address" => Filled::<Network>::read(value, kind).map(Self::Address),
             "signed" => SignedPolicy::read(value, kind).map(Self::Signed),
             "basic" => BasicPolicy::read(value, kind).map(Self::Basic),
+            "forward" => ForwardPolicy::read(value, kind).map(Self::Forward),
             _ => Err(PolicyError::new(
                 "",
                 format!("unknown scheme, expected {names}"),
@@ -136,16 +144,35 @@ impl AccessPolicy {
         })
     }
 
-    /// Whether the edge itself reads `Authorization`. The origin then does not get that header.
+    /// The server that is asked about clients, if the site has one.
+    pub fn forward(&self) -> Option<&ForwardPolicy> {
+        self.any_of.iter().find_map(|scheme| match scheme {
+            AccessScheme::Forward(forward) => Some(forward),
+            _ => None,
+        })
+    }
+
+    /// Whether `Authorization` is for the edge or for a server that it asks. The origin then does not get that header.
     pub fn takes_authorization(&self) -> bool {
-        self.basic().is_some()
+        self.basic().is_some() || self.forward().is_some()
+    }
+
+    /// Whether the cookie of this name is for a server that the edge asks. The origin then does not get the cookie.
+    pub fn takes_cookie(&self, name: &[u8]) -> bool {
+        self.forward()
+            .is_some_and(|forward| forward.has_cookie(name))
+    }
+
+    /// The names of the headers that the origin gets from a server that the edge asks, and from no client.
+    pub fn copied_headers(&self) -> &[String] {
+        self.forward().map_or(&[], |forward| &forward.copy)
     }
 
     /// The values of `WWW-Authenticate` for a client without credentials (RFC 9110, 11.6.1), one for each scheme.
     pub fn challenges(&self) -> impl Iterator<Item = String> {
         self.any_of.iter().filter_map(|scheme| match scheme {
             AccessScheme::Basic(basic) => Some(basic.challenge()),
-            AccessScheme::Address(_) | AccessScheme::Signed(_) => None,
+            AccessScheme::Address(_) | AccessScheme::Signed(_) | AccessScheme::Forward(_) => None,
         })
     }
 

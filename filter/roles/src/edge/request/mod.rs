@@ -25,6 +25,7 @@ use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders};
 use sluice_store::{LINK_HEADER, Link, Sender};
 
+use super::access::Admission;
 use super::authorization_sharing::{self, takes_part};
 use super::cors::Cors;
 use super::first_byte::FirstByteTimer;
@@ -98,21 +99,27 @@ impl Edge {
         self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
         self.record_site();
+        let stripped = self.strip_copied(host, headers)?;
+        let headers = stripped.as_ref().unwrap_or(headers);
         let taken = self.take_credentials(host, headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
             return Ok(Action::Pause);
         }
-        let headers = taken.headers.as_ref().unwrap_or(headers);
-        self.check_access(host, worker.as_deref(), headers, &taken)?;
+        let sent = headers;
+        let headers = taken.headers.as_ref().unwrap_or(sent);
+        let admission = self.check_access(host, worker.as_deref(), headers, &taken)?;
+        if let Admission::Asks(refusal) = admission {
+            return self.ask(host, worker, sent, taken, end_of_stream, refusal);
+        }
         let received = self.receive_for_site(host, worker, headers, end_of_stream)?;
         self.keep_shown_path(host, &taken)?;
         Ok(received)
     }
 
     /// Handles the headers of a client's request after its site is known, and its client may read the site.
-    fn receive_for_site(
+    pub(in crate::edge) fn receive_for_site(
         &mut self,
         host: &dyn Host,
         worker: Option<&mut Worker>,
@@ -130,7 +137,13 @@ impl Edge {
             Ok(target) => target,
             Err(rejection) => return self.turn_away(worker, &facts, rejection),
         };
-        let reason = match (classify(policy, &facts), worker) {
+        let disposition = match classify(policy, &facts) {
+            Disposition::Cacheable | Disposition::Authenticated if self.is_personal(headers) => {
+                Disposition::Pass(PassReason::AccessHeaders)
+            }
+            disposition => disposition,
+        };
+        let reason = match (disposition, worker) {
             (Disposition::Reject(rejection), _) => return Err(Refusal::Rejected(rejection)),
             (Disposition::Preflight, _) => {
                 self.answer_preflight(host)?;
@@ -221,7 +234,7 @@ impl Edge {
     }
 
     /// Whether the request has already passed through this cache (RFC 8586).
-    fn has_come_back(&self, headers: &Headers) -> bool {
+    pub(in crate::edge) fn has_come_back(&self, headers: &Headers) -> bool {
         let mut lines = headers.iter().filter(|(name, _)| *name == CDN_LOOP);
         lines.any(|(_, line)| self.identity.name.is_listed_in(line))
     }

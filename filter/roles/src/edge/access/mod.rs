@@ -2,6 +2,9 @@
 //! Access in EDGE: whether the client of a request may read the site. EDGE decides right behind the choice of the
 //! site, in front of everything that knows an object.
 
+mod answer;
+mod question;
+
 use std::net::{IpAddr, SocketAddr};
 
 use sluice_core::access::credentials::{PresentedSignatures, SignedCookies, SignedPath};
@@ -16,6 +19,9 @@ use sluice_core::key::Rejection;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::AccessPolicy;
 
+pub(super) use answer::CheckerAnswer;
+pub(super) use question::Question;
+
 use super::{Edge, Refusal, State};
 use crate::request::account::{tell_access, tell_access_user, tell_signing_key};
 use crate::worker::Worker;
@@ -26,16 +32,26 @@ use sluice_host::{Host, Map};
 const SOURCE_ADDRESS: &str = "source\0address";
 
 /// The credentials of a request that the edge itself reads, and the request without them.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct TakenCredentials {
     /// The signatures.
     signatures: PresentedSignatures,
     /// The lines of `Authorization`.
     authorization: Vec<Vec<u8>>,
+    /// Whether cookies have been taken.
+    has_cookies: bool,
     /// The headers without them; `None` if there were none.
     pub headers: Option<Headers>,
     /// The path for logs, if it has signatures.
     shown_path: Option<Vec<u8>>,
+}
+
+/// Whether a request is admitted.
+pub(super) enum Admission {
+    /// The request is answered.
+    Admitted,
+    /// A server must be asked. The other schemes refuse the request, for this reason.
+    Asks(AccessRefusal),
 }
 
 impl Edge {
@@ -57,7 +73,7 @@ impl Edge {
         if !taken.authorization.is_empty() {
             host.remove_header(Map::Request, "authorization")?;
         }
-        if let Some(without) = without.filter(|_| !taken.signatures.cookies.is_empty()) {
+        if let Some(without) = without.filter(|_| taken.has_cookies) {
             host.remove_header(Map::Request, "cookie")?;
             if let Some(cookies) = without.get("cookie") {
                 host.set_header(Map::Request, "cookie", cookies.bytes())?;
@@ -89,7 +105,10 @@ impl Edge {
         };
         let signed = access.signed();
         let path = signed.and_then(|_| SignedPath::of(headers.target().path));
-        let cookies = signed.and_then(|_| SignedCookies::of(lines(b"cookie")));
+        let is_taken = |name: &[u8]| access.takes_cookie(name);
+        let reads_cookies = signed.is_some() || access.forward().is_some();
+        let cookies = reads_cookies.then(|| SignedCookies::of(lines(b"cookie"), &is_taken));
+        let cookies = cookies.flatten();
         let authorization: Vec<_> = match access.takes_authorization() {
             true => lines(b"authorization").map(<[u8]>::to_vec).collect(),
             false => Vec::new(),
@@ -107,6 +126,7 @@ impl Edge {
             Some(path) => (Some(path.signature), Some(path.shown)),
             None => (None, None),
         };
+        let has_cookies = cookies.is_some();
         let cookies = cookies.map(|cookies| cookies.signatures);
         Some(TakenCredentials {
             signatures: PresentedSignatures {
@@ -114,6 +134,7 @@ impl Edge {
                 cookies: cookies.unwrap_or_default(),
             },
             authorization,
+            has_cookies,
             headers: Some(headers),
             shown_path,
         })
@@ -126,24 +147,57 @@ impl Edge {
         access.flat_map(AccessPolicy::challenges).collect()
     }
 
-    /// Refuses a client's request, unless its client may read the site. `headers` are those without signatures. A
-    /// preflight that EDGE answers itself is not checked.
+    /// Removes the headers that only a server that is asked may set from a client's request. Returns the other headers
+    /// if there were any.
+    pub(super) fn strip_copied(
+        &self,
+        host: &dyn Host,
+        headers: &Headers,
+    ) -> Result<Option<Headers>, HostError> {
+        let access = self.policy.policy.access.as_ref();
+        let copied = access.map_or(&[][..], AccessPolicy::copied_headers);
+        let mut forged = copied.iter().filter(|name| headers.has(name)).peekable();
+        if forged.peek().is_none() {
+            return Ok(None);
+        }
+        for name in forged {
+            host.remove_header(Map::Request, name)?;
+        }
+        let is_kept = |name: &str| copied.iter().all(|copied| copied != name);
+        let kept = headers.iter().filter(|(name, _)| is_kept(name));
+        Ok(Some(Headers::new(serialize(kept))))
+    }
+
+    /// Whether a request has a header from a server that was asked, and the key lacks the header. The response is then
+    /// for the request's client alone.
+    pub(super) fn is_personal(&self, headers: &Headers) -> bool {
+        let policy = &self.policy.policy;
+        let access = policy.access.as_ref();
+        let copied = access.map_or(&[][..], AccessPolicy::copied_headers);
+        let mut unkeyed = copied
+            .iter()
+            .filter(|name| !policy.key.headers.contains(name));
+        unkeyed.any(|name| headers.has(name))
+    }
+
+    /// Refuses a client's request, unless its client may read the site, or a server must be asked. `headers` are those
+    /// without credentials. A preflight that EDGE answers itself is not checked.
     pub(super) fn check_access(
         &self,
         host: &dyn Host,
         worker: Option<&Worker>,
         headers: &Headers,
         taken: &TakenCredentials,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Admission, Refusal> {
         let policy = &self.policy.policy;
         let Some(access) = &policy.access else {
-            return Ok(());
+            return Ok(Admission::Admitted);
         };
         let method = headers.get(":method");
         let method = method.and_then(|method| method.text().ok());
         let method = method.unwrap_or_default();
         if self.cors_policy().is_some() && is_preflight(method, |name| headers.has(name)) {
-            return Ok(());
+            return Ok(Admission::Admitted);
         }
         let request = AccessRequest {
             method,
@@ -154,6 +208,9 @@ impl Edge {
             now: host.unix_millis() / 1_000,
         };
         let decision = decide(policy, access, &self.policy.secrets, &request);
+        if let AccessDecision::Asks(refusal) = decision {
+            return Ok(Admission::Asks(refusal));
+        }
         if let Some(worker) = worker {
             worker.metrics.count_of(&self.policy, metric_of(&decision));
         }
@@ -161,7 +218,8 @@ impl Edge {
             tell(host, &decision)?;
         }
         match decision {
-            AccessDecision::Admitted { .. } => Ok(()),
+            AccessDecision::Admitted { .. } => Ok(Admission::Admitted),
+            AccessDecision::Asks(refusal) => Ok(Admission::Asks(refusal)),
             AccessDecision::Refused(refusal) => Err(Refusal::Rejected(rejection(access, refusal))),
         }
     }
@@ -229,11 +287,12 @@ const fn metric_of(decision: &AccessDecision) -> Metric {
             AccessCheck::Address => Metric::AccessByAddress,
             AccessCheck::Signed => Metric::AccessBySignature,
             AccessCheck::Basic => Metric::AccessByPassword,
+            AccessCheck::Forward => Metric::AccessByForward,
         },
         AccessDecision::Refused(AccessRefusal::Address) => Metric::AccessRefusedByAllow,
         AccessDecision::Refused(AccessRefusal::NoProof) => Metric::AccessRefusedWithoutProof,
         AccessDecision::Refused(AccessRefusal::WrongPassword) => Metric::AccessRefusedByPassword,
-        AccessDecision::Refused(_) => Metric::AccessRefusedBySignature,
+        AccessDecision::Refused(_) | AccessDecision::Asks(_) => Metric::AccessRefusedBySignature,
     }
 }
 
@@ -245,6 +304,8 @@ fn tell(host: &dyn Host, decision: &AccessDecision) -> Result<(), HostError> {
             (_, Some(user)) => tell_access_user(host, user),
             (_, None) => Ok(()),
         },
-        AccessDecision::Refused(refusal) => tell_access(host, refusal.name()),
+        AccessDecision::Refused(refusal) | AccessDecision::Asks(refusal) => {
+            tell_access(host, refusal.name())
+        }
     }
 }
