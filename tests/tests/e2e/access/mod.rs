@@ -3,6 +3,7 @@
 
 mod addresses;
 mod forward;
+mod fuzz;
 mod passwords;
 mod recipes;
 mod reload;
