@@ -524,9 +524,6 @@ impl StreamContext for Edge {
             worker.bodies.end(self.id);
         }
         let Some(worker) = worker else { return };
-        if matches!(self.state, State::Asking(_)) {
-            worker.access_calls.end();
-        }
         let sent = self.bytes_sent();
         worker.metrics.add_of(&self.policy, Metric::BytesSent, sent);
         if let State::Cached(stream) | State::Own(stream) = &self.state {

@@ -1,26 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The questions of a worker about the access of clients.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 /// The most questions of one worker at one time.
 const MOST: usize = 1_024;
 
-/// The questions that wait for their answers.
+/// The number of questions that wait for their answers.
 #[derive(Debug, Default)]
-pub struct AccessCalls {
-    under_way: usize,
-}
+pub struct AccessCalls(Rc<Cell<usize>>);
+
+/// A question that is under way. It is counted until this value is dropped, whether its answer has come or its client
+/// has left.
+#[derive(Debug)]
+pub struct AccessCall(Rc<Cell<usize>>);
 
 impl AccessCalls {
-    /// Begins a question. Returns false if the bound allows none.
-    pub const fn begin(&mut self) -> bool {
-        let has_room = self.under_way < MOST;
-        self.under_way += has_room as usize;
-        has_room
+    /// Begins a question; `None` if the bound allows none.
+    pub fn begin(&self) -> Option<AccessCall> {
+        let under_way = self.0.get();
+        (under_way < MOST).then(|| {
+            self.0.set(under_way + 1);
+            AccessCall(Rc::clone(&self.0))
+        })
     }
+}
 
-    /// Ends a question, whose answer has come or whose client has left.
-    pub const fn end(&mut self) {
-        self.under_way = self.under_way.saturating_sub(1);
+impl Drop for AccessCall {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
     }
 }
 
@@ -30,10 +39,12 @@ mod tests {
 
     #[test]
     fn questions_are_bounded() {
-        let mut calls = AccessCalls::default();
-        assert!((0..MOST).all(|_| calls.begin()));
-        assert!(!calls.begin());
-        calls.end();
-        assert!(calls.begin() && !calls.begin());
+        let calls = AccessCalls::default();
+        let mut begun: Vec<_> = (0..MOST).map_while(|_| calls.begin()).collect();
+        assert_eq!(begun.len(), MOST);
+        assert!(calls.begin().is_none());
+        begun.pop();
+        let last = calls.begin();
+        assert!(last.is_some() && calls.begin().is_none());
     }
 }

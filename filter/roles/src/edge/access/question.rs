@@ -5,6 +5,7 @@ use sluice_core::access::credentials::SignedCookies;
 use sluice_core::access::decision::AccessRefusal;
 use sluice_core::host::HostError;
 use sluice_core::http::caching::cache_name::CDN_LOOP;
+use sluice_core::internal_headers::CLIENT_HEADER;
 use sluice_core::key::client_url::ClientUrl;
 use sluice_core::key::{Rejection, Target};
 use sluice_core::metrics::Metric;
@@ -16,6 +17,7 @@ use crate::edge::{Edge, Refusal, State};
 use crate::request::account::{tell_access, tell_access_user};
 use crate::request::headers::Header;
 use crate::worker::Worker;
+use crate::worker::access_calls::AccessCall;
 use sluice_host::headers::{Headers, extend, serialize};
 use sluice_host::{Action, Half, Host, Map};
 
@@ -36,6 +38,8 @@ pub(in crate::edge) struct Question {
     has_ended: bool,
     /// The reason for which the other schemes refuse the request.
     refusal: AccessRefusal,
+    /// The count of the question.
+    _call: AccessCall,
 }
 
 impl Question {
@@ -81,14 +85,13 @@ impl Edge {
         let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
         let fields: Vec<_> = fields.collect();
         let cluster = forward.cluster(&policy.site.name);
-        let begun = worker.access_calls.begin();
-        let made = begun.then(|| host.call(&cluster, &fields, None, forward.timeout));
-        if !matches!(made, Some(Ok(_))) {
-            if begun {
-                worker.access_calls.end();
-            }
+        let call = worker.access_calls.begin().filter(|_| {
+            let made = host.call(&cluster, &fields, None, forward.timeout);
+            made.is_ok()
+        });
+        let Some(call) = call else {
             return Err(self.lack_answer(worker));
-        }
+        };
         self.state = State::Asking(Box::new(Question {
             headers,
             taken,
@@ -96,6 +99,7 @@ impl Edge {
             has_body: false,
             has_ended: false,
             refusal,
+            _call: call,
         }));
         Ok(Action::Pause)
     }
@@ -123,7 +127,6 @@ impl Edge {
         let (State::Asking(question), Some(worker)) = (state, worker) else {
             return self.refuse(host, &Refusal::Rejected(Rejection::AccessUnknown));
         };
-        worker.access_calls.end();
         let received = self.go_on_after(host, worker, *question, answered, size);
         self.note_received(worker, &received);
         match received {
@@ -263,7 +266,7 @@ impl Asker<'_> {
         ];
         if let Some(address) = address {
             // The server's cluster makes X-Forwarded-For from this header.
-            fields.push(("x-sluice-client", address.into_bytes()));
+            fields.push((CLIENT_HEADER, address.into_bytes()));
         }
         let listed = self.forward.headers.iter().map(String::as_str);
         let names = ALWAYS_SENT.into_iter().chain(listed);
