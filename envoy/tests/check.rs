@@ -310,10 +310,40 @@ fn access_rules_that_open_too_much_are_named() {
         "signatures and cookies are sent in clear",
         "except: \"/*\" opens every path",
         "except: \"*.css\" also opens pages",
-        "other users can read the key in",
+        "other users can read the secrets in",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
+    let users = folder.path().join("users");
+    std::fs::write(&users, "ada:$2y$05$0123456789\n").unwrap();
+    let rules = "any_of: [{basic: {users: users}}, {forward: {url: 'http://a/', ca: none.pem}}]\n";
+    std::fs::write(folder.path().join("access.yaml"), rules).unwrap();
+    let (status, told) = check(folder.path(), &[], &variables);
+    let told = told.join("\n");
+    assert_eq!(status, Some(1), "{told}");
+    for expected in [
+        "any_of[0].basic.users: ",
+        "line 1: user \"ada\": a hash of bcrypt",
+        "any_of[1].forward.ca: expected a URL with https",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert!(!told.contains("0123456789"), "{told}");
+    std::fs::write(&users, "ada:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n").unwrap();
+    let rules = "any_of: [{basic: {users: users}}, {forward: {url: 'http://a/'}}]\n";
+    std::fs::write(folder.path().join("access.yaml"), rules).unwrap();
+    let (status, told) = check(folder.path(), &[], &variables);
+    let told = told.join("\n");
+    assert_eq!(status, Some(0), "{told}");
+    for expected in [
+        "passwords are sent in clear",
+        "cookies of sessions are sent in clear",
+        "other users can read the secrets in",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    let rules = "any_of: [{signed: {keys: {a: {file: key}}}}]\n";
+    std::fs::write(folder.path().join("access.yaml"), rules).unwrap();
     std::fs::write(&key, "short").unwrap();
     let (status, told) = check(folder.path(), &[], &variables);
     let told = told.join("\n");

@@ -28,6 +28,16 @@ pub fn check(site: &Site, settings: &Settings) -> Vec<Finding> {
             "{name}: the site has signed URLs but no certificate: signatures and cookies are sent in clear"
         ));
     }
+    if access.policy.basic().is_some() && is_clear {
+        findings.push(format!(
+            "{name}: the site has the scheme basic but no certificate: passwords are sent in clear"
+        ));
+    }
+    if access.policy.forward().is_some() && is_clear {
+        findings.push(format!(
+            "{name}: the site has the scheme forward but no certificate: cookies of sessions are sent in clear"
+        ));
+    }
     let is_http = matches!(site.origin, Origin::Http(_));
     for pattern in exceptions(access) {
         if pattern.trim_matches('*').trim_start_matches('/').is_empty() && pattern.contains('*') {
@@ -42,7 +52,7 @@ pub fn check(site: &Site, settings: &Settings) -> Vec<Finding> {
     let readable = access.files().filter(|file| is_readable_to_others(file));
     findings.extend(readable.map(|file| {
         let file = file.display();
-        format!("{name}: other users can read the key in {file}: run chmod 600 {file}")
+        format!("{name}: other users can read the secrets in {file}: run chmod 600 {file}")
     }));
     findings.into_iter().map(Finding::warning).collect()
 }

@@ -11,6 +11,7 @@ pub const ACCOUNT: &[(&str, bool)] = &[
     ("result", false),
     ("access", false),
     ("signing_key", false),
+    ("access_user", false),
     ("key", false),
     ("role", false),
     ("wait_ms", true),

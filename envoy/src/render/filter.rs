@@ -5,10 +5,10 @@ use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
 
 use super::Run;
+use super::access_secrets;
 use super::certificates::NamedCertificate;
 use super::policy_document::{PolicyDocument, edge_sections, fill};
 use super::server::Server;
-use super::signing_keys;
 use crate::settings::Settings;
 use crate::sites::{Site, Sites};
 
@@ -65,7 +65,7 @@ impl FilterConfiguration {
         };
         fill(part, &of_run(run))?;
         if let Some(secret) = &run.secret {
-            signing_keys::seal(&mut json, sites, secret);
+            access_secrets::seal(&mut json, sites, secret);
         }
         let understood = sluice_core::sites::Sites::parse(json.to_string().as_bytes())?;
         Ok(Self {

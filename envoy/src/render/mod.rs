@@ -8,8 +8,9 @@
 //! | the configuration of the filter, with all sites | `filter` |
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |
 //! | the second origin of a site | `second_server` |
-//! | the keys of signed URLs | `signing_keys` |
+//! | the secrets of access rules | `access_secrets` |
 //! | credentials in a file for Envoy | `credentials` |
+//! | the servers that are asked about clients | `checker` |
 //! | the certificates of the listener for TLS | `certificates` |
 //! | the access log | `access_log` |
 //! | bounds on headers | `header_bounds` |
@@ -17,7 +18,9 @@
 //! | the files of a running edge | `resource`, `rendered` |
 
 mod access_log;
+mod access_secrets;
 mod certificates;
+mod checker;
 mod compression;
 mod credentials;
 mod filter;
@@ -29,7 +32,6 @@ mod rendered;
 mod resource;
 mod second_server;
 mod server;
-mod signing_keys;
 mod template;
 
 use std::path::Path;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Run;
 use super::certificates::NamedCertificate;
+use super::checker::Checker;
 use super::resource::Resource;
 use super::server::{Former, Server};
 use super::template::Templates;
@@ -27,6 +28,8 @@ pub struct Rendered {
     pub files: BTreeMap<Resource, String>,
     /// The servers of present and removed sites.
     servers: Vec<Server>,
+    /// The servers that are asked about clients, with removed ones.
+    checkers: Vec<Checker>,
     /// Number of the configuration in this run.
     number: u32,
     certificates: Vec<NamedCertificate>,
@@ -57,12 +60,15 @@ impl Rendered {
         if let Some(former) = former {
             let removed = former.removed(&templates.servers);
             templates.servers.extend(removed);
+            let removed = former.removed_checkers(&templates.checkers);
+            templates.checkers.extend(removed);
         }
         let files = files(&templates)?;
         Ok(Self {
             folder,
             files,
             servers: templates.servers,
+            checkers: templates.checkers,
             number,
             certificates: templates.certificates,
             variants_per_url: templates.variants_per_url,
@@ -101,6 +107,19 @@ impl Rendered {
             ..server
         });
         let is_kept = |server: &Server| server.removed.is_none_or(|then| now - then < KEPT);
+        gone.filter(is_kept).collect()
+    }
+
+    /// The servers that requests under way may still ask, beside the `present` ones.
+    fn removed_checkers(&self, present: &[Checker]) -> Vec<Checker> {
+        let now = Instant::now();
+        let is_gone = |checker: &&Checker| present.iter().all(|other| other.name != checker.name);
+        let gone = self.checkers.iter().filter(is_gone).cloned();
+        let gone = gone.map(|checker| Checker {
+            removed: checker.removed.or(Some(now)),
+            ..checker
+        });
+        let is_kept = |checker: &Checker| checker.removed.is_none_or(|then| now - then < KEPT);
         gone.filter(is_kept).collect()
     }
 }

@@ -9,6 +9,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::access_log::{self, ACCOUNT};
 use super::certificates::NamedCertificate;
+use super::checker::Checker;
 use super::compression::UsualCompression;
 use super::filter::FilterConfiguration;
 use super::header_bounds::header_bounds;
@@ -26,11 +27,12 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 27] = templates![
+const TEMPLATES: [(&str, &str); 28] = templates![
     "access_log.yaml.j2",
     "attempts.yaml.j2",
     "background.yaml.j2",
     "certificate.yaml.j2",
+    "checker.yaml.j2",
     "clients.yaml.j2",
     "clusters.yaml.j2",
     "compressors.yaml.j2",
@@ -65,6 +67,8 @@ pub struct Templates {
     values: Value,
     /// The servers of the sites' origins.
     pub servers: Vec<Server>,
+    /// The servers that are asked about clients.
+    pub checkers: Vec<Checker>,
     /// The certificates of the edge.
     pub certificates: Vec<NamedCertificate>,
     /// Whether there is a listener for purges.
@@ -102,6 +106,10 @@ impl Templates {
         });
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         filter.name_servers(&servers);
+        let checkers = sites.sites.iter();
+        let checkers = checkers.map(|site| Checker::of(settings, site));
+        let checkers = checkers.collect::<anyhow::Result<Vec<_>>>()?;
+        let checkers: Vec<_> = checkers.into_iter().flatten().collect();
         let takes_purges = settings.filter && (filter.has_purge_token || settings.sns.is_some());
         let purge = takes_purges.then_some(settings.purge.address);
         let of_certificates = certificates.iter();
@@ -159,6 +167,7 @@ impl Templates {
             environment: environment()?,
             values,
             servers,
+            checkers,
             certificates,
             takes_purges,
             has_filter: settings.filter,
@@ -198,7 +207,12 @@ impl Templates {
         let template = self.environment.get_template(name)?;
         let sites = self.servers.iter().map(|server| &server.values);
         let has_second_origins = self.servers.iter().any(|server| server.has_second_origin);
-        let sites = context! { sites => sites.collect::<Vec<_>>(), has_second_origins => has_second_origins };
+        let checkers = self.checkers.iter().map(|checker| &checker.values);
+        let sites = context! {
+            sites => sites.collect::<Vec<_>>(),
+            has_second_origins => has_second_origins,
+            checkers => checkers.collect::<Vec<_>>(),
+        };
         let values = context! { ..more, ..sites, ..self.values.clone() };
         let rendered = template.render(values);
         rendered.map_err(|error| anyhow!("{name}: {error:#}"))

@@ -27,7 +27,7 @@ mod tests;
 
 use serde_json::Value;
 
-pub use access::{SigningSecret, SiteAccess};
+pub use access::{CheckerServer, SigningSecret, SiteAccess, UsersFile};
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;

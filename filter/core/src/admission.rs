@@ -51,6 +51,8 @@ pub enum PassReason {
     Vary,
     /// Another callback uses the worker, so nothing can be coalesced.
     WorkerInUse,
+    /// A header with facts about the client from the server that was asked for access. The key does not have it.
+    AccessHeaders,
 }
 
 impl PassReason {
@@ -66,6 +68,7 @@ impl PassReason {
             Self::Cookie => "cookie",
             Self::Vary => "vary",
             Self::WorkerInUse => "worker-in-use",
+            Self::AccessHeaders => "access-headers",
         }
     }
 }

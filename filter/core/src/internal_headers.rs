@@ -5,6 +5,9 @@
 
 /// Name of the request header by which ORIGIN tells the native guard that it has checked a request.
 pub const PROOF_HEADER: &str = "x-sluice-proof";
+/// Name of the request header with the client's address, by which EDGE tells it to the cluster of a server that is
+/// asked for access.
+pub const CLIENT_HEADER: &str = "x-sluice-client";
 /// Name of the request header by which ORIGIN tells the hop the server of a request, among the servers of all sites.
 /// A site without a name does not use it.
 pub const SERVER_HEADER: &str = "x-sluice-server";

@@ -55,7 +55,7 @@ impl Front {
             }
             Err(rejection) => {
                 metrics.count(Metric::RequestsRejected, 1);
-                answer_rejection(host, &identity.name, rejection)?;
+                answer_rejection(host, &identity.name, &[], rejection)?;
                 Ok(Action::Pause)
             }
         }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The access rules of a site, with the keys of its signed URLs.
+//! The access rules of a site, with the keys of its signed URLs and with its users.
 
+mod checker_server;
 mod signing_secret;
+mod users_file;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use sluice_core::policy::{AccessPolicy, AccessScheme, KeyEntry, KeySource, Policy};
+use sluice_core::policy::{AccessPolicy, AccessScheme, KeyEntry, KeySource, Policy, UserSource};
 
 use super::file::{Document, Problem};
 use crate::origin::Origin;
+pub use checker_server::CheckerServer;
 pub use signing_secret::SigningSecret;
+pub use users_file::UsersFile;
 
 /// The path of the section in a policy.
 const SECTION: &str = "access";
@@ -24,6 +28,10 @@ pub struct SiteAccess {
     pub section: Value,
     /// The keys of signed URLs.
     pub keys: Vec<SigningSecret>,
+    /// The users of the scheme Basic.
+    pub users: Option<UsersFile>,
+    /// The server of the scheme forward.
+    pub checker: Option<CheckerServer>,
     /// The rules, in parsed form.
     pub policy: AccessPolicy,
 }
@@ -72,14 +80,49 @@ impl AccessReader<'_> {
                 Err(message) => problems.push(self.problem(&field, &message)),
             }
         }
+        let users = self.read_users(&policy).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
+        let checker = self.find_checker(&policy).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         match problems.is_empty() {
             true => Ok(SiteAccess {
                 section: value.clone(),
                 keys,
+                users,
+                checker,
                 policy,
             }),
             false => Err(problems),
         }
+    }
+
+    fn read_users(&self, policy: &AccessPolicy) -> Result<Option<UsersFile>, Problem> {
+        for (index, scheme) in policy.any_of.iter().enumerate() {
+            if let AccessScheme::Basic(basic) = scheme {
+                let users = match &basic.users {
+                    UserSource::File(file) => UsersFile::read(self.document.path(file)),
+                    UserSource::Sealed(_) => Err("expected the path of a file".to_owned()),
+                };
+                let field = format!("any_of[{index}].basic.users");
+                return users
+                    .map(Some)
+                    .map_err(|error| self.problem(&field, &error));
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_checker(&self, policy: &AccessPolicy) -> Result<Option<CheckerServer>, Problem> {
+        CheckerServer::of(policy, self.document).map_err(|(field, error)| {
+            let mut schemes = policy.any_of.iter();
+            let index = schemes.position(|scheme| matches!(scheme, AccessScheme::Forward(_)));
+            let index = index.unwrap_or_default();
+            self.problem(&format!("any_of[{index}].forward.{field}"), &error)
+        })
     }
 
     fn read_key(&self, entry: &KeyEntry) -> Result<SigningSecret, String> {
@@ -109,7 +152,7 @@ fn entries(policy: &AccessPolicy) -> impl Iterator<Item = (String, &KeyEntry)> {
     schemes.flat_map(|(index, scheme)| {
         let keys = match scheme {
             AccessScheme::Signed(signed) => signed.keys.as_slice(),
-            AccessScheme::Address(_) => &[],
+            _ => &[],
         };
         let path = move |entry: &KeyEntry| format!("any_of[{index}].signed.keys.{}", entry.name);
         keys.iter().map(move |entry| (path(entry), entry))
@@ -140,8 +183,9 @@ impl SiteAccess {
         self.keys.iter().filter_map(SigningSecret::variable)
     }
 
-    /// The files with keys.
+    /// The files with secrets: keys and users.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.keys.iter().filter_map(SigningSecret::file)
+        let keys = self.keys.iter().filter_map(SigningSecret::file);
+        keys.chain(self.users.as_ref().map(UsersFile::file))
     }
 }

@@ -68,7 +68,7 @@ impl SignedPath {
     }
 }
 
-/// The cookies of a request that has at least one cookie with a signature.
+/// The cookies of a request that has at least one cookie for the edge, or for a server that the edge asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCookies {
     /// The value of `Cookie` with all other cookies, each with its bytes; empty if there is no other.
@@ -78,12 +78,19 @@ pub struct SignedCookies {
 }
 
 impl SignedCookies {
-    /// Finds the cookies with signatures in the lines of `Cookie`. `None` if there are none.
-    pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Self> {
+    /// Finds the cookies with signatures in the lines of `Cookie`, and those whose name `is_taken`. `None` if there are
+    /// none.
+    pub fn of<'a>(
+        lines: impl Iterator<Item = &'a [u8]> + Clone,
+        is_taken: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<Self> {
         let cookies = lines.flat_map(|line| line.split(|&byte| byte == b';'));
         let cookies = cookies.map(<[u8]>::trim_ascii);
-        let mut own = cookies.clone().filter_map(own_value).peekable();
-        own.peek()?;
+        let is_other = |cookie: &&[u8]| own_value(cookie).is_none() && !is_taken(name_of(cookie));
+        if cookies.clone().all(|cookie| is_other(&cookie)) {
+            return None;
+        }
+        let own = cookies.clone().filter_map(own_value);
         let signatures = own.take(MAX_COOKIES).map(|value| {
             let read = SignatureParameters::parse(value.split(is_separator));
             read.and_then(|read| match read.prefix {
@@ -92,7 +99,7 @@ impl SignedCookies {
             })
         });
         let signatures = signatures.collect();
-        let others = cookies.filter(|cookie| own_value(cookie).is_none() && !cookie.is_empty());
+        let others = cookies.filter(|cookie| is_other(cookie) && !cookie.is_empty());
         let rest = others.collect::<Vec<_>>().join(&b"; "[..]);
         Some(Self { rest, signatures })
     }
@@ -116,7 +123,8 @@ const fn is_separator(byte: &u8) -> bool {
 }
 
 fn name_of(part: &[u8]) -> &[u8] {
-    part.split(|&byte| byte == b'=').next().unwrap_or_default()
+    let name = part.split(|&byte| byte == b'=').next();
+    name.unwrap_or_default().trim_ascii()
 }
 
 fn is_of_signature(part: &[u8]) -> bool {

@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use super::credentials::{PresentedSignatures, ReadParameters};
 use super::grant::{Grant, GrantedResource};
 use super::parameters::SignatureParameters;
+use super::secrets::AccessSecrets;
 use super::signing_key::SigningKeys;
+use super::users::is_basic;
 use crate::key::Target;
 use crate::key::client_url::ClientUrl;
 use crate::policy::{AccessPolicy, AccessScheme, Network, Policy, SignedPolicy};
@@ -25,6 +27,8 @@ pub struct AccessRequest<'a> {
     pub target: Target<'a>,
     /// The signatures.
     pub signatures: &'a PresentedSignatures,
+    /// The value of `Authorization`, if there is one alone.
+    pub authorization: Option<&'a [u8]>,
     /// Finds the client's address. `None`: it is not known.
     pub address: &'a dyn Fn() -> Option<IpAddr>,
     /// The present time, in seconds since the Unix epoch.
@@ -42,6 +46,10 @@ pub enum AccessCheck {
     Address,
     /// The scheme `signed`.
     Signed,
+    /// The scheme `basic`.
+    Basic,
+    /// The scheme `forward`.
+    Forward,
 }
 
 /// The reason for which a request is refused.
@@ -65,6 +73,8 @@ pub enum AccessRefusal {
     OtherAddress,
     /// The signature is for a prefix that the path does not have.
     OtherPath,
+    /// The site has no user with this name and this password.
+    WrongPassword,
 }
 
 impl AccessRefusal {
@@ -80,12 +90,13 @@ impl AccessRefusal {
             Self::NotYetValid => "not_yet_valid",
             Self::OtherAddress => "other_address",
             Self::OtherPath => "other_path",
+            Self::WrongPassword => "wrong_password",
         }
     }
 
-    /// Whether the reason is a signature.
-    pub const fn concerns_signature(self) -> bool {
-        !matches!(self, Self::Address | Self::NoProof)
+    /// Whether other credentials could admit the client, if the site has schemes with credentials.
+    pub const fn is_for_lack_of_credentials(self) -> bool {
+        !matches!(self, Self::Address | Self::Malformed)
     }
 }
 
@@ -96,18 +107,20 @@ pub enum AccessDecision {
     Admitted {
         /// The check that it has passed.
         check: AccessCheck,
-        /// The name of the key of its signature.
-        key: Option<String>,
+        /// The name of the key of its signature, or of its user.
+        name: Option<String>,
     },
+    /// Only a server that is asked can admit the request. The other schemes refuse it, for this reason.
+    Asks(AccessRefusal),
     /// The request is refused, for this reason.
     Refused(AccessRefusal),
 }
 
-/// Decides about a request under the `access` of its policy. `keys` are the keys of the policy.
+/// Decides about a request under the `access` of its policy. `secrets` are the secrets of the policy.
 pub fn decide(
     policy: &Policy,
     access: &AccessPolicy,
-    keys: &SigningKeys,
+    secrets: &AccessSecrets,
     request: &AccessRequest<'_>,
 ) -> AccessDecision {
     let url = OnceCell::new();
@@ -120,8 +133,11 @@ pub fn decide(
         },
         address: &|| *known_address.get_or_init(request.address),
     };
-    match facts.decide(access, keys) {
-        Ok((check, key)) => AccessDecision::Admitted { check, key },
+    match facts.decide(access, secrets) {
+        Ok((check, name)) => AccessDecision::Admitted { check, name },
+        Err(refusal) if refusal.is_for_lack_of_credentials() && access.forward().is_some() => {
+            AccessDecision::Asks(refusal)
+        }
         Err(refusal) => AccessDecision::Refused(refusal),
     }
 }
@@ -138,7 +154,7 @@ impl Facts<'_> {
     fn decide(
         &self,
         access: &AccessPolicy,
-        keys: &SigningKeys,
+        secrets: &AccessSecrets,
     ) -> Result<(AccessCheck, Option<String>), AccessRefusal> {
         if let Some(Err(_)) = self.request.signatures.query {
             return Err(AccessRefusal::Malformed);
@@ -154,18 +170,39 @@ impl Facts<'_> {
         }
         let mut refusal = AccessRefusal::NoProof;
         for scheme in &access.any_of {
-            match scheme {
-                AccessScheme::Address(networks) if self.comes_from(networks) => {
-                    return Ok((AccessCheck::Address, None));
-                }
-                AccessScheme::Address(_) => {}
-                AccessScheme::Signed(signed) => match self.find_signature(signed, keys) {
-                    Ok(key) => return Ok((AccessCheck::Signed, Some(key))),
-                    Err(reason) => refusal = reason,
-                },
+            match self.satisfies(scheme, secrets) {
+                Ok(admitted) => return Ok(admitted),
+                Err(AccessRefusal::NoProof) => {}
+                Err(reason) => refusal = reason,
             }
         }
         Err(refusal)
+    }
+
+    /// The check of one scheme. The name is that of the key or of the user.
+    fn satisfies(
+        &self,
+        scheme: &AccessScheme,
+        secrets: &AccessSecrets,
+    ) -> Result<(AccessCheck, Option<String>), AccessRefusal> {
+        match scheme {
+            AccessScheme::Address(networks) => match self.comes_from(networks) {
+                true => Ok((AccessCheck::Address, None)),
+                false => Err(AccessRefusal::NoProof),
+            },
+            AccessScheme::Signed(signed) => {
+                let key = self.find_signature(signed, &secrets.keys)?;
+                Ok((AccessCheck::Signed, Some(key)))
+            }
+            AccessScheme::Basic(_) => {
+                let sent = self.request.authorization.filter(|sent| is_basic(sent));
+                let sent = sent.ok_or(AccessRefusal::NoProof)?;
+                let user = secrets.users.verify(sent);
+                let user = user.ok_or(AccessRefusal::WrongPassword)?;
+                Ok((AccessCheck::Basic, Some(user.to_owned())))
+            }
+            AccessScheme::Forward(_) => Err(AccessRefusal::NoProof),
+        }
     }
 
     fn comes_from(&self, networks: &[Network]) -> bool {

@@ -73,7 +73,7 @@ impl Grant<'_> {
 }
 
 /// Writes a field as `LENGTH:VALUE,`, with the length in bytes as a decimal number.
-pub(super) fn write_field(value: &[u8], sink: &mut dyn FnMut(&[u8])) {
+pub(crate) fn write_field(value: &[u8], sink: &mut dyn FnMut(&[u8])) {
     sink(value.len().to_string().as_bytes());
     sink(b":");
     sink(value);

@@ -9,13 +9,16 @@
 use std::fmt;
 
 use super::grant::write_field;
+use super::users::LONGEST_USERS;
 use crate::hexadecimal;
 use crate::key::secret::{StoreSecret, keyed_hash};
 
 /// Bytes of a hash.
 const HASH: usize = 32;
-/// The most bytes of a key that can be sealed.
+/// The most bytes of a key of signed URLs.
 pub const LONGEST_KEY: usize = 1_024;
+/// The most bytes that can be sealed.
+const LONGEST_SEALED: usize = LONGEST_USERS;
 
 /// The place of a sealed key. A key that is moved to another place cannot be opened.
 #[derive(Clone, Copy, Debug)]
@@ -52,10 +55,12 @@ impl SealedKey {
     pub fn from_hex(text: &str) -> Option<Self> {
         let bytes = hexadecimal::bytes(text)?;
         let (vector, encrypted) = bytes.split_first_chunk()?;
-        (1..=LONGEST_KEY).contains(&encrypted.len()).then(|| Self {
-            vector: *vector,
-            encrypted: encrypted.into(),
-        })
+        (1..=LONGEST_SEALED)
+            .contains(&encrypted.len())
+            .then(|| Self {
+                vector: *vector,
+                encrypted: encrypted.into(),
+            })
     }
 }
 

@@ -73,6 +73,8 @@ const LABELLED: &[LabelledFamily] = &[
             (Metric::AccessByAllow, "allow"),
             (Metric::AccessByAddress, "address"),
             (Metric::AccessBySignature, "signed"),
+            (Metric::AccessByPassword, "basic"),
+            (Metric::AccessByForward, "forward"),
         ],
     },
     LabelledFamily {
@@ -82,8 +84,16 @@ const LABELLED: &[LabelledFamily] = &[
         members: &[
             (Metric::AccessRefusedByAllow, "allow"),
             (Metric::AccessRefusedBySignature, "signed"),
+            (Metric::AccessRefusedByPassword, "basic"),
+            (Metric::AccessRefusedByForward, "forward"),
             (Metric::AccessRefusedWithoutProof, "none"),
         ],
+    },
+    LabelledFamily {
+        name: "sluice_access_failures_total",
+        label: "check",
+        help: "Requests of clients to sites with access rules that were answered with 503 because a check gave no answer.",
+        members: &[(Metric::AccessForwardFailures, "forward")],
     },
     LabelledFamily {
         name: "sluice_slices_total",

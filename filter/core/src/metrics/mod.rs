@@ -99,9 +99,14 @@ with_reasons! { metrics! {
     AccessByAllow, "sluice_access_by_allow", Counter, "Requests of clients that were admitted for their address, where no scheme is needed.";
     AccessByAddress, "sluice_access_by_address", Counter, "Requests of clients that were admitted by the scheme address.";
     AccessBySignature, "sluice_access_by_signature", Counter, "Requests of clients that were admitted by the scheme signed.";
+    AccessByPassword, "sluice_access_by_password", Counter, "Requests of clients that were admitted by the scheme basic.";
+    AccessByForward, "sluice_access_by_forward", Counter, "Requests of clients that were admitted by the scheme forward.";
     AccessRefusedByAllow, "sluice_access_refused_by_allow", Counter, "Requests refused because their client is in no network of allow.";
     AccessRefusedBySignature, "sluice_access_refused_by_signature", Counter, "Requests refused because their signature is not valid.";
-    AccessRefusedWithoutProof, "sluice_access_refused_without_proof", Counter, "Requests refused because they satisfy no scheme, and have no signature.";
+    AccessRefusedByPassword, "sluice_access_refused_by_password", Counter, "Requests refused because no user has their name and password.";
+    AccessRefusedByForward, "sluice_access_refused_by_forward", Counter, "Requests that the server of the scheme forward has refused.";
+    AccessForwardFailures, "sluice_access_forward_failures", Counter, "Requests answered with 503 because the server of the scheme forward has not answered, or not in a form that is understood.";
+    AccessRefusedWithoutProof, "sluice_access_refused_without_proof", Counter, "Requests refused because they satisfy no scheme, and have no credentials.";
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, the fallback document or the error document.";
     BytesSent, "sluice_bytes_sent", Counter, "Bytes of the bodies of responses to clients, counted at the end of each response.";
     BodiesAwaited, "sluice_bodies_awaited", Counter, "Requests for what may be stored that their headers did not end, so that the filter waited for the first part of a body.";

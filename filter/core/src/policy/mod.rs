@@ -24,7 +24,8 @@ use forms::section::section;
 use purge::PurgePolicy;
 
 pub use access::{
-    AccessPolicy, AccessScheme, KeyEntry, KeySource, Network, SignedPolicy, is_key_name,
+    AccessPolicy, AccessScheme, BasicPolicy, CheckerUrl, ForwardPolicy, KeyEntry, KeySource,
+    Network, SignedPolicy, UserSource, is_key_name,
 };
 pub use forms::error::PolicyError;
 pub use forms::large_url::LargeUrl;

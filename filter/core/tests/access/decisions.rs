@@ -7,20 +7,22 @@ use sluice_core::access::decision::AccessRefusal::*;
 use sluice_core::access::decision::{AccessCheck, AccessDecision, AccessRefusal};
 use sluice_core::access::grant::{Grant, GrantedResource};
 use sluice_core::access::signing_key::{SHORTEST_KEY, SigningKey, SigningKeys};
+use sluice_core::access::users::PasswordUsers;
 use sluice_core::key::secret::StoreSecret;
 
 use super::support::{
-    KEY, NOW, OTHER_KEY, SECRET, Sent, get, grant, grant_prefix, parameters, policy, signed,
+    ADDRESS, KEY, NOW, OTHER_KEY, SECRET, Sent, get, grant, grant_prefix, parameters, policy,
+    signed,
 };
 
 fn admitted(check: AccessCheck) -> AccessDecision {
-    AccessDecision::Admitted { check, key: None }
+    AccessDecision::Admitted { check, name: None }
 }
 
 fn by_key(key: &str) -> AccessDecision {
     AccessDecision::Admitted {
         check: AccessCheck::Signed,
-        key: Some(key.to_owned()),
+        name: Some(key.to_owned()),
     }
 }
 
@@ -348,4 +350,45 @@ fn the_signed_text_is_that_of_the_documentation() {
     let text = "15:sluice-signed-1,3:GET,9:edge.test,3:url,6:/a?v=1,1:7,10:1800000000,\
                 12:192.0.2.0/24,5:2026a,";
     assert_eq!(grant.to_text(), text);
+}
+
+#[test]
+fn a_password_admits_beside_the_other_schemes_and_its_user_is_named() {
+    let sealed = PasswordUsers::seal(&SECRET, "", "ada:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n");
+    let basic = json!({ "basic": { "users": { "sealed": sealed.to_string() } } });
+    let office = json!({ "address": ["198.51.100.0/24"] });
+    let policy = policy(
+        json!({ "any_of": [basic, office, signed()], "except": ["/p/*"] }),
+        json!({}),
+    );
+    let ada = AccessDecision::Admitted {
+        check: AccessCheck::Basic,
+        name: Some("ada".to_owned()),
+    };
+    let link = format!("/a?{}", parameters(&grant("/a"), KEY));
+    // `ada:secret` and `ada:wrong`
+    let (right, wrong) = (Some("Basic YWRhOnNlY3JldA=="), Some("Basic YWRhOndyb25n"));
+    for (path, authorization, address, decision) in [
+        ("/a", right, ADDRESS, ada),
+        ("/a", wrong, ADDRESS, refused(WrongPassword)),
+        ("/a", None, ADDRESS, refused(NoProof)),
+        (
+            "/a",
+            Some("Bearer YWRhOnNlY3JldA=="),
+            ADDRESS,
+            refused(NoProof),
+        ),
+        ("/a", wrong, "198.51.100.1", admitted(AccessCheck::Address)),
+        ("/p/a", wrong, ADDRESS, admitted(AccessCheck::Except)),
+        (&link, wrong, ADDRESS, by_key("a")),
+    ] {
+        let sent = Sent {
+            authorization,
+            address,
+            ..get(path)
+        };
+        assert_eq!(sent.decide(&policy), decision, "{path} {authorization:?}");
+    }
+    let other = StoreSecret::new([1, 3]);
+    assert!(PasswordUsers::open(&policy, &other).is_err());
 }

@@ -58,7 +58,8 @@ fn only_the_cookies_of_the_edge_leave_the_request() {
         ),
     ] {
         let lines_of = lines.iter().map(|line| line.as_bytes());
-        let cookies = SignedCookies::of(lines_of).unwrap_or_else(|| panic!("{lines:?}"));
+        let cookies =
+            SignedCookies::of(lines_of, &|_| false).unwrap_or_else(|| panic!("{lines:?}"));
         assert_eq!(String::from_utf8_lossy(&cookies.rest), rest);
     }
     for line in [
@@ -70,7 +71,7 @@ fn only_the_cookies_of_the_edge_leave_the_request() {
         "a=sluice-signed=x",
     ] {
         assert_eq!(
-            SignedCookies::of([line.as_bytes()].into_iter()),
+            SignedCookies::of([line.as_bytes()].into_iter(), &|_| false),
             None,
             "{line}"
         );
@@ -80,6 +81,6 @@ fn only_the_cookies_of_the_edge_leave_the_request() {
 #[test]
 fn a_request_with_many_cookies_has_few_of_them_read() {
     let many = "sluice-signed=x; ".repeat(1_000);
-    let cookies = SignedCookies::of([many.as_bytes()].into_iter());
+    let cookies = SignedCookies::of([many.as_bytes()].into_iter(), &|_| false);
     assert_eq!(cookies.map(|cookies| cookies.signatures.len()), Some(4));
 }

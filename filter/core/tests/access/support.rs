@@ -9,7 +9,8 @@ use sluice_core::access::credentials::{PresentedSignatures, SignedCookies, Signe
 use sluice_core::access::decision::{AccessDecision, AccessRequest, decide};
 use sluice_core::access::grant::{Grant, GrantedResource};
 use sluice_core::access::sealed_key::{KeyPlace, SealedKey};
-use sluice_core::access::signing_key::{SigningKey, SigningKeys};
+use sluice_core::access::secrets::AccessSecrets;
+use sluice_core::access::signing_key::SigningKey;
 use sluice_core::hexadecimal;
 use sluice_core::key::Target;
 use sluice_core::key::secret::StoreSecret;
@@ -54,6 +55,7 @@ pub struct Sent<'a> {
     pub host: &'a str,
     pub path: &'a [u8],
     pub cookie: &'a str,
+    pub authorization: Option<&'a str>,
     pub address: &'a str,
     pub now: u64,
 }
@@ -65,6 +67,7 @@ pub const fn get(path: &str) -> Sent<'_> {
         host: "edge.test",
         path: path.as_bytes(),
         cookie: "",
+        authorization: None,
         address: ADDRESS,
         now: NOW,
     }
@@ -74,7 +77,7 @@ impl Sent<'_> {
     /// The decision about the request.
     pub fn decide(&self, policy: &Policy) -> AccessDecision {
         let signed = SignedPath::of(self.path);
-        let cookies = SignedCookies::of([self.cookie.as_bytes()].into_iter());
+        let cookies = SignedCookies::of([self.cookie.as_bytes()].into_iter(), &|_| false);
         let signatures = PresentedSignatures {
             query: signed.as_ref().map(|signed| signed.signature.clone()),
             cookies: cookies
@@ -91,11 +94,12 @@ impl Sent<'_> {
                 path: &path,
             },
             signatures: &signatures,
+            authorization: self.authorization.map(str::as_bytes),
             address: &|| address,
             now: self.now,
         };
-        let keys = SigningKeys::open(policy, &SECRET).unwrap();
-        decide(policy, policy.access.as_ref().unwrap(), &keys, &request)
+        let secrets = AccessSecrets::open(policy, &SECRET).unwrap();
+        decide(policy, policy.access.as_ref().unwrap(), &secrets, &request)
     }
 }
 

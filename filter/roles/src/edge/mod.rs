@@ -24,6 +24,7 @@ use crate::worker::purges::purge_calls::PurgeCalls;
 use crate::worker::roots::Roots;
 use std::rc::Rc;
 
+use access::{CheckerAnswer, Question};
 use cors::Cors;
 use first_byte::FirstByteTimer;
 use invalidation::Invalidation;
@@ -59,6 +60,8 @@ enum Refusal {
     /// The request arrived through the background listener, but belongs to no call of this worker: a former VM has
     /// sent it.
     Stranger,
+    /// A server that was asked refuses the client.
+    Checker(Box<CheckerAnswer>),
 }
 
 impl Refusal {
@@ -69,7 +72,9 @@ impl Refusal {
             Self::Rejected(Rejection::Misdirected | Rejection::NoSite) => {
                 metrics.count(Metric::RequestsRejected, 1);
             }
-            Self::Rejected(_) => metrics.count_of(policy, Metric::RequestsRejected),
+            Self::Rejected(_) | Self::Checker(_) => {
+                metrics.count_of(policy, Metric::RequestsRejected);
+            }
             Self::Host(error) => metrics.fault("a request could not be read", *error),
             Self::Stranger => {}
         }
@@ -90,6 +95,8 @@ enum State {
     Unchanged,
     /// The first part of its body has not arrived. A bucket's request with a body is refused.
     Awaiting(CanonicalTarget),
+    /// A server is asked whether its client may read the site.
+    Asking(Box<Question>),
     /// EDGE has answered it.
     Answered {
         /// Whether the answer has a media type. Envoy adds one to an answer that has none, which must be removed.
@@ -120,6 +127,8 @@ pub struct Edge {
     cors: Option<Cors>,
     /// The URLs that the request invalidates when it succeeds, if its method is unsafe.
     invalidation: Option<Invalidation>,
+    /// The cookies that a server which was asked sets for the client.
+    client_cookies: Vec<Vec<u8>>,
     /// Whether it waits for the first part of its body.
     awaits_body: bool,
     first_byte: FirstByteTimer,
@@ -152,6 +161,7 @@ impl Edge {
             state: State::Unchanged,
             cors: None,
             invalidation: None,
+            client_cookies: Vec::new(),
             awaits_body: false,
             first_byte: FirstByteTimer::Off,
             unseen_bytes: 0,
@@ -216,7 +226,9 @@ impl Edge {
         match &self.state {
             _ if self.is_slicers => 0,
             State::Unchanged | State::Own(_) => 0,
-            State::Awaiting(_) | State::Answered { .. } | State::Passed(..) => self.unseen_bytes,
+            State::Awaiting(_) | State::Asking(_) | State::Answered { .. } | State::Passed(..) => {
+                self.unseen_bytes
+            }
             State::Cached(stream) => stream.body.sent.get(),
         }
     }
@@ -256,7 +268,7 @@ impl Edge {
             State::Answered { .. } => Some(Metric::FirstByteHit),
             State::Passed(..) => Some(Metric::FirstByteMiss),
             State::Cached(stream) => stream.first_byte_metric(),
-            State::Unchanged | State::Awaiting(_) | State::Own(_) => None,
+            State::Unchanged | State::Awaiting(_) | State::Asking(_) | State::Own(_) => None,
         };
         if let Some(metric) = metric {
             self.first_byte.stop(host, metrics, &self.policy, metric);
@@ -277,9 +289,10 @@ impl Edge {
         } = worker;
         let host = &**host;
         match &self.state {
-            State::Unchanged | State::Awaiting(_) | State::Answered { typed: true } => {
-                Ok(Action::Continue)
-            }
+            State::Unchanged
+            | State::Awaiting(_)
+            | State::Asking(_)
+            | State::Answered { typed: true } => Ok(Action::Continue),
             State::Answered { typed: false } => host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
@@ -308,6 +321,22 @@ impl Edge {
         }
     }
 
+    /// Counts a request whose headers have been handled. Forgets it if it is refused.
+    fn note_received(&self, worker: &mut Worker, received: &Result<Action, Refusal>) {
+        match received {
+            Ok(_) if matches!(self.state, State::Passed(..)) && !self.awaits_body => {
+                worker
+                    .metrics
+                    .count_of(&self.policy, Metric::RequestsPassed);
+            }
+            Ok(_) => {}
+            Err(refusal) => {
+                worker.close(self.id);
+                refusal.count(&worker.metrics, &self.policy);
+            }
+        }
+    }
+
     fn refuse(&mut self, host: &dyn Host, refusal: &Refusal) {
         self.state = State::Answered { typed: true };
         let answered = match refusal {
@@ -317,7 +346,22 @@ impl Edge {
                     // A failure affects only the access log, so the client still gets its answer.
                     let _ = tell_result(host, result_of(Metric::RequestsRejected));
                 }
-                answer_rejection(host, &self.identity.name, *rejection)
+                answer_rejection(
+                    host,
+                    &self.identity.name,
+                    &self.challenges(*rejection),
+                    *rejection,
+                )
+            }
+            Refusal::Checker(answer) => {
+                self.state = State::Answered {
+                    typed: answer.is_typed(),
+                };
+                self.record_result(Metric::RequestsRejected);
+                if self.policy.policy.response.account {
+                    let _ = tell_result(host, result_of(Metric::RequestsRejected));
+                }
+                answer.send(host, &self.identity.name)
             }
             Refusal::Host(_) | Refusal::Stranger => {
                 CompleteReply::failure(&self.identity.name, 503, false).send(host)
@@ -339,18 +383,7 @@ impl StreamContext for Edge {
     ) -> Action {
         let received = self.receive(host, worker.as_deref_mut(), ends);
         if let Some(worker) = worker {
-            match &received {
-                Ok(_) if matches!(self.state, State::Passed(..)) && !self.awaits_body => {
-                    worker
-                        .metrics
-                        .count_of(&self.policy, Metric::RequestsPassed);
-                }
-                Ok(_) => {}
-                Err(refusal) => {
-                    worker.close(self.id);
-                    refusal.count(&worker.metrics, &self.policy);
-                }
-            }
+            self.note_received(worker, &received);
         }
         received.unwrap_or_else(|refusal| {
             self.refuse(host, &refusal);
@@ -365,8 +398,12 @@ impl StreamContext for Edge {
         size: usize,
         ends: bool,
     ) -> Action {
-        match self.state {
+        match &mut self.state {
             _ if self.awaits_body => self.take_body(host, worker, size > 0, ends),
+            State::Asking(question) => {
+                question.note_body(size > 0, ends);
+                Action::Pause
+            }
             State::Answered { .. } => Action::Pause,
             _ => Action::Continue,
         }
@@ -390,8 +427,23 @@ impl StreamContext for Edge {
                 Action::Continue
             }
         };
+        // NB: behind everything that copies the response for other clients.
+        let cookies = self.client_cookies.iter();
+        let added = cookies.map(|cookie| host.add_header(Map::Response, "set-cookie", cookie));
+        // The host has no headers of a response that is answered in a later turn.
+        let _ = added.collect::<Result<Vec<_>, _>>();
         self.record_response(host);
         action
+    }
+
+    fn on_call_response(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        answered: bool,
+        size: usize,
+    ) {
+        self.hear_checker(host, worker, answered, size);
     }
 
     fn on_response_body(

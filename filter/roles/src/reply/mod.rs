@@ -56,10 +56,12 @@ impl DueReply {
     }
 }
 
-/// Rejects the effective context's request. `name` is the name of the cache.
+/// Rejects the effective context's request. `name` is the name of the cache, and `challenges` are the values of
+/// `WWW-Authenticate`.
 pub fn answer_rejection(
     host: &dyn Host,
     name: &CacheName,
+    challenges: &[String],
     rejection: Rejection,
 ) -> host::Result<()> {
     let cache_status = detailed(name, "rejected");
@@ -67,9 +69,20 @@ pub fn answer_rejection(
         ("content-type", "text/plain; charset=utf-8"),
         (CACHE_STATUS, cache_status.as_str()),
     ];
-    if matches!(rejection, Rejection::Loop | Rejection::AccessDenied) {
+    if matches!(
+        rejection,
+        Rejection::Loop
+            | Rejection::AccessDenied
+            | Rejection::Unauthorized
+            | Rejection::AccessUnknown
+    ) {
         headers.push(("cache-control", "no-store"));
     }
+    if rejection == Rejection::AccessUnknown {
+        headers.push(("retry-after", "1"));
+    }
+    let challenges = challenges.iter();
+    headers.extend(challenges.map(|challenge| ("www-authenticate", challenge.as_str())));
     if let Rejection::MethodNotAllowed { allow } = rejection {
         headers.push(("allow", allow));
     }

@@ -216,3 +216,8 @@ pub fn tell_signing_key(host: &dyn Host, key: &str) -> host::Result<()> {
 pub fn tell_result(host: &dyn Host, result: &'static str) -> host::Result<()> {
     host.set_property("sluice.result", result)
 }
+
+/// Tells the name of the user whose password or token has admitted the request.
+pub fn tell_access_user(host: &dyn Host, user: &str) -> host::Result<()> {
+    host.set_property("sluice.access_user", user)
+}

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::access::signing_key::SigningKeys;
+use sluice_core::access::secrets::AccessSecrets;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::hot::SiteNumber;
 use sluice_core::policy::Policy;
@@ -22,8 +22,8 @@ pub struct NumberedPolicy {
     pub flights: FlightPolicy,
     /// The number of its site in this VM, which does not change when sites are added or removed.
     pub site: SiteNumber,
-    /// The keys of its signed URLs.
-    pub signing_keys: Rc<SigningKeys>,
+    /// The secrets with which its site verifies clients.
+    pub secrets: Rc<AccessSecrets>,
     /// The counters of its site.
     pub counters: Rc<SiteCounters>,
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
+pub mod access_calls;
 pub mod bodies;
 pub mod coalescing;
 pub mod fills;
@@ -19,6 +20,7 @@ pub mod waking;
 
 use std::rc::Rc;
 
+use access_calls::AccessCalls;
 use bodies::AwaitedBodies;
 use coalescing::Coalescing;
 use fills::Fills;
@@ -33,7 +35,7 @@ use purges::purge_calls::PurgeCalls;
 use questions::Questions;
 use roots::Roots;
 use slices::KnownObjects;
-use sluice_core::access::signing_key::SigningKeys;
+use sluice_core::access::secrets::AccessSecrets;
 use sluice_core::host::HostError;
 use sluice_core::inspection::recordings::origin_errors::OriginErrors;
 use sluice_core::inspection::recordings::recorder::Recorder;
@@ -67,6 +69,8 @@ pub struct Worker {
     pub roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
+    /// The questions about the access of clients.
+    pub access_calls: AccessCalls,
     /// The requests for whose body EDGE waits.
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
@@ -118,8 +122,8 @@ impl Worker {
             Some(worker) => worker,
             None => worker.insert(Self::start(Rc::clone(host), &sites.edge).map_err(failed)?),
         };
-        let keys = open_keys(&sites, &worker.identity.store_secret)?;
-        let adopted = worker.adopt(root, configuration, sites, keys);
+        let secrets = open_secrets(&sites, &worker.identity.store_secret)?;
+        let adopted = worker.adopt(root, configuration, sites, secrets);
         let generation = adopted.map_err(failed)?;
         if starts {
             worker.candidates = succession::candidates(&*worker.host, &worker.roots);
@@ -148,6 +152,7 @@ impl Worker {
             confirmations: Confirmations::default(),
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
+            access_calls: AccessCalls::default(),
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             slices: KnownObjects::new(policy.limits.hints, &policy.slices.stored),
@@ -169,7 +174,7 @@ impl Worker {
         root: u32,
         configuration: &[u8],
         sites: Sites,
-        keys: Vec<SigningKeys>,
+        secrets: Vec<AccessSecrets>,
     ) -> host::Result<Rc<Generation>> {
         // These calls may fail, so they precede the former root context's loss of the timer and the queue.
         self.purge_calls.begin(&sites)?;
@@ -179,7 +184,7 @@ impl Worker {
         self.coalescing.coalescer.hints().set_capacity(hints);
         self.slices.set_capacity(hints);
         self.recorder.keep_decisions(sites.edge.limits.decisions);
-        let generation = self.policies.renew(configuration, sites, keys);
+        let generation = self.policies.renew(configuration, sites, secrets);
         self.keys.keep_to(Rc::clone(&generation.sites));
         self.keys.hot.set_shares(&self.policies.shares());
         let sites = generation.sites.sites.iter();
@@ -207,10 +212,10 @@ impl Worker {
     }
 }
 
-/// The keys of the sites' signed URLs, in the order of the sites. The error names the site and the key.
-fn open_keys(sites: &Sites, secret: &StoreSecret) -> Result<Vec<SigningKeys>, String> {
+/// The secrets of the sites, in the order of the sites. The error names the site and the secret.
+fn open_secrets(sites: &Sites, secret: &StoreSecret) -> Result<Vec<AccessSecrets>, String> {
     let open = |site: &Site| {
-        let opened = SigningKeys::open(&site.policy, secret);
+        let opened = AccessSecrets::open(&site.policy, secret);
         opened.map_err(|error| format!("{}: {error}", site.name()))
     };
     sites.sites.iter().map(open).collect()

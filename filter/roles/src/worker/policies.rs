@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hasher as _};
 use std::rc::Rc;
 
-use sluice_core::access::signing_key::SigningKeys;
+use sluice_core::access::secrets::AccessSecrets;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::hot::SiteNumber;
 use sluice_core::key::NAME_END;
@@ -29,22 +29,23 @@ pub struct Policies {
 
 impl Policies {
     /// Installs the sites of the newest configuration, and forgets the policies that nothing uses any more. A site
-    /// whose policy has not changed keeps its number and what is stored under that number. `keys` are those of the sites, in their order.
+    /// whose policy has not changed keeps its number and what is stored under that number. `secrets` are
+    /// those of the sites, in their order.
     pub fn renew(
         &mut self,
         configuration: &[u8],
         mut sites: Sites,
-        keys: Vec<SigningKeys>,
+        secrets: Vec<AccessSecrets>,
     ) -> Rc<Generation> {
         // Root contexts and requests that began under a policy keep a reference to it.
         let former = self.newest.take();
         let mut policies = Vec::with_capacity(sites.sites.len());
-        for (site, keys) in sites.sites.iter_mut().zip(keys) {
+        for (site, secrets) in sites.sites.iter_mut().zip(secrets) {
             let known = former.as_ref();
             let known = known.and_then(|former| former.policy_of(site.name()));
             let numbered = match known.filter(|known| known.policy == site.policy) {
                 Some(known) => known.clone(),
-                None => self.number(&site.policy, keys),
+                None => self.number(&site.policy, secrets),
             };
             site.policy = Rc::clone(&numbered.policy);
             policies.push(numbered);
@@ -113,14 +114,14 @@ impl Policies {
         SiteNumber(u16::try_from(position).unwrap_or(u16::MAX))
     }
 
-    fn number(&mut self, policy: &Rc<Policy>, keys: SigningKeys) -> NumberedPolicy {
+    fn number(&mut self, policy: &Rc<Policy>, secrets: AccessSecrets) -> NumberedPolicy {
         self.last = self.last.wrapping_add(1);
         NumberedPolicy {
             site: self.site(&policy.site.name),
             number: self.last,
             policy: Rc::clone(policy),
             flights: FlightPolicy::of(policy),
-            signing_keys: Rc::new(keys),
+            secrets: Rc::new(secrets),
             counters: Rc::new(SiteCounters::new(&policy.site)),
         }
     }

@@ -2,6 +2,9 @@
 //! Only clients that satisfy the rules of a site get a byte of it.
 
 mod addresses;
+mod forward;
+mod fuzz;
+mod passwords;
 mod recipes;
 mod reload;
 mod secrets;

@@ -50,12 +50,18 @@ pub enum Rejection {
     Loop,
     /// A client that may not read the site.
     AccessDenied,
+    /// A client that may read the site only with credentials (RFC 9110, 15.5.2).
+    Unauthorized,
+    /// A client of whom no server could say whether the client may read the site.
+    AccessUnknown,
 }
 
 impl Rejection {
     /// Returns the status of the response.
     pub fn status(&self) -> u16 {
         match self {
+            Self::Unauthorized => 401,
+            Self::AccessUnknown => 503,
             Self::Upgrade | Self::AccessDenied => 403,
             Self::NoObject | Self::NoSite => 404,
             Self::MethodNotAllowed { .. } => 405,
@@ -95,6 +101,8 @@ impl Rejection {
             Self::NoSite => "The path is not served here.",
             Self::Loop => "The request has come back to this cache.",
             Self::AccessDenied => "Access denied.",
+            Self::Unauthorized => "Credentials are required.",
+            Self::AccessUnknown => "Access could not be checked. Try again.",
         }
     }
 
@@ -121,6 +129,8 @@ impl Rejection {
             Self::NoSite => "no_site",
             Self::Loop => "loop",
             Self::AccessDenied => "access_denied",
+            Self::Unauthorized => "unauthorized",
+            Self::AccessUnknown => "access_unknown",
         }
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The section `access`: which clients a site answers.
 
+mod basic;
+mod forward;
 mod key_source;
 mod network;
 #[cfg(test)]
@@ -15,6 +17,12 @@ use crate::policy::forms::section::section;
 use crate::policy::sections::glob_set::GlobSet;
 use crate::policy::sections::rules::CanonicalGlob;
 
+#[cfg(test)]
+pub(in crate::policy) use basic::{AuthenticationRealm, UserFile};
+pub use basic::{BasicPolicy, UserSource};
+#[cfg(test)]
+pub(in crate::policy) use forward::{CertificateFile, CookieName, CopiedHeaders};
+pub use forward::{CheckerUrl, ForwardPolicy};
 pub(in crate::policy) use key_source::KeyEntries;
 #[cfg(test)]
 pub(in crate::policy) use key_source::MAX_NAME_BYTES;
@@ -50,16 +58,22 @@ pub enum AccessScheme {
     Address(Vec<Network>),
     /// The URL or a cookie has a valid signature.
     Signed(SignedPolicy),
+    /// The request has the name and the password of a user.
+    Basic(BasicPolicy),
+    /// A server says that the client may read the site.
+    Forward(ForwardPolicy),
 }
 
 impl AccessScheme {
     /// The names of all schemes.
-    pub(in crate::policy) const NAMES: [&str; 2] = ["address", "signed"];
+    pub(in crate::policy) const NAMES: [&str; 4] = ["address", "signed", "basic", "forward"];
 
     const fn name(&self) -> &'static str {
         match self {
             Self::Address(_) => "address",
             Self::Signed(_) => "signed",
+            Self::Basic(_) => "basic",
+            Self::Forward(_) => "forward",
         }
     }
 }
@@ -75,6 +89,8 @@ impl Form<Self> for AccessScheme {
         let read = match name.as_str() {
             "address" => Filled::<Network>::read(value, kind).map(Self::Address),
             "signed" => SignedPolicy::read(value, kind).map(Self::Signed),
+            "basic" => BasicPolicy::read(value, kind).map(Self::Basic),
+            "forward" => ForwardPolicy::read(value, kind).map(Self::Forward),
             _ => Err(PolicyError::new(
                 "",
                 format!("unknown scheme, expected {names}"),
@@ -116,7 +132,47 @@ impl AccessPolicy {
     pub fn signed(&self) -> Option<&SignedPolicy> {
         self.any_of.iter().find_map(|scheme| match scheme {
             AccessScheme::Signed(signed) => Some(signed),
-            AccessScheme::Address(_) => None,
+            _ => None,
+        })
+    }
+
+    /// The users of the scheme Basic, if the site has them.
+    pub fn basic(&self) -> Option<&BasicPolicy> {
+        self.any_of.iter().find_map(|scheme| match scheme {
+            AccessScheme::Basic(basic) => Some(basic),
+            _ => None,
+        })
+    }
+
+    /// The server that is asked about clients, if the site has one.
+    pub fn forward(&self) -> Option<&ForwardPolicy> {
+        self.any_of.iter().find_map(|scheme| match scheme {
+            AccessScheme::Forward(forward) => Some(forward),
+            _ => None,
+        })
+    }
+
+    /// Whether `Authorization` is for the edge or for a server that it asks. The origin then does not get that header.
+    pub fn takes_authorization(&self) -> bool {
+        self.basic().is_some() || self.forward().is_some()
+    }
+
+    /// Whether the cookie of this name is for a server that the edge asks. The origin then does not get the cookie.
+    pub fn takes_cookie(&self, name: &[u8]) -> bool {
+        self.forward()
+            .is_some_and(|forward| forward.has_cookie(name))
+    }
+
+    /// The names of the headers that the origin gets from a server that the edge asks, and from no client.
+    pub fn copied_headers(&self) -> &[String] {
+        self.forward().map_or(&[], |forward| &forward.copy)
+    }
+
+    /// The values of `WWW-Authenticate` for a client without credentials (RFC 9110, 11.6.1), one for each scheme.
+    pub fn challenges(&self) -> impl Iterator<Item = String> {
+        self.any_of.iter().filter_map(|scheme| match scheme {
+            AccessScheme::Basic(basic) => Some(basic.challenge()),
+            AccessScheme::Address(_) | AccessScheme::Signed(_) | AccessScheme::Forward(_) => None,
         })
     }
 

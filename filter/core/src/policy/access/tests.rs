@@ -45,8 +45,61 @@ fn rules_are_read() {
 }
 
 #[test]
+fn each_scheme_with_credentials_has_a_challenge() {
+    let challenges = |basic: Value| {
+        let schemes = json!([{ "address": ["::1"] }, { "basic": basic }]);
+        let access = parse(&json!({ "any_of": schemes })).unwrap();
+        access.challenges().collect::<Vec<_>>()
+    };
+    let file = challenges(json!({ "users": "u" }));
+    assert_eq!(file, [r#"Basic realm="Restricted", charset="UTF-8""#]);
+    let named = challenges(json!({ "users": { "sealed": "00" }, "realm": "Docs" }));
+    assert_eq!(named, [r#"Basic realm="Docs", charset="UTF-8""#]);
+}
+
+#[test]
+fn a_server_that_is_asked_is_named_by_its_url_and_site() {
+    let server = |forward: Value| {
+        let access = parse(&json!({ "any_of": [{ "forward": forward }] })).unwrap();
+        access.forward().unwrap().clone()
+    };
+    let plain = server(json!({ "url": "http://Auth.test:4180" }));
+    assert_eq!(
+        (plain.url.authority.as_str(), plain.url.path.as_str()),
+        ("auth.test:4180", "/")
+    );
+    let other = server(json!({ "url": "https://auth.test/check?x=1", "cookie": "_oauth2_proxy*" }));
+    assert!(other.url.is_secure && !plain.url.is_secure);
+    assert_eq!(other.url.path, "/check?x=1");
+    for (name, is_taken) in [
+        ("_oauth2_proxy", true),
+        ("_oauth2_proxy_1", true),
+        ("theme", false),
+    ] {
+        assert_eq!(other.has_cookie(name.as_bytes()), is_taken, "{name}");
+        assert!(!plain.has_cookie(name.as_bytes()));
+    }
+    let names = [plain.cluster("a"), plain.cluster("b"), other.cluster("a")];
+    assert!(names[0] != names[1] && names[0] != names[2]);
+    assert_eq!(names[0], plain.clone().cluster("a"));
+}
+
+#[test]
+fn a_bucket_gets_no_copied_header() {
+    let forward = json!({ "forward": { "url": "http://a", "copy": ["x-user"] } });
+    let origin = json!({ "kind": "bucket", "bucket": "site", "authority": "s3.test" });
+    let document = json!({ "origin": origin, "access": { "any_of": [forward] } });
+    let error = Policy::parse(document.to_string().as_bytes()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "access.any_of[0].forward.copy: expected no header: a bucket's objects do not depend on headers"
+    );
+}
+
+#[test]
 fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
     let keys = |keys: Value| json!({ "any_of": [{ "signed": { "keys": keys } }] });
+    let forward = |forward: Value| json!({ "any_of": [{ "forward": forward }] });
     for (access, error) in [
         (json!({}), "access: expected allow or any_of"),
         (
@@ -71,12 +124,12 @@ fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
             "access.allow[0]: \"office\": expected an address, or a network",
         ),
         (
-            json!({ "any_of": [{ "jwt": {} }] }),
-            "access.any_of[0].jwt: unknown scheme, expected address or signed",
+            json!({ "any_of": [{ "ldap": {} }] }),
+            "access.any_of[0].ldap: unknown scheme, expected address, signed",
         ),
         (
             json!({ "any_of": [{ "address": ["::1"], "signed": {} }] }),
-            "access.any_of[0]: expected an object with one field: address or signed",
+            "access.any_of[0]: expected an object with one field: address, signed",
         ),
         (
             json!({ "any_of": [{ "address": ["::1"] }, { "address": ["::2"] }] }),
@@ -89,6 +142,42 @@ fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
         (
             json!({ "allow": ["::1"], "except": ["a"] }),
             "access.except[0]: \"a\": expected a path",
+        ),
+        (
+            json!({ "any_of": [{ "basic": {} }] }),
+            "access.any_of[0].basic.users: required, but missing",
+        ),
+        (
+            json!({ "any_of": [{ "basic": { "users": { "ada": "secret" } } }] }),
+            "access.any_of[0].basic.users: expected the path of a file",
+        ),
+        (
+            json!({ "any_of": [{ "basic": { "users": "u", "realm": "a\"b" } }] }),
+            "access.any_of[0].basic.realm: \"a\\\"b\": expected at most 64 printable",
+        ),
+        (
+            forward(json!({})),
+            "access.any_of[0].forward.url: required, but missing",
+        ),
+        (
+            forward(json!({ "url": "oauth2-proxy:4180" })),
+            "access.any_of[0].forward.url: \"oauth2-proxy:4180\": expected a URL such as http://",
+        ),
+        (
+            forward(json!({ "url": "http://a", "copy": ["x-user", "Cookie"] })),
+            "access.any_of[0].forward.copy[1]: \"cookie\": expected another header than authorization,",
+        ),
+        (
+            forward(json!({ "url": "http://a", "copy": ["X-Forwarded-Host"] })),
+            "access.any_of[0].forward.copy[0]: \"x-forwarded-host\": expected another header",
+        ),
+        (
+            forward(json!({ "url": "http://a", "timeout": "0s" })),
+            "access.any_of[0].forward.timeout: \"0s\": expected at least 1ms",
+        ),
+        (
+            forward(json!({ "url": "http://a", "cookie": "a b" })),
+            "access.any_of[0].forward.cookie: \"a b\": expected the name of a cookie",
         ),
         (
             keys(json!({})),

@@ -8,13 +8,15 @@ use serde_json::{Map, Value, json};
 
 use crate::http::accept_encoding::Coding;
 use crate::policy::access::{
-    AccessScheme, Filled, KeyEntries, KeyEntry, MAX_NAME_BYTES, Network, SignedPolicy,
+    AccessScheme, AuthenticationRealm, BasicPolicy, CertificateFile, CheckerUrl, CookieName,
+    CopiedHeaders, Filled, ForwardPolicy, KeyEntries, KeyEntry, MAX_NAME_BYTES, Network,
+    SignedPolicy, UserFile, UserSource,
 };
 use crate::policy::forms::duration;
 use crate::policy::forms::form::{AtLeast, Bytes, Form, Kind, Seconds, Whole};
 use crate::policy::forms::glob::Glob;
 use crate::policy::forms::large_url::LargeUrl;
-use crate::policy::forms::names::{HeaderName, PathGlob};
+use crate::policy::forms::names::{HeaderName, NamePattern, PathGlob};
 use crate::policy::forms::website_names::{ContentType, FileExtension};
 use crate::policy::purge::{Record, TokenHash};
 use crate::policy::sections::compression::Codings;
@@ -245,7 +247,12 @@ impl<T: PartialEq + 'static, F: Described<T>> Described<Vec<T>> for Filled<F> {
 
 impl Described<Self> for AccessScheme {
     fn schema() -> Value {
-        let schemas = [Filled::<Network>::schema(), SignedPolicy::schema()];
+        let schemas = [
+            Filled::<Network>::schema(),
+            SignedPolicy::schema(),
+            BasicPolicy::schema(),
+            ForwardPolicy::schema(),
+        ];
         let schemes = Self::NAMES.into_iter().zip(schemas).map(|(name, schema)| {
             json!({
                 "type": "object",
@@ -255,6 +262,46 @@ impl Described<Self> for AccessScheme {
             })
         });
         json!({ "oneOf": schemes.collect::<Vec<_>>() })
+    }
+}
+
+impl Described<Self> for CheckerUrl {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^https?://[-._:0-9A-Za-z\\[\\]]+(/[!-\"$-~]*)?$" })
+    }
+}
+
+impl Described<Vec<String>> for CopiedHeaders {
+    fn schema() -> Value {
+        Vec::<HeaderName>::schema()
+    }
+
+    fn shown(value: &Vec<String>) -> Value {
+        Vec::<HeaderName>::shown(value)
+    }
+}
+
+impl Described<NamePattern> for CookieName {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[-!#$%&'*+.^_`|~0-9A-Za-z]+$" })
+    }
+}
+
+impl Described<String> for CertificateFile {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+impl Described<UserSource> for UserFile {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+impl Described<String> for AuthenticationRealm {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": r#"^[ !#-\[\]-~]{1,64}$"# })
     }
 }
 

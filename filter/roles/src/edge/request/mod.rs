@@ -25,6 +25,7 @@ use sluice_core::website::{MissingObjectVisit, root_location};
 use sluice_core::workers::{KeyHash, Millis, OwnHeaders};
 use sluice_store::{LINK_HEADER, Link, Sender};
 
+use super::access::{Admission, TakenCredentials};
 use super::authorization_sharing::{self, takes_part};
 use super::cors::Cors;
 use super::first_byte::FirstByteTimer;
@@ -80,7 +81,7 @@ impl Edge {
                 self.begin_record(Some(worker), &headers);
                 self.record_site();
                 // EDGE has already admitted its client.
-                let taken = self.take_signatures(host, &headers)?;
+                let taken = self.take_credentials(host, &headers)?;
                 let headers = taken.headers.as_ref().unwrap_or(&headers);
                 self.receive_for_site(host, Some(worker), headers, end_of_stream)
             }
@@ -98,19 +99,37 @@ impl Edge {
         self.begin_record(worker.as_deref(), headers);
         let target = self.choose_site(host, headers)?;
         self.record_site();
-        let taken = self.take_signatures(host, headers)?;
+        let stripped = self.strip_copied(host, headers)?;
+        let headers = stripped.as_ref().unwrap_or(headers);
+        let taken = self.take_credentials(host, headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
             return Ok(Action::Pause);
         }
-        let headers = taken.headers.as_ref().unwrap_or(headers);
-        self.check_access(host, worker.as_deref(), headers, &taken)?;
+        let sent = headers;
+        let headers = taken.headers.as_ref().unwrap_or(sent);
+        let admission = self.check_access(host, worker.as_deref(), headers, &taken)?;
+        if let Admission::Asks(refusal) = admission {
+            return self.ask(host, worker, sent, taken, end_of_stream, refusal);
+        }
+        self.receive_admitted(host, worker, headers, &taken, end_of_stream)
+    }
+
+    /// Handles the headers of a client's request after its client is admitted. `headers` are those without credentials.
+    pub(in crate::edge) fn receive_admitted(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        headers: &Headers,
+        taken: &TakenCredentials,
+        end_of_stream: bool,
+    ) -> Result<Action, Refusal> {
         if self.redirect(host, headers)? {
             return Ok(Action::Pause);
         }
         let received = self.receive_for_site(host, worker, headers, end_of_stream)?;
-        self.keep_shown_path(host, &taken)?;
+        self.keep_shown_path(host, taken)?;
         Ok(received)
     }
 
@@ -133,7 +152,13 @@ impl Edge {
             Ok(target) => target,
             Err(rejection) => return self.turn_away(worker, &facts, rejection),
         };
-        let reason = match (classify(policy, &facts), worker) {
+        let disposition = match classify(policy, &facts) {
+            Disposition::Cacheable | Disposition::Authenticated if self.is_personal(headers) => {
+                Disposition::Pass(PassReason::AccessHeaders)
+            }
+            disposition => disposition,
+        };
+        let reason = match (disposition, worker) {
             (Disposition::Reject(rejection), _) => return Err(Refusal::Rejected(rejection)),
             (Disposition::Preflight, _) => {
                 self.answer_preflight(host)?;
@@ -224,7 +249,7 @@ impl Edge {
     }
 
     /// Whether the request has already passed through this cache (RFC 8586).
-    fn has_come_back(&self, headers: &Headers) -> bool {
+    pub(in crate::edge) fn has_come_back(&self, headers: &Headers) -> bool {
         let mut lines = headers.iter().filter(|(name, _)| *name == CDN_LOOP);
         lines.any(|(_, line)| self.identity.name.is_listed_in(line))
     }

@@ -66,7 +66,8 @@ pub fn respond_passed(
         | PassReason::Authorization
         | PassReason::Cookie
         | PassReason::Vary
-        | PassReason::WorkerInUse => Forward::Bypass,
+        | PassReason::WorkerInUse
+        | PassReason::AccessHeaders => Forward::Bypass,
         PassReason::NoStore => Forward::Request,
     };
     let mut said = CacheStatus::forwarded(forward).detail(reason.name());
