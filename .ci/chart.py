@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chart.py PROGRAM FOLDER: completes the chart in FOLDER, a copy of envoy/chart, with parts that have another source.
+
+The rules, the alerts and the dashboard come from envoy/observability. The schema of the values gets the schema of the
+sites and the names of the settings from PROGRAM, the entry point.
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OBSERVABILITY = ("rules.yaml", "alerts.yaml", "dashboard.json")
+
+
+def printed(program, *arguments):
+    """The JSON document that the program prints."""
+    return json.loads(subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout)
+
+
+def complete(schema, sites, settings):
+    """Completes the schema of the values with the schema of the file of sites and with the list of settings."""
+    for name, definition in sites["$defs"].items():
+        # NB: no definition of the values may have the name of one of the sites.
+        assert name not in schema["$defs"], name
+        schema["$defs"][name] = definition
+    schema["properties"].update(sites["properties"])
+    # The chart itself reports an empty list, so that its own default is valid.
+    schema["properties"]["sites"].pop("minItems", None)
+    public = [setting["name"] for setting in settings if setting["type"] != "secret"]
+    schema["properties"]["settings"]["propertyNames"]["allOf"].append({"enum": public})
+
+
+def main():
+    """Completes the chart."""
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    (folder / "observability").mkdir()
+    for name in OBSERVABILITY:
+        shutil.copyfile(ROOT / "envoy/observability" / name, folder / "observability" / name)
+    path = folder / "values.schema.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    complete(schema, printed(program, "schema", "sites"), printed(program, "settings", "--format", "json"))
+    path.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
