@@ -8,12 +8,20 @@ sites and the names of the settings from PROGRAM, the entry point.
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OBSERVABILITY = ("rules.yaml", "alerts.yaml", "dashboard.json")
+# The settings that have a value of their own, or that the file of sites replaces.
+OTHER_VALUES = re.compile(
+    r"SLUICE_(ACCESS|BIND|CACHE|CACHE_DIR|CACHE_MAX_BYTES|CACHE_MAX_ENTRIES|CACHE_RESERVE|CONCURRENCY|DRAIN_SECONDS"
+    r"|EDGE_PORT|EDGE_TLS_PORT|ENVOY|METRICS_BIND|METRICS_PORT|MINIO|NATIVE|ORIGIN|ORIGIN_KEEPALIVE|POLICY|PURGE_BIND"
+    r"|PURGE_PORT|RUNTIME|S3_ADDRESSING|S3_ENDPOINT|SITES|STATE|TLS_CERT|TLS_KEY|WASM|WATCH)"
+    r"|CREDENTIALS_DIRECTORY|SSL_CERT_FILE"
+)
 
 
 def printed(program, *arguments):
@@ -30,8 +38,12 @@ def complete(schema, sites, settings):
     schema["properties"].update(sites["properties"])
     # The chart itself reports an empty list, so that its own default is valid.
     schema["properties"]["sites"].pop("minItems", None)
-    public = [setting["name"] for setting in settings if setting["type"] != "secret"]
-    schema["properties"]["settings"]["propertyNames"]["allOf"].append({"enum": public})
+    free = [s for s in settings if s["type"] != "secret" and not OTHER_VALUES.fullmatch(s["name"])]
+    schema["properties"]["settings"] = {
+        "type": "object",
+        "properties": {s["name"]: {"type": "string", "description": s["meaning"]} for s in free},
+        "additionalProperties": False,
+    }
 
 
 def main():

@@ -12,4 +12,6 @@ mod observability;
 mod package;
 mod refusals;
 mod sets;
+mod upgrade;
 mod validity;
+mod world;

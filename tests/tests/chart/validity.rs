@@ -2,35 +2,16 @@
 //! Every set of values is valid for the API server in a namespace with the strictest pod security, and for the edge.
 
 use crate::sets::{least, least_with, sets};
+use crate::world::{NAMESPACE, check, shared_cluster};
 use serde_json::{Value, json};
 use sluice_tests::chart::{helm, manifests, objects};
-use sluice_tests::machine::tool::{entry_point, folder};
 use sluice_tests::mesh::cluster::Cluster;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use tempfile::TempDir;
 
-/// The namespace whose pods must be restricted.
-const NAMESPACE: &str = "edges";
 /// A dry run that the API server does.
 const DRY_RUN: [&str; 4] = ["apply", "--server-side", "--dry-run=server", "--validate=strict"];
-
-/// An API server with the definitions of the custom resources, and with the namespace.
-async fn cluster() -> Cluster {
-    let cluster = Cluster::start().await;
-    let definitions = folder("SLUICE_DEFINITIONS").join("definitions.yaml");
-    cluster.apply(&std::fs::read_to_string(definitions).unwrap());
-    let established = ["wait", "--for=condition=established", "crd", "--all"];
-    cluster.kubectl(&established, "");
-    cluster.apply(
-        &json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
-        })
-        .to_string(),
-    );
-    cluster
-}
 
 /// Lets the API server judge an object, without storing it.
 fn judge(cluster: &Cluster, object: &str) -> Output {
@@ -59,7 +40,7 @@ fn pods(objects: &[Value]) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
-    let cluster = cluster().await;
+    let cluster = shared_cluster().await;
     for (name, values) in sets() {
         let manifests = manifests(NAMESPACE, &values).unwrap_or_else(|error| panic!("{name}: {error}"));
         let objects = objects(&manifests);
@@ -67,7 +48,7 @@ async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
         assert!(!pods.is_empty(), "{name}");
         let texts = pods.iter().map(Value::to_string);
         for text in std::iter::once(manifests).chain(texts) {
-            let output = judge(&cluster, &text);
+            let output = judge(cluster, &text);
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{name}: {errors}\n{text}");
             assert!(!errors.contains("Warning"), "{name}: {errors}\n{text}");
@@ -76,46 +57,26 @@ async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
 
     // Controls: the API server refuses an unknown field, and a pod that may do more.
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"nonsense": 1}});
-    assert!(!judge(&cluster, &service.to_string()).status.success());
+    assert!(!judge(cluster, &service.to_string()).status.success());
     let values = least_with(&json!({"securityContext": {"allowPrivilegeEscalation": true}}));
     let pods = pods(&objects(&manifests(NAMESPACE, &values).unwrap()));
-    let refused = judge(&cluster, &pods[0].to_string());
+    let refused = judge(cluster, &pods[0].to_string());
     let errors = String::from_utf8_lossy(&refused.stderr);
     assert!(errors.contains("violates PodSecurity \"restricted"), "{errors}");
 }
 
-/// Runs `sluice check` with the files and the environment of the edge of these objects, in a folder of this machine.
-fn check(objects: &[Value], folder: &Path) -> Output {
-    let place = folder.display().to_string();
-    let sites = folder.join("sites");
-    std::fs::create_dir(&sites).unwrap();
-    let is_of_sites = |object: &&Value| {
+/// Runs `sluice check` as the edge of these values.
+fn check_values(values: &Value, folder: &Path) -> Output {
+    let objects = objects(&manifests(NAMESPACE, values).unwrap());
+    let named = |object: &&Value, suffix: &str| {
         let name = object["metadata"]["name"].as_str().unwrap();
-        object["kind"] == "ConfigMap" && name.ends_with("-sites")
+        name.ends_with(suffix)
     };
-    let files = objects.iter().find(is_of_sites).unwrap();
-    for (name, text) in files["data"].as_object().unwrap() {
-        std::fs::write(sites.join(name), text.as_str().unwrap()).unwrap();
-    }
-    let is_edge = |object: &&Value| object["metadata"]["name"] == "www-sluice" || object["metadata"]["name"] == "edge";
-    let edge = objects.iter().filter(is_edge).find_map(|object| {
-        let container = &object["spec"]["template"]["spec"]["containers"][0];
-        container["env"].as_array()
+    let files = objects.iter().find(|object| named(object, "-sites"));
+    let workload = objects.iter().find(|object| {
+        ["Deployment", "StatefulSet"].contains(&object["kind"].as_str().unwrap())
     });
-    let mut command = Command::new(entry_point());
-    command.env_clear().arg("check").current_dir(folder);
-    command.env("SLUICE_STATE", folder.join("state"));
-    for variable in ["WWW_KEY", "WWW_SECRET", "SIGN_A"] {
-        command.env(variable, "a-secret-of-this-test-with-at-least-32-bytes");
-    }
-    for variable in edge.unwrap() {
-        let value = match variable["value"].as_str() {
-            Some(value) => value.replace("/etc/sluice", &place),
-            None => "the-token-of-this-test".to_owned(),
-        };
-        command.env(variable["name"].as_str().unwrap(), value);
-    }
-    command.output().unwrap()
+    check(files.unwrap(), workload.unwrap(), folder)
 }
 
 #[test]
@@ -127,8 +88,7 @@ fn the_check_of_the_edge_accepts_every_set() {
             std::fs::create_dir(folder.path().join("authorities")).unwrap();
             std::fs::write(folder.path().join("authorities/ca.crt"), key.cert.pem()).unwrap();
         }
-        let objects = objects(&manifests(NAMESPACE, &values).unwrap());
-        let output = check(&objects, folder.path());
+        let output = check_values(&values, folder.path());
         let says = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {says}");
     }
@@ -136,14 +96,14 @@ fn the_check_of_the_edge_accepts_every_set() {
     // Control: a site whose policy is not among the files.
     let folder = TempDir::with_prefix("sluice-values-").unwrap();
     let values = least_with(&json!({"sites": [{"name": "a", "origin": "s3://b", "policy": "missing.yaml"}]}));
-    let output = check(&objects(&manifests(NAMESPACE, &values).unwrap()), folder.path());
+    let output = check_values(&values, folder.path());
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("missing.yaml"));
 }
 
 #[tokio::test]
 async fn the_notes_warn_of_a_bucket_that_an_ingress_opens_to_everyone() {
-    let cluster = cluster().await;
+    let cluster = shared_cluster().await;
     let kubeconfig = cluster.kubeconfig();
     let arguments = [
         "install",
