@@ -17,6 +17,8 @@ k6_version := $(shell sed -n 's/.*go.k6.io\/k6 v\([^ ]*\).*/\1/p' bench/tools/k6
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
 kustomize_version := $(shell sed -n 's/.*sigs.k8s.io\/kustomize\/kustomize\/v5 v\([^ ]*\).*/\1/p' tests/tools/kustomize/go.mod)
+helm_version := $(shell sed -n 's/.*helm.sh\/helm\/v4 v\([^ ]*\).*/\1/p' tests/tools/helm/go.mod)
+definitions_version := $(shell cksum < tests/tools/definitions/go.mod | cut -d' ' -f1)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
 istio_former_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio-1.30/go.mod)
 crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' envoy/image/go.mod)
@@ -36,6 +38,9 @@ h2spec := .sluice/tools/h2spec-$(h2spec_version)/h2spec
 k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
+helm := .sluice/tools/helm-$(helm_version)/helm
+# The definitions of the custom resources that the chart makes.
+definitions := .sluice/tools/definitions-$(definitions_version)/definitions.yaml
 kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
 # The files in Istio's images and charts beside the binaries.
@@ -80,6 +85,8 @@ mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))" \
 	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))" \
 	SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))"
+chart_locations = SLUICE_HELM="$(here)/$(dir $(helm))" SLUICE_DEFINITIONS="$(here)/$(dir $(definitions))" \
+	SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" SLUICE_TRAP_NATIVE="$(here)/$(trap_native)" \
 	SLUICE_VERSITYGW="$(here)/$(versitygw)" SLUICE_H2SPEC="$(here)/$(h2spec)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
@@ -89,7 +96,7 @@ tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" SLUICE_TRAP_NATIVE
 # Makes the images in the folder $(1).
 make_image = PYTHONPATH=$(image_tools) envoy/image/build.sh $(crane) $(parts) .sluice/tools/debian $(1)
 make_release = { $(call make_image,$(1)/images) amd64 arm64 && \
-	.ci/release.sh $(1) "$(builds)/release/sluice" $(wasm) .sluice/book "$${REPOSITORY:-}"; }
+	.ci/release.sh $(1) "$(builds)/release/sluice" $(wasm) .sluice/book $(helm) "$${REPOSITORY:-}"; }
 # The commit that `sluice --version` prints.
 commit = $$(git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
 
@@ -131,6 +138,18 @@ test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a rea
 	@exec env $(tested) $(mesh_locations) \
 		tests/run.sh -p sluice-tests --features mesh --test mesh
 
+.PHONY: test-chart
+test-chart: $(etcd) $(kubernetes) $(helm) $(definitions) ## Test the chart with Helm and a real Kubernetes API server
+	@cargo build --locked -p sluice
+	@exec env $(chart_locations) SLUICE_BIN="$(builds)/debug/sluice" \
+		tests/run.sh -p sluice-tests --features mesh --test chart
+
+.PHONY: chart
+chart: edge $(helm) ## Package the chart into .sluice/chart, for REPOSITORY/edge or for the image that the values name
+	@rm -rf .sluice/chart
+	@.ci/chart.sh $(helm) "$(builds)/release/sluice" .sluice/chart $${REPOSITORY:+"$$REPOSITORY" ""}
+	@echo .sluice/chart/*.tgz
+
 .PHONY: mesh-tools
 mesh-tools: $(etcd) $(kubernetes) $(kustomize) $(istio) $(istio_files) $(istio_former) $(istio_former_files) ## Build the control planes for test-mesh, once: 20 minutes
 
@@ -145,7 +164,7 @@ push: image ## Push the images to REPOSITORY/edge and REPOSITORY/filter
 	@envoy/image/push.sh $(crane) $(image) "$${REPOSITORY:?make push REPOSITORY=registry.example.com/sluice}" $(version)
 
 .PHONY: release
-release: parts other-parts docs $(crane) $(image_tools) ## Make a whole release in .sluice/release: REPOSITORY=registry.example.com/sluice
+release: parts other-parts docs $(crane) $(image_tools) $(helm) ## Make a whole release in .sluice/release: REPOSITORY=registry.example.com/sluice
 	@$(call make_release,$(release))
 
 .PHONY: push-release
@@ -325,6 +344,14 @@ $(etcd):
 $(kubernetes):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh tests/tools/kubernetes k8s.io/kubernetes/cmd/$(@F) $@
+
+$(helm):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh tests/tools/helm helm.sh/helm/v4/cmd/helm $@
+
+$(definitions):
+	@.ci/need.sh go-for-mesh
+	@tests/tools/definitions/files.sh $@
 
 $(kustomize):
 	@.ci/need.sh go-for-mesh

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# release.sh FOLDER PROGRAM MODULE BOOK [REPOSITORY]: completes the release in FOLDER, where build.sh has made
-# FOLDER/images. Adds the filter's module, the book of the documents, and the manual pages and completions that PROGRAM
-# prints. Prints the commands that publish the release. With REPOSITORY all files name the images in that repository. The same commit always gives the same
+# release.sh FOLDER PROGRAM MODULE BOOK HELM [REPOSITORY]: completes the release in FOLDER, where build.sh has made
+# FOLDER/images. Adds the filter's module, the book of the documents, the chart, and the manual pages and completions
+# that PROGRAM prints. Prints the commands that publish the release. With REPOSITORY all files name the images in that repository. The same commit always gives the same
 # SHA256SUMS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
 export LC_ALL=C
-folder=$1 program=$2 module=$3 book=$4 repository=${5:-}
+folder=$1 program=$2 module=$3 book=$4 helm=$5 repository=${6:-}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 made=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 
@@ -51,6 +51,8 @@ if [ -n "$repository" ]; then
 fi
 archive "$work" "sluice-$version" | gzip --no-name >"$folder/sluice-$version.tar.gz"
 
+.ci/chart.sh "$helm" "$program" "$folder" ${repository:+"$repository" "$(digest edge)"}
+
 (cd "$folder" && find . -type f -printf '%P\n' | sort | xargs sha256sum) >"$work/SHA256SUMS"
 mv "$work/SHA256SUMS" "$folder"
 
@@ -60,6 +62,8 @@ To publish it and to sign it:
   make push-release REPOSITORY=$repository
   cosign sign --recursive $repository/edge@$(digest edge)
   cosign sign $repository/filter@$(digest filter)
+  helm push $folder/sluice-$version.tgz oci://$repository/charts
+  cosign sign $repository/charts/sluice@DIGEST
   cosign sign-blob --bundle $folder/SHA256SUMS.sigstore.json $folder/SHA256SUMS
 IMAGE=$image
 END

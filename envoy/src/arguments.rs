@@ -51,8 +51,11 @@ pub enum Action {
     },
     /// Check settings, sites, policies and certificates, and report problems
     Check(Check),
-    /// Ask a running edge with the same settings whether it is ready
-    Healthcheck,
+    /// Ask a running edge with the same settings, or at a URL, whether it is ready
+    Healthcheck {
+        /// The URL, such as http://edge:8080/healthz; the settings are not read then
+        url: Option<String>,
+    },
     /// Copy the filter's Wasm module to a file, for use in other proxies
     Module {
         /// The file; an existing file is replaced
@@ -168,6 +171,7 @@ mod tests {
             &["sluice", "settings", "--format", "env"],
             &["sluice", "check"],
             &["sluice", "healthcheck"],
+            &["sluice", "healthcheck", "http://edge:8080/healthz"],
             &["sluice", "check", "--online", "--json"],
             &["sluice", "version", "--json"],
             &["sluice", "module", "plugin.wasm"],

@@ -48,9 +48,13 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             ListFormat::Json => print_json(&docs::json()),
         },
         Some(Action::Check(arguments)) => report(arguments),
-        Some(Action::Healthcheck) => {
+        Some(Action::Healthcheck { url: None }) => {
             let ready = run::health_check(&Settings::from_env()?);
             Ok(ExitCode::from(u8::from(!ready())))
+        }
+        Some(Action::Healthcheck { url: Some(url) }) => {
+            run::check_health_at(url)?;
+            Ok(ExitCode::SUCCESS)
         }
         Some(Action::Module { file }) => {
             module::copy(file)?;

@@ -589,6 +589,13 @@ fn healthcheck_says_by_its_exit_code_whether_the_edge_is_ready() {
         edge.command().arg("healthcheck").status().unwrap().code(),
         Some(0)
     );
+    // A URL needs no settings.
+    for (path, code) in [("/ready", 0), ("/other", 1)] {
+        let url = format!("http://127.0.0.1:{}{path}", edge.port);
+        let mut command = edge.command();
+        command.env_clear().args(["healthcheck", &url]);
+        assert_eq!(command.status().unwrap().code(), Some(code), "{url}");
+    }
     assert_eq!(status(&get(edge.port, "/ready")), 200);
     assert!(
         !edge.log().contains("/ready"),

@@ -4,7 +4,7 @@
 //!
 //! From the ground up: [`chance`], [`machine`], [`http`] and [`server`]; [`client`], [`origin`], [`bucket`] and
 //! [`image`]; the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`], [`prometheus`] and
-//! [`conformance`] beside it; [`mesh`] and [`torture`] on top of all these.
+//! [`conformance`] beside it; [`chart`], [`mesh`] and [`torture`] on top of all these.
 //!
 //! The harness does not sleep for a fixed time: a test waits for a condition, and [`PATIENCE`] only bounds how long a
 //! broken edge can delay the tests.
@@ -19,6 +19,7 @@
 pub mod bare;
 pub mod bucket;
 pub mod chance;
+pub mod chart;
 pub mod client;
 pub mod conformance;
 pub mod edge;

@@ -167,10 +167,16 @@ pub const ALL: &[Supplement] = &[
     },
     Supplement {
         command: "healthcheck",
-        examples: &[(
-            "Ask the edge on port 9000",
-            "SLUICE_EDGE_PORT=9000 sluice healthcheck && echo ready",
-        )],
+        examples: &[
+            (
+                "Ask the edge on port 9000",
+                "SLUICE_EDGE_PORT=9000 sluice healthcheck && echo ready",
+            ),
+            (
+                "Ask an edge on another machine",
+                "sluice healthcheck http://edge:8080/healthz",
+            ),
+        ],
         exit_status: &[
             ("0", "The edge is ready"),
             (

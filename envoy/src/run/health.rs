@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use anyhow::{Context as _, ensure};
+
 use crate::net::http;
 use crate::settings::Settings;
 
@@ -18,6 +20,17 @@ pub fn health_check(settings: &Settings) -> impl Fn() -> bool + use<> {
         let response = client.get(&uri).call();
         response.is_ok_and(|response| response.status() == 200)
     }
+}
+
+/// Asks the edge at `url` whether a worker is ready.
+///
+/// # Errors
+/// The edge does not answer with 200, or the URL is wrong.
+pub fn check_health_at(url: &str) -> anyhow::Result<()> {
+    let response = http::client().get(url).call();
+    let status = response.with_context(|| url.to_owned())?.status();
+    ensure!(status == 200, "{url}: status {status}: expected 200");
+    Ok(())
 }
 
 /// The address at which a listener can be reached from its own machine.

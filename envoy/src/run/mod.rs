@@ -27,7 +27,7 @@ use sluice_core::key::secret::{SECRET_VARIABLE, StoreSecret};
 
 pub use access_log_format::check_access_log_format;
 pub use bucket_check::check_bucket;
-pub use health::health_check;
+pub use health::{check_health_at, health_check};
 pub use restart::keep_running;
 
 use crate::cache::{

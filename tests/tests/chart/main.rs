@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The chart, through Helm, on a real Kubernetes API server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod observability;
+mod package;
+mod refusals;
+mod sets;
+mod upgrade;
+mod validity;
+mod world;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every set of values is valid for the API server in a namespace with the strictest pod security, and for the edge.
+
+use crate::sets::{least, least_with, sets};
+use crate::world::{NAMESPACE, check, shared_cluster};
+use serde_json::{Value, json};
+use sluice_tests::chart::{helm, manifests, objects};
+use sluice_tests::mesh::cluster::Cluster;
+use std::path::Path;
+use std::process::Output;
+use tempfile::TempDir;
+
+/// A dry run that the API server does.
+const DRY_RUN: [&str; 4] = ["apply", "--server-side", "--dry-run=server", "--validate=strict"];
+
+/// Lets the API server judge an object, without storing it.
+fn judge(cluster: &Cluster, object: &str) -> Output {
+    let arguments = [&DRY_RUN[..], &["--namespace", NAMESPACE, "-f", "-"]].concat();
+    cluster.run(&arguments, object)
+}
+
+/// The pods that these objects start.
+fn pods(objects: &[Value]) -> Vec<Value> {
+    let templates = objects.iter().filter(|object| object["spec"]["template"].is_object());
+    let pods = templates.map(|object| {
+        let mut pod = object["spec"]["template"].clone();
+        pod["apiVersion"] = "v1".into();
+        pod["kind"] = "Pod".into();
+        pod["metadata"]["name"] = object["metadata"]["name"].clone();
+        let claims = object["spec"]["volumeClaimTemplates"].as_array();
+        let volumes = pod["spec"]["volumes"].as_array_mut().unwrap();
+        for claim in claims.into_iter().flatten() {
+            let name = &claim["metadata"]["name"];
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        }
+        pod
+    });
+    pods.collect()
+}
+
+#[tokio::test]
+async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
+    let cluster = shared_cluster().await;
+    for (name, values) in sets() {
+        let manifests = manifests(NAMESPACE, &values).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let objects = objects(&manifests);
+        let pods = pods(&objects);
+        assert!(!pods.is_empty(), "{name}");
+        let texts = pods.iter().map(Value::to_string);
+        for text in std::iter::once(manifests).chain(texts) {
+            let output = judge(cluster, &text);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{name}: {errors}\n{text}");
+            assert!(!errors.contains("Warning"), "{name}: {errors}\n{text}");
+        }
+    }
+
+    // Controls: the API server refuses an unknown field, and a pod that may do more.
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"nonsense": 1}});
+    assert!(!judge(cluster, &service.to_string()).status.success());
+    let values = least_with(&json!({"securityContext": {"allowPrivilegeEscalation": true}}));
+    let pods = pods(&objects(&manifests(NAMESPACE, &values).unwrap()));
+    let refused = judge(cluster, &pods[0].to_string());
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert!(errors.contains("violates PodSecurity \"restricted"), "{errors}");
+}
+
+/// Runs `sluice check` as the edge of these values.
+fn check_values(values: &Value, folder: &Path) -> Output {
+    let objects = objects(&manifests(NAMESPACE, values).unwrap());
+    let named = |object: &&Value, suffix: &str| {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        name.ends_with(suffix)
+    };
+    let files = objects.iter().find(|object| named(object, "-sites"));
+    let workload = objects.iter().find(|object| {
+        ["Deployment", "StatefulSet"].contains(&object["kind"].as_str().unwrap())
+    });
+    check(files.unwrap(), workload.unwrap(), folder)
+}
+
+#[test]
+fn the_check_of_the_edge_accepts_every_set() {
+    for (name, values) in sets() {
+        let folder = TempDir::with_prefix("sluice-values-").unwrap();
+        if values["certificateAuthorities"].is_object() {
+            let key = rcgen::generate_simple_self_signed(["ca.test".to_owned()]).unwrap();
+            std::fs::create_dir(folder.path().join("authorities")).unwrap();
+            std::fs::write(folder.path().join("authorities/ca.crt"), key.cert.pem()).unwrap();
+        }
+        let output = check_values(&values, folder.path());
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {says}");
+    }
+
+    // Control: a site whose policy is not among the files.
+    let folder = TempDir::with_prefix("sluice-values-").unwrap();
+    let values = least_with(&json!({"sites": [{"name": "a", "origin": "s3://b", "policy": "missing.yaml"}]}));
+    let output = check_values(&values, folder.path());
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("missing.yaml"));
+}
+
+#[tokio::test]
+async fn the_notes_warn_of_a_bucket_that_an_ingress_opens_to_everyone() {
+    let cluster = shared_cluster().await;
+    let kubeconfig = cluster.kubeconfig();
+    let arguments = [
+        "install",
+        "--dry-run=server",
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+        "--namespace",
+        NAMESPACE,
+    ];
+    let notes = |values: &Value| {
+        let output = helm(&arguments, values);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split_once("NOTES:").expect("notes").1.to_owned()
+    };
+    let warning = "WARNING: the site www has no `access`";
+    let ingress = json!({"ingress": {"enabled": true, "hosts": [{"host": "www.example.com"}]}});
+    let open = least_with(&ingress);
+    assert!(notes(&open).contains(warning));
+
+    let mut closed = open;
+    closed["sites"][0]["access"] = json!({"allow": ["10.0.0.0/8"]});
+    assert!(!notes(&closed).contains(warning));
+    assert!(!notes(&least()).contains(warning));
+}
