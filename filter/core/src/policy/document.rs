@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::access::AccessSection;
 use super::configuration;
-use super::purge::PurgePolicy;
+use super::purge::{DeclaredPurges, PurgePolicy};
 use super::{CoalescePolicy, EdgePolicy, HotPolicy, Limits, Policy, SiteScope, VaryPolicy};
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, object, one_of};
@@ -74,6 +74,7 @@ impl Policy {
         let kind = Kind::of(value);
         let document = Document::read(value, kind)?;
         let edge = Rc::new(document.edge()?);
+        edge.purge.check_declared(&[])?;
         document.compile(kind, edge, SiteScope::default())
     }
 
@@ -181,6 +182,7 @@ impl Document {
             .map_err(|error| error.within("website"))?;
         self.response.complete(kind, self.website.cors.is_some());
         NamePattern::sort(&mut self.request.credential_headers);
+        let declared = DeclaredPurges::of_site(&edge.purge.declared, &site.name, kind)?;
         let mut policy = Policy {
             edge,
             site,
@@ -194,6 +196,7 @@ impl Document {
             vary: self.vary,
             rules,
             coalesce: self.coalesce,
+            declared,
             access,
         };
         check_headers(&policy)?;

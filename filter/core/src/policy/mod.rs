@@ -21,7 +21,7 @@ use std::time::Duration;
 use forms::form::{AtLeast, Bytes, MAX_BYTES, Whole};
 use forms::names::{HeaderName, MediaType};
 use forms::section::section;
-use purge::PurgePolicy;
+use purge::{DeclaredPurges, PurgePolicy};
 
 pub use access::{
     AccessPolicy, AccessScheme, KeyEntry, KeySource, Network, SignedPolicy, is_key_name,
@@ -185,6 +185,8 @@ pub struct Policy {
     pub rules: Rules,
     /// Coalescing.
     pub coalesce: CoalescePolicy,
+    /// Declared numbers of purges.
+    pub declared: DeclaredPurges,
     /// The clients that the site answers; `None`: all clients.
     pub access: Option<AccessPolicy>,
 }
