@@ -14,7 +14,7 @@ pub mod vary;
 use crate::http::url::authority::append_authority;
 use crate::http::url::escaping::{Escaping, append_path, decoded_len, push_strict};
 pub use crate::http::url::rejection::Rejection;
-use crate::policy::{KeyPolicy, Origin, Policy};
+use crate::policy::{KeyPolicy, Origin, Policy, is_for_edges};
 use query::append_query;
 pub(crate) use query::decoded_name;
 
@@ -392,10 +392,10 @@ fn strip_prefix(out: &mut Vec<u8>, root: usize, prefix: &str) -> Result<(), Reje
     Ok(())
 }
 
-/// Checks the object's key. A key of slashes alone is refused, because it is not the name of a real object and S3
+/// Checks the object's key. A key in a folder of edges is refused. A key of slashes alone is refused, because it is not the name of a real object and S3
 /// might answer with the listing of the bucket.
 fn check_object(path: &[u8], prefix_bytes: usize, max_bytes: usize) -> Result<(), Rejection> {
-    if path.iter().all(|&byte| byte == b'/') {
+    if path.iter().all(|&byte| byte == b'/') || is_for_edges(path) {
         return Err(Rejection::NoObject);
     }
     // The path's leading slash is not part of the key.

@@ -5,6 +5,7 @@
 //! | name | value |
 //! |---|---|
 //! | `g` | the number of the newest hard purge that covers the URL |
+//! | `d` | the number that the policy declares for the URL's path |
 //! | `ae` | the content coding of a path on which there are several |
 //! | `vary-NAME` | the value of a request header that the policy puts into the key, or that the URL varies with |
 //! | `s` | the number of a slice and the version of its object; the last one |
@@ -16,6 +17,8 @@ use crate::http::url::escaping::{is_unreserved, push_escape, unescaped};
 
 /// Name of the qualifier with the number of the newest hard purge that covers the URL.
 pub const GENERATION: &str = "g";
+/// Name of the qualifier with the number that the policy declares for the URL's path.
+pub const DECLARED: &str = "d";
 /// Name of the qualifier with the content coding.
 pub const CODING: &str = "ae";
 /// Beginning of the names of qualifiers with a request header's value.

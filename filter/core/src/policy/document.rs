@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::access::AccessSection;
 use super::configuration;
-use super::purge::PurgePolicy;
+use super::purge::{DeclaredPurges, PurgePolicy};
 use super::{CoalescePolicy, EdgePolicy, HotPolicy, Limits, Policy, SiteScope, VaryPolicy};
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, object, one_of};
@@ -77,6 +77,7 @@ impl Policy {
         let kind = Kind::of(value);
         let document = Document::read(value, kind)?;
         let edge = Rc::new(document.edge()?);
+        edge.purge.check_declared(&[])?;
         document.compile(kind, edge, SiteScope::default())
     }
 
@@ -189,6 +190,7 @@ impl Document {
         let set = set.map(|header| header.name.clone());
         self.response.ignore_vary.extend(set);
         NamePattern::sort(&mut self.request.credential_headers);
+        let declared = DeclaredPurges::of_site(&edge.purge.declared, &site.name, kind)?;
         let mut policy = Policy {
             edge,
             site,
@@ -203,6 +205,7 @@ impl Document {
             rules,
             redirects: self.redirects,
             coalesce: self.coalesce,
+            declared,
             access,
         };
         check_headers(&policy)?;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use forms::form::{AtLeast, Bytes, MAX_BYTES, Whole};
 use forms::names::{HeaderName, MediaType};
 use forms::section::section;
-use purge::PurgePolicy;
+use purge::{DeclaredPurges, PurgePolicy};
 
 pub use access::{
     AccessPolicy, AccessScheme, BasicPolicy, CheckerUrl, ForwardPolicy, KeyEntry, KeySource,
@@ -29,7 +29,7 @@ pub use access::{
 };
 pub use forms::error::PolicyError;
 pub use forms::large_url::LargeUrl;
-pub(crate) use forms::names::is_token;
+pub(crate) use forms::names::{is_for_edges, is_token};
 pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};
@@ -191,6 +191,8 @@ pub struct Policy {
     pub redirects: Vec<Redirect>,
     /// Coalescing.
     pub coalesce: CoalescePolicy,
+    /// Declared numbers of purges.
+    pub declared: DeclaredPurges,
     /// The clients that the site answers; `None`: all clients.
     pub access: Option<AccessPolicy>,
 }

@@ -27,6 +27,7 @@
 
 mod carry_out;
 mod confirmations;
+mod feed;
 mod orders;
 mod pending;
 mod shared;
@@ -35,6 +36,10 @@ mod tags;
 
 pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
+pub use feed::{
+    Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedSubject, MAX_BYTES, MAX_LINES,
+    SubjectError,
+};
 pub use orders::caller::Caller;
 pub use orders::notification::{Effect, IgnoredEvent, Notification};
 pub use orders::order::{PurgeOrder, PurgeSubject};

@@ -547,3 +547,50 @@ fn a_virtual_host_has_no_bucket_in_its_path() {
     ];
     assert_rows(&policy, rows);
 }
+
+#[test]
+fn no_spelling_of_a_path_reaches_the_folder_of_the_edges() {
+    let paths: &[&[u8]] = &[
+        b"/.sluice",
+        b"/.sluice/",
+        b"/.sluice/purges",
+        b"/.sluice/purges?versionId=1",
+        b"/a/.sluice/purges",
+        b"/a/b/.sluice",
+        b"/%2esluice/purges",
+        b"/.%73luice/purges",
+        b"/%2E%73%6C%75%69%63%65/purges",
+        b"//.sluice//purges",
+        b"/./.sluice/./purges",
+        b"/x/../.sluice/purges",
+        b"/.sluice/x/../purges",
+        b"/.SLUICE/purges",
+        b"/.Sluice/purges",
+        b"http://edge.test/.sluice/purges",
+    ];
+    let stripped = {
+        let mut policy = with_index();
+        policy.key.strip_prefix = "/static".to_owned();
+        policy
+    };
+    for policy in [bucket(), with_prefix(), with_index(), with_empty_segments()] {
+        for path in paths {
+            let refused = canonicalize_path(&policy, path).unwrap_err();
+            assert_eq!(refused.status(), 404, "{}", path.escape_ascii());
+        }
+    }
+    let path = b"/static/.sluice/purges";
+    assert_eq!(canonicalize_path(&stripped, path), Err(NoObject));
+    for other in [
+        &b"/.sluices"[..],
+        b"/sluice/purges",
+        b"/.sluice.txt",
+        b"/a.sluice/b",
+    ] {
+        assert!(
+            canonicalize_path(&bucket(), other).is_ok(),
+            "{}",
+            other.escape_ascii()
+        );
+    }
+}

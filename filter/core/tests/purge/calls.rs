@@ -472,3 +472,20 @@ fn calls_under_way_are_bounded() {
     assert_eq!((0..1_000).filter_map(|_| open(&mut desk)).count(), 256);
     assert!(!desk.has_room());
 }
+
+#[test]
+fn an_event_of_the_folder_of_the_edges_does_nothing() {
+    let policy = indexed_bucket();
+    for key in [
+        "a b/.sluice/purges",
+        "a+b%2F.sluice%2Fpurges",
+        "a b/.sluice%2Fpurges",
+    ] {
+        let body = format!(
+            r#"{{"Records": [{{"eventName": "ObjectCreated:Put", "s3": {{"bucket": {{"name": "site"}},
+               "object": {{"key": "{key}"}}}}}}]}}"#
+        );
+        let read = notification(&policy, body.as_bytes()).unwrap();
+        assert_eq!(read, Notification::default(), "{key}");
+    }
+}

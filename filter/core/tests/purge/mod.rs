@@ -2,4 +2,5 @@
 //! Purges: the calls, and the responses that they cover.
 
 mod calls;
+mod feed;
 mod table;

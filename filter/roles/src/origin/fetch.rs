@@ -404,7 +404,11 @@ impl Fetch {
             let stream = requests.get(self.link.stream);
             stream.is_some_and(|stream| stream.body.passing.get().part == Part::Nothing)
         };
-        self.response.stores && is_unseen() && keys.was_purged_since(&self.cache_key, self.began)
+        let is_purged = || {
+            let declared = self.policy.policy.declared_soft(&self.cache_key);
+            keys.was_purged_since(&self.cache_key, self.began, declared)
+        };
+        self.response.stores && is_unseen() && is_purged()
     }
 
     /// Handles a part of `size` bytes of the response's body.

@@ -257,6 +257,7 @@ fn origin_response<'a>(
         variant: variant_of(&fetch.stored_key, &judged.key).filter(|variant| !variant.is_empty()),
         status,
         purge: fetch.began,
+        declared: fetch.policy.policy.declared_soft(&fetch.cache_key),
         received: host.unix_seconds(),
         freshens,
         cache_control: headers

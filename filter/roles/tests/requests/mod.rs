@@ -3,6 +3,7 @@
 
 mod access;
 mod claims;
+mod declared;
 mod host;
 mod interleavings;
 mod sites;

@@ -34,6 +34,7 @@ fn entry() -> Entry<'static> {
         },
         age: 3,
         purge: 0,
+        declared: 0,
         stored: true,
         revalidated: false,
         disguised: false,

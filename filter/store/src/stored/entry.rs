@@ -46,6 +46,8 @@ pub struct Entry<'a> {
     pub age: u64,
     /// Number of the newest purge when the request was sent; 0 if there was none.
     pub purge: u64,
+    /// Soft number that the policy of the request declared for the URL; 0 if there was none.
+    pub declared: u64,
     /// Whether the response is stored.
     pub stored: bool,
     /// Whether the fill was a successful revalidation.
@@ -79,7 +81,6 @@ impl<'a> Entry<'a> {
             body,
             status,
             age,
-            purge,
             key,
             ..
         } = self;
@@ -88,7 +89,7 @@ impl<'a> Entry<'a> {
             stale_while_revalidate,
             stale_if_error,
         } = self.lifetime;
-        let flags = self.flags();
+        let (purge, flags) = (self.purges(), self.flags());
         // Writing into a String cannot fail.
         let _ = write!(
             value,
@@ -113,7 +114,7 @@ impl<'a> Entry<'a> {
         let age = fields.next()?.parse().ok()?;
         let stale_while_revalidate = fields.next()?.parse().ok()?;
         let stale_if_error = fields.next()?.parse().ok()?;
-        let purge = fields.next()?.parse().ok()?;
+        let (purge, declared) = read_purges(fields.next()?)?;
         let flags: u8 = fields.next()?.parse().ok()?;
         Some(Self {
             fill: FillId { nonce, stream },
@@ -126,6 +127,7 @@ impl<'a> Entry<'a> {
             },
             age,
             purge,
+            declared,
             stored: flags & STORED != 0,
             revalidated: flags & REVALIDATED != 0,
             disguised: flags & DISGUISED != 0,
@@ -142,6 +144,14 @@ impl<'a> Entry<'a> {
         !self.stored && self.lifetime.ttl > 0
     }
 
+    /// The numbers of purges: `PURGE`, or `PURGE+DECLARED`.
+    fn purges(&self) -> String {
+        match self.declared {
+            0 => self.purge.to_string(),
+            declared => format!("{}+{declared}", self.purge),
+        }
+    }
+
     fn flags(&self) -> u8 {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         flag(self.stored, STORED)
@@ -151,6 +161,12 @@ impl<'a> Entry<'a> {
             | flag(self.allows_authenticated, ALLOWS_AUTHENTICATED)
             | flag(self.is_of_index, OF_INDEX)
     }
+}
+
+/// Reads the numbers of purges.
+fn read_purges(word: &str) -> Option<(u64, u64)> {
+    let (purge, declared) = word.split_once('+').unwrap_or((word, "0"));
+    Some((purge.parse().ok()?, declared.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -174,6 +190,7 @@ mod tests {
                 },
                 age: 7,
                 purge: 17,
+                declared: u64::from(bits / 32),
                 stored: bits & 1 != 0,
                 revalidated: bits & 2 != 0,
                 disguised: bits & 4 != 0,

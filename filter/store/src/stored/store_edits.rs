@@ -36,6 +36,8 @@ pub struct OriginResponse<'a> {
     pub status: u16,
     /// Number of the newest purge when the request was sent; 0 if there was none.
     pub purge: u64,
+    /// Soft number that the policy of the request declares for the URL; 0 if there is none.
+    pub declared: u64,
     /// Time of arrival, in seconds since 1970.
     pub received: i64,
     /// Stored response that the response freshens, if it is a 304 (RFC 9111, 4.3.4).
@@ -172,6 +174,7 @@ impl<'a> OriginResponse<'a> {
             lifetime: Lifetime::default(),
             age: 0,
             purge: 0,
+            declared: 0,
             stored: false,
             revalidated: freshened,
             disguised: false,
@@ -188,6 +191,7 @@ impl<'a> OriginResponse<'a> {
             lifetime: storage.lifetime,
             age: storage.age,
             purge: self.purge,
+            declared: self.declared,
             allows_authenticated: storage.allows_authenticated,
             ..self.entry()
         }

@@ -149,16 +149,17 @@ text!(
     "^([^/]|[^/].*)?$",
     |text| {
         let prefix = text.strip_suffix('/').unwrap_or(text);
-        (text.is_empty() || is_key(prefix)).then(|| prefix.to_owned())
+        let is_prefix = is_key(prefix) && !is_for_edges(prefix.as_bytes());
+        (text.is_empty() || is_prefix).then(|| prefix.to_owned())
     }
 );
 
 text!(
     /// The name of an object.
     ObjectName => String,
-    "the name of an object, such as index.html",
+    "the name of an object, such as index.html, not below .sluice",
     "^[^/]([^\\x00-\\x1F\\x7F]*[^/])?$",
-    |text| is_key(text).then(|| text.to_owned())
+    |text| (is_key(text) && !is_for_edges(text.as_bytes())).then(|| text.to_owned())
 );
 
 text!(
@@ -280,6 +281,16 @@ pub fn is_bucket_name(name: &str) -> bool {
         && is_outer(name.bytes().next_back())
         && !name.contains("..")
         && name.parse::<Ipv4Addr>().is_err()
+}
+
+/// Folder of the objects that only edges read, such as the feed of purges. No bucket serves a path with a segment of
+/// this name.
+pub(crate) const EDGE_FOLDER: &str = ".sluice";
+
+/// Whether a path or key has a segment that is [`EDGE_FOLDER`], in any case of its letters, as some servers ignore it.
+pub(crate) fn is_for_edges(path: &[u8]) -> bool {
+    let mut segments = path.split(|byte| *byte == b'/');
+    segments.any(|segment| segment.eq_ignore_ascii_case(EDGE_FOLDER.as_bytes()))
 }
 
 /// Whether a path with `key` always names this key: the key has no empty segments, no dot segments and no control

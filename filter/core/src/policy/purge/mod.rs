@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policy's section on purges: its texts, and the values that they are read as.
 
+mod declared;
 mod record;
 mod token;
 
@@ -11,6 +12,7 @@ use crate::policy::forms::form;
 use crate::policy::forms::form::{Form, read_text};
 use crate::policy::forms::section::section;
 
+pub use declared::{DeclaredPurge, DeclaredPurges, MAX_DECLARED};
 pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;
 
@@ -28,6 +30,29 @@ section! {
         warm: bool = true,
         /// Whether messages of Amazon SNS are accepted. The entry point verifies them. The entry point fills this in.
         sns: bool = false,
+        /// Numbers in the keys of URLs: a purge that a change of the policy makes. At most 64.
+        declared: Vec<DeclaredPurge> = Vec::new(),
+    }
+}
+
+impl PurgePolicy {
+    /// Checks the declared numbers of an edge with sites of these names.
+    ///
+    /// # Errors
+    /// There are too many, or one is for a site that does not exist.
+    pub(crate) fn check_declared(&self, names: &[&str]) -> Result<(), PolicyError> {
+        let count = self.declared.len();
+        if count > MAX_DECLARED {
+            let message = format!("{count} prefixes: expected at most {MAX_DECLARED}");
+            return Err(PolicyError::new("purge.declared", message));
+        }
+        for (index, purge) in self.declared.iter().enumerate() {
+            if let Some(site) = purge.site.as_deref().filter(|site| !names.contains(site)) {
+                let path = format!("purge.declared[{index}].site");
+                return Err(PolicyError::text(&path, site, "the name of a site"));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Keys {
     pub(crate) identity: Rc<Identity>,
     /// The newest sites. Their policies map keys to URLs.
     sites: Option<Rc<Sites>>,
+    /// Whether any of their policies declares a soft number.
+    declares_soft: bool,
     /// All purges and all changes by unsafe requests that this worker knows.
     purges: Purges,
     /// Whether this worker is on the roster and thus receives every purge.
@@ -100,6 +102,7 @@ impl Keys {
             hot: HotTier::new(policy.hot),
             hot_policy: policy.hot,
             sites: None,
+            declares_soft: false,
         }
     }
 
@@ -113,6 +116,10 @@ impl Keys {
             self.hot = HotTier::new(hot);
             self.hot_policy = hot;
         }
+        self.declares_soft = sites
+            .sites
+            .iter()
+            .any(|site| site.policy.declared.has_soft());
         self.sites = Some(sites);
     }
 
@@ -131,11 +138,24 @@ impl Keys {
 
     /// The hash of a cache key whose own hash is `hash`, since the newest soft purge.
     fn since_soft_purge(&self, hash: KeyHash, cache_key: &str) -> KeyHash {
+        let hash = self.since_declared(hash, cache_key);
         match self.soft_generation(cache_key) {
             0 => hash,
             soft => self.identity.hash(|hasher| {
                 hasher.write_u64(hash.0);
                 hasher.write_u64(soft);
+            }),
+        }
+    }
+
+    /// The hash of a cache key whose own hash is `hash`, under the soft number that the policy declares for it.
+    fn since_declared(&self, hash: KeyHash, cache_key: &str) -> KeyHash {
+        match self.declared_soft(cache_key) {
+            0 => hash,
+            declared => self.identity.hash(|hasher| {
+                hasher.write(b"declared");
+                hasher.write_u64(hash.0);
+                hasher.write_u64(declared);
             }),
         }
     }
@@ -152,9 +172,10 @@ impl Keys {
         FlightKey { entry, key }
     }
 
-    /// The hash by which workers know an object that is served in slices. Soft purges do not change it.
+    /// The hash by which workers know an object that is served in slices. Soft purges do not change it, but a
+    /// declared soft number does, so that the index is asked for anew.
     pub fn object_hash(&self, cache_key: &str) -> KeyHash {
-        self.entry_hash(cache_key)
+        self.since_declared(self.entry_hash(cache_key), cache_key)
     }
 
     /// The hash of the store's entry. Soft purges do not change it. Fills, hot copies, body lengths and lessons about

@@ -2,7 +2,7 @@
 //! Effects of purges on keys and stored responses.
 
 use sluice_core::key::CanonicalTarget;
-use sluice_core::key::qualifiers::{GENERATION, is_for_slice};
+use sluice_core::key::qualifiers::{DECLARED, GENERATION, is_for_slice};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Record, Scope, UrlHash};
@@ -77,15 +77,18 @@ impl Keys {
         self.purges.newest()
     }
 
-    /// Adds the number of the newest hard purge that covers a URL to its key.
+    /// Adds the number of the newest hard purge that covers a URL to its key, and the number that its policy declares.
     pub fn qualify_generation(&mut self, policy: &Policy, target: &mut CanonicalTarget) {
         self.join_roster();
-        if self.purges.is_empty() {
-            return;
-        }
-        match self.generations(url_of(policy, target.url())).hard {
-            0 => {}
-            number => target.qualify(GENERATION, number.to_string()),
+        let hard = match self.purges.is_empty() {
+            true => 0,
+            false => self.generations(url_of(policy, target.url())).hard,
+        };
+        let declared = policy.declared_hard(target.path());
+        for (name, number) in [(GENERATION, hard), (DECLARED, declared)] {
+            if number > 0 {
+                target.qualify(name, number.to_string());
+            }
         }
     }
 
@@ -98,14 +101,22 @@ impl Keys {
         self.generations(self.url_of(cache_key)).revalidates()
     }
 
-    /// Whether a response was requested before the newest soft purge of its URL.
-    pub fn predates_soft_purge(&self, entry: &Entry<'_>) -> bool {
-        self.was_purged_since(entry.key, entry.purge)
+    /// The soft number that the newest policy declares for a key; 0 if there is none.
+    pub fn declared_soft(&self, cache_key: &str) -> u64 {
+        let sites = self.sites.as_ref().filter(|_| self.declares_soft);
+        let policy = sites.and_then(|sites| sites.policy_of_key(cache_key));
+        policy.map_or(0, |policy| policy.declared_soft(cache_key))
     }
 
-    /// Whether a URL was purged softly after the purge with number `began`.
-    pub fn was_purged_since(&self, cache_key: &str, began: u64) -> bool {
-        self.soft_generation(cache_key) > began
+    /// Whether a response was requested before the newest soft purge of its URL.
+    pub fn predates_soft_purge(&self, entry: &Entry<'_>) -> bool {
+        self.was_purged_since(entry.key, entry.purge, entry.declared)
+    }
+
+    /// Whether a URL was purged softly after the purge with number `began`, or after the policy declared the soft
+    /// number `declared` for it.
+    pub fn was_purged_since(&self, cache_key: &str, began: u64, declared: u64) -> bool {
+        self.soft_generation(cache_key) > began || self.declared_soft(cache_key) != declared
     }
 
     /// Whether the stored response may be used only after a revalidation: a soft purge covers it, and no worker has
@@ -146,7 +157,8 @@ impl Keys {
     /// Calls [`Keys::confirm`] if a soft purge covers the target and `key` is its hash since the newest one.
     pub fn confirm_current(&self, key: KeyHash, target: &CanonicalTarget) {
         let cache_key = target.cache_key();
-        if self.soft_generation(cache_key) > 0 && self.key_hash(cache_key) == key {
+        let current = self.key_hash(cache_key);
+        if current != self.entry_hash(cache_key) && current == key {
             self.confirm(key);
         }
     }

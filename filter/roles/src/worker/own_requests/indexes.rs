@@ -110,7 +110,8 @@ fn is_usable(
 ) -> Option<bool> {
     let now = calls.host.unix_millis();
     let cache_key = stream.target.cache_key();
-    let purged = keys.was_purged_since(cache_key, index.purge_number);
+    let declared = keys.declared_soft(cache_key);
+    let purged = keys.was_purged_since(cache_key, index.purge_number, declared);
     if !purged && index.is_fresh(now) {
         return Some(true);
     }

@@ -34,6 +34,7 @@ fn response() -> OriginResponse<'static> {
         variant: None,
         status: 200,
         purge: 3,
+        declared: 2,
         received: SECONDS + 7,
         freshens: None,
         cache_control: Some("public".into()),

@@ -9,7 +9,7 @@ pub use event::Effect;
 use event::ObjectEvent;
 
 use crate::http::url::escaping::escape_key;
-use crate::policy::{Origin, Policy};
+use crate::policy::{Origin, Policy, is_for_edges};
 use crate::purge::orders::caller::Caller;
 use crate::purge::orders::order_error::OrderError;
 use crate::purge::orders::url::url_of_object;
@@ -44,7 +44,15 @@ impl Notification {
     pub fn parse(caller: &Caller<'_>, body: &[u8]) -> Result<Self, OrderError> {
         let mut notification = Self::default();
         for event in shapes::read(body)? {
-            let ObjectEvent { name, effect, .. } = &event;
+            let ObjectEvent {
+                name,
+                effect,
+                object,
+            } = &event;
+            if is_of_feed(object.as_ref()) {
+                // An edge or a caller has written the feed.
+                continue;
+            }
             let urls = urls_of_event(caller, &event);
             if urls.is_empty() {
                 let name = name.chars().take(MAX_NAME).collect();
@@ -55,6 +63,13 @@ impl Notification {
         }
         Ok(notification)
     }
+}
+
+/// Whether an event is about an object that only edges read.
+fn is_of_feed(object: Option<&(String, String)>) -> bool {
+    let readings = object.map(|(_, key)| keys::readings(key));
+    let mut readings = readings.into_iter().flatten();
+    readings.any(|key| is_for_edges(key.as_bytes()))
 }
 
 fn urls_of_event(caller: &Caller<'_>, event: &ObjectEvent) -> Vec<String> {

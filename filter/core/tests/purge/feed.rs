@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The purge feed: its text, the purges that a reader applies, and writers that keep it within its bounds.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use proptest::prelude::*;
+use sluice_core::key::secret::StoreSecret;
+use sluice_core::policy::Policy;
+use sluice_core::policy::purge::{Kind, Scope};
+use sluice_core::purge::{
+    Caller, Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedSubject, MAX_BYTES,
+    MAX_LINES, PurgeSubject,
+};
+use sluice_core::sites::Sites;
+
+const ID: FeedId = FeedId(0x9f2c_41d0);
+const NOW: i64 = 1_795_591_862;
+const DAY: i64 = 86_400;
+const TEXT: &str = "sluice-purges/1 9f2c41d0
+base 118 97
+119 2026-11-25T07:31:02Z url https://www.example.com/a.css
+120 2026-11-25T07:31:09Z soft prefix https://www.example.com/assets/
+121 2026-11-25T07:33:40Z keys assets article-7 home
+122 2026-11-25T07:40:00Z everything
+123 2026-11-25T07:40:00Z soft everything assets
+";
+
+fn parse(text: &str) -> Feed {
+    Feed::parse(text.as_bytes()).unwrap()
+}
+
+fn at(number: u64) -> Option<FeedPosition> {
+    Some(FeedPosition { id: ID, number })
+}
+
+fn url(path: &str) -> FeedSubject {
+    FeedSubject::Url(format!("https://www.example.com{path}"))
+}
+
+fn feed_of(subjects: impl IntoIterator<Item = FeedSubject>) -> Feed {
+    let mut feed = Feed::new(ID);
+    let purges = subjects.into_iter().map(|subject| (true, subject));
+    feed.append(purges.collect(), NOW).unwrap();
+    feed
+}
+
+fn numbers(news: FeedNews<'_>) -> Vec<u64> {
+    news.lines.iter().map(|line| line.number).collect()
+}
+
+#[test]
+fn a_feed_round_trips() {
+    let feed = parse(TEXT);
+    assert_eq!((feed.base, feed.hard_base, feed.newest()), (118, 97, 123));
+    assert!(!feed.is_damaged);
+    assert_eq!(feed.to_string(), TEXT);
+    assert_eq!(parse(&Feed::new(ID).to_string()), Feed::new(ID));
+}
+
+#[test]
+fn a_page_or_an_error_is_no_feed() {
+    for text in [
+        "",
+        "<!doctype html><title>App</title>",
+        "<Error><Code>NoSuchKey</Code></Error>",
+        "sluice-purges/2 9f2c41d0\nbase 0 0\n",
+        "sluice-purges/1 9f2c41d\nbase 0 0\n",
+        "sluice-purges/1 9f2c41d0",
+        "\u{feff}sluice-purges/1 9f2c41d0\nbase 0 0\n",
+    ] {
+        assert_eq!(Feed::parse(text.as_bytes()), Err(FeedError::Form), "{text}");
+    }
+}
+
+#[test]
+fn a_feed_beyond_its_bounds_is_none() {
+    let line = |number: usize| format!("{number} 2026-11-25T07:31:02Z url /{number}\n");
+    let lines = |count| (1..=count).map(line).collect::<String>();
+    let head = "sluice-purges/1 9f2c41d0\nbase 0 0\n";
+    assert!(!parse(&format!("{head}{}", lines(MAX_LINES))).is_damaged);
+    for text in [
+        format!("{head}{}", lines(MAX_LINES + 1)),
+        format!("{head}{}", " ".repeat(MAX_BYTES)),
+    ] {
+        assert_eq!(Feed::parse(text.as_bytes()), Err(FeedError::Size));
+    }
+}
+
+#[test]
+fn a_reader_applies_the_lines_that_it_has_not_applied() {
+    let feed = parse(TEXT);
+    for (applied, new) in [
+        (118, vec![119, 120, 121, 122, 123]),
+        (121, vec![122, 123]),
+        (123, vec![]),
+    ] {
+        let news = feed.news(at(applied));
+        assert_eq!((news.everything, news.is_older), (None, false));
+        assert_eq!(numbers(news), new);
+        assert_eq!(news.position, at(123).unwrap());
+    }
+    // A reader that has applied nothing applies all lines of a feed from which none was dropped.
+    let feed = feed_of([url("/a"), url("/b")]);
+    assert_eq!(numbers(feed.news(None)), [1, 2]);
+}
+
+#[test]
+fn a_reader_that_has_missed_lines_validates_everything() {
+    let feed = parse(TEXT);
+    let news = feed.news(at(97));
+    assert_eq!(
+        news.everything,
+        Some(Kind::Soft),
+        "only soft lines were dropped since"
+    );
+    assert_eq!(numbers(news), [119, 120, 121, 122, 123]);
+    for applied in [
+        at(96),
+        None,
+        Some(FeedPosition {
+            id: FeedId(7),
+            number: 500,
+        }),
+    ] {
+        let news = feed.news(applied);
+        assert_eq!(news.everything, Some(Kind::Hard), "{applied:?}");
+        assert_eq!(news.position, at(123).unwrap());
+    }
+}
+
+#[test]
+fn a_feed_from_before_what_was_applied_changes_nothing() {
+    let feed = parse(TEXT);
+    let news = feed.news(at(124));
+    assert!(news.is_older);
+    assert_eq!(
+        (news.everything, news.lines, news.position),
+        (None, &[][..], at(124).unwrap())
+    );
+}
+
+#[test]
+fn lines_that_cannot_be_read_purge_everything() {
+    for (from, to) in [
+        ("118 97", "118 119"),
+        ("base", "bottom"),
+        ("119 2026", "119 206"),
+        ("url https", "uri https"),
+        ("120 2026", "119 2026"),
+        ("122 ", "1222222222222222222222222 "),
+        ("soft everything assets\n", "soft everything assets"),
+        ("soft everything assets\n", "soft everything as sets\n"),
+        ("keys assets article-7 home", "keys assets article-7  home"),
+        ("123", "\n123"),
+    ] {
+        let text = TEXT.replacen(from, to, 1);
+        let feed = parse(&text);
+        assert!(feed.is_damaged, "{text}");
+        assert_eq!(feed.news(at(118)).everything, Some(Kind::Hard), "{text}");
+    }
+    let mut bytes = TEXT.as_bytes().to_vec();
+    bytes.extend(b"124 \xff\n");
+    assert!(Feed::parse(&bytes).unwrap().is_damaged);
+}
+
+#[test]
+fn old_lines_move_into_the_base() {
+    let mut feed = Feed::new(ID);
+    feed.append(vec![(true, url("/a"))], NOW).unwrap();
+    feed.append(vec![(false, url("/b"))], NOW + 1).unwrap();
+    feed.append(vec![(true, url("/c"))], NOW + DAY).unwrap();
+    assert_eq!(
+        (feed.base, feed.lines.len()),
+        (0, 3),
+        "none is older than a day"
+    );
+    feed.append(vec![(true, url("/d"))], NOW + DAY + 2).unwrap();
+    assert_eq!((feed.base, feed.hard_base, feed.lines.len()), (2, 1, 2));
+    feed.append(vec![(true, url("/e"))], NOW + 9 * DAY).unwrap();
+    assert_eq!((feed.base, feed.hard_base, feed.newest()), (4, 4, 5));
+}
+
+#[test]
+fn neighbours_become_their_directory() {
+    let files = |folder: &str, count: usize| {
+        let folder = folder.to_owned();
+        (0..count).map(move |number| url(&format!("/{folder}/{number}.png")))
+    };
+    let feed =
+        feed_of(files("img", MAX_LINES - 2).chain([url("/a.css"), url("/b.css"), url("/img/x")]));
+    assert_eq!(feed.lines.len(), MAX_LINES);
+    let prefixes: Vec<_> = feed
+        .lines
+        .iter()
+        .filter(|line| matches!(line.subject, FeedSubject::Prefix(_)))
+        .collect();
+    let images = FeedSubject::Prefix("https://www.example.com/img/".to_owned());
+    assert_eq!(prefixes.len(), 1);
+    assert_eq!(prefixes[0].subject, images);
+    assert_eq!(feed.newest(), MAX_LINES as u64 + 1, "no number is lost");
+}
+
+#[test]
+fn five_thousand_objects_leave_the_rest_of_the_cache_in_place() {
+    let mut feed = Feed::new(ID);
+    let mut batches = 0;
+    for batch in 0..50 {
+        let file = |number: u32| (true, url(&format!("/photos/2026/{batch}/{number}.jpg")));
+        feed.append((0..100).map(file).collect(), NOW).unwrap();
+        batches += 1;
+    }
+    assert_eq!(batches, 50);
+    assert!(feed.to_string().len() <= MAX_BYTES && feed.lines.len() <= MAX_LINES);
+    for line in &feed.lines {
+        let covered = line.subject.to_string();
+        assert!(
+            covered.contains("https://www.example.com/photos/2026/"),
+            "{covered}"
+        );
+    }
+}
+
+#[test]
+fn everything_is_purged_only_if_nothing_is_closer() {
+    let host = |number: usize| FeedSubject::Url(format!("https://{number}.test/a"));
+    let feed = feed_of((0..=MAX_LINES).map(host));
+    assert_eq!(feed.lines.len(), 1);
+    assert_eq!(
+        feed.lines[0].subject,
+        FeedSubject::Everything { site: None }
+    );
+    let keys = |site: &str, number: usize| FeedSubject::Keys {
+        site: Some(site.to_owned()),
+        keys: vec![number.to_string()],
+    };
+    let feed = feed_of(
+        (0..=MAX_LINES)
+            .map(|number| keys("shop", number))
+            .chain([url("/a")]),
+    );
+    let subjects: Vec<_> = feed
+        .lines
+        .iter()
+        .map(|line| line.subject.to_string())
+        .collect();
+    assert_eq!(
+        subjects,
+        ["everything shop", "url https://www.example.com/a"]
+    );
+}
+
+#[test]
+fn a_subject_that_no_line_can_have_is_refused_or_rewritten() {
+    let mut feed = Feed::new(ID);
+    for (subject, expected) in [
+        (FeedSubject::Url(String::new()), "url: expected"),
+        (
+            FeedSubject::Prefix("a".repeat(700)),
+            "prefix: expected 1 to 600 bytes",
+        ),
+        (
+            FeedSubject::Everything {
+                site: Some("a b".to_owned()),
+            },
+            "site: expected",
+        ),
+        (
+            FeedSubject::Keys {
+                site: None,
+                keys: vec!["a b".to_owned()],
+            },
+            "surrogate_keys: expected",
+        ),
+    ] {
+        let error = feed
+            .append(vec![(true, url("/a")), (true, subject)], NOW)
+            .unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+        assert_eq!(feed, Feed::new(ID));
+    }
+    let long = format!("/{}/{}", "a".repeat(500), "b".repeat(500));
+    let odd = FeedSubject::Url("https://a.test/ü b\n".to_owned());
+    feed.append(vec![(true, FeedSubject::Prefix(long)), (true, odd)], NOW)
+        .unwrap();
+    let subjects: Vec<_> = feed
+        .lines
+        .iter()
+        .map(|line| line.subject.to_string())
+        .collect();
+    assert_eq!(
+        subjects,
+        [
+            format!("prefix /{}/", "a".repeat(500)),
+            "url https://a.test/%C3%BC%20b%0A".to_owned()
+        ]
+    );
+    assert_eq!(parse(&feed.to_string()), feed);
+}
+
+#[test]
+fn a_line_orders_what_a_call_with_its_subject_orders() {
+    let secret = StoreSecret::new([1, 2]);
+    let policy = Policy::parse(br#"{"origin": {"kind": "http"}}"#).unwrap();
+    let sites = Sites::of_one(policy);
+    let caller = Caller::of_edge(&sites, &secret);
+    let lines = parse(TEXT).lines;
+    let order = |line: &FeedLine| line.order(caller);
+    let orders: Vec<_> = lines.iter().map(order).collect();
+    let hard = orders[0].as_ref().unwrap();
+    assert_eq!(hard.kind, Kind::Hard);
+    let soft = orders[1].as_ref().unwrap();
+    let prefix = Scope::Prefix("www.example.com/assets/".to_owned());
+    assert_eq!(
+        (soft.kind, &soft.what),
+        (Kind::Soft, &PurgeSubject::Scopes(vec![prefix]))
+    );
+    // The site `assets` is that of another edge.
+    assert!(orders[2].is_err() && orders[4].is_err());
+    let all = orders[3].as_ref().unwrap();
+    assert_eq!(all.what, PurgeSubject::Scopes(vec![Scope::Everything]));
+}
+
+/// Whether a line covers the subject of another.
+fn covers(wide: &FeedSubject, narrow: &FeedSubject) -> bool {
+    match (wide, narrow) {
+        (FeedSubject::Everything { site: None }, _) => true,
+        (FeedSubject::Prefix(wide), FeedSubject::Url(narrow) | FeedSubject::Prefix(narrow)) => {
+            narrow.starts_with(wide.as_str())
+        }
+        (FeedSubject::Everything { site }, FeedSubject::Keys { site: of, .. }) => site == of,
+        _ => wide == narrow,
+    }
+}
+
+/// Whether the news purge `written`.
+fn purge(news: &FeedNews<'_>, written: &FeedLine) -> bool {
+    let suffices = |hard: bool| hard || !written.hard;
+    let all = news
+        .everything
+        .is_some_and(|kind| suffices(kind == Kind::Hard));
+    let covers = |line: &FeedLine| suffices(line.hard) && covers(&line.subject, &written.subject);
+    all || news.lines.iter().any(covers)
+}
+
+fn subject() -> impl Strategy<Value = FeedSubject> {
+    let site = prop::option::of("[ab]");
+    prop_oneof![
+        20 => "/[a-c]{0,3}(/[a-z]{0,40}){0,3}".prop_map(|path| url(&path)),
+        5 => "/([a-c]{0,2}/){0,2}".prop_map(|path| FeedSubject::Prefix(format!("https://www.example.com{path}"))),
+        3 => "[a-z]{1,3}".prop_map(|host| FeedSubject::Url(format!("https://{host}.test/"))),
+        1 => (site, prop::collection::vec("[a-z]{1,4}", 1..4)).prop_map(|(site, keys)| FeedSubject::Keys { site, keys }),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A writer appends purges, and some time passes.
+    Write(Vec<(bool, FeedSubject)>, i64),
+    /// Two writers read the same text; the second write is refused, and that writer reads again.
+    Race(Vec<(bool, FeedSubject)>, Vec<(bool, FeedSubject)>),
+    /// A reader reads.
+    Read(usize),
+}
+
+fn purges(most: usize) -> impl Strategy<Value = Vec<(bool, FeedSubject)>> {
+    prop::collection::vec((any::<bool>(), subject()), 1..most)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (purges(700), prop_oneof![Just(1), Just(DAY / 2), Just(2 * DAY)])
+            .prop_map(|(purges, passes)| Step::Write(purges, passes)),
+        1 => (purges(4), purges(4)).prop_map(|(one, other)| Step::Race(one, other)),
+        4 => (0..3_usize).prop_map(Step::Read),
+    ]
+}
+
+/// The object in the bucket, and the purges that each reader has yet to apply.
+struct World {
+    stored: String,
+    now: i64,
+    readers: [(Option<FeedPosition>, Vec<FeedLine>); 3],
+}
+
+impl World {
+    /// Appends to the feed that a writer has read. The bucket refuses a feed if another one has been stored since.
+    fn write(&mut self, read: &str, purges: &[(bool, FeedSubject)]) -> bool {
+        let mut feed = parse(read);
+        let first = feed.newest() + 1;
+        feed.append(purges.to_vec(), self.now).unwrap();
+        if read != self.stored {
+            return false;
+        }
+        self.stored = feed.to_string();
+        for ((hard, subject), number) in purges.iter().zip(first..) {
+            let line = FeedLine {
+                number,
+                time: self.now,
+                hard: *hard,
+                subject: subject.clone(),
+            };
+            self.readers
+                .iter_mut()
+                .for_each(|(_, due)| due.push(line.clone()));
+        }
+        true
+    }
+
+    fn read(&mut self, reader: usize) {
+        let feed = parse(&self.stored);
+        let (applied, due) = &mut self.readers[reader];
+        let news = feed.news(*applied);
+        assert!(!news.is_older && !feed.is_damaged);
+        for line in due.drain(..) {
+            assert!(
+                purge(&news, &line),
+                "{line} is lost at {applied:?}: {news:?}"
+            );
+        }
+        *applied = Some(news.position);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Whatever writers and readers do in whatever order, no purge is lost, and the feed keeps its bounds.
+    #[test]
+    fn no_purge_is_lost(steps in prop::collection::vec(step(), 1..12)) {
+        let mut world = World {
+            stored: Feed::new(ID).to_string(),
+            now: NOW,
+            readers: Default::default(),
+        };
+        for step in steps {
+            let read = world.stored.clone();
+            match step {
+                Step::Write(purges, passes) => {
+                    prop_assert!(world.write(&read, &purges));
+                    world.now += passes;
+                }
+                Step::Race(one, other) => {
+                    prop_assert!(world.write(&read, &one));
+                    prop_assert!(!world.write(&read, &other));
+                    let again = world.stored.clone();
+                    prop_assert!(world.write(&again, &other));
+                }
+                Step::Read(reader) => world.read(reader),
+            }
+            prop_assert!(world.stored.len() <= MAX_BYTES);
+            prop_assert!(parse(&world.stored).lines.len() <= MAX_LINES);
+        }
+        (0..3).for_each(|reader| world.read(reader));
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Feed::parse(&bytes);
+        let text = [TEXT.as_bytes(), &bytes].concat();
+        let feed = Feed::parse(&text).unwrap();
+        prop_assert_eq!(Feed::parse(feed.to_string().as_bytes()).unwrap().lines, feed.lines);
+    }
+}
