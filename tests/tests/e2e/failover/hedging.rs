@@ -124,6 +124,8 @@ async fn an_origin_that_is_slow_as_a_whole_gets_few_more_requests() {
     times.sort_unstable();
     let more = origin.requests().total() - CLIENTS;
     eprintln!("p50 {} ms, {more} more of {CLIENTS}", times[CLIENTS / 2]);
-    assert!(more <= CLIENTS / 5 + 3, "{more}");
+    // The budget is a part of the requests under way, which the second requests belong to, and each response frees its
+    // part of it. Without a budget there would be one more request for each client.
+    assert!(more <= 2 * CLIENTS / 5, "{more}");
     assert!(times[CLIENTS / 2] < 700, "{times:?}");
 }

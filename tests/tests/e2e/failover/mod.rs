@@ -8,5 +8,6 @@ mod missing;
 mod requests;
 mod returns;
 mod servers;
+mod slices;
 mod stored;
 mod world;

@@ -26,7 +26,6 @@ async fn only_reads_without_a_body_and_without_credentials_reach_the_second_orig
         ("body", "GET", ("content-length", "0")),
         ("auth", "GET", ("authorization", "Basic YTpi")),
         ("cookie", "GET", ("cookie", "session=1")),
-        ("range", "GET", ("range", "bytes=0-1")),
     ] {
         let target = format!("/{name}");
         let told = status(&edge, method, &target, &[header]).await;
@@ -62,7 +61,7 @@ async fn validators_of_one_server_never_reach_the_other() {
     // Equal by chance.
     let of = |name: &str| {
         Reply::text(name)
-            .etag("\"1\"")
+            .etag("1")
             .header("cache-control", "max-age=0")
     };
     pair.first.on_each("/a", [of("first"), Reply::status(503)]);

@@ -44,7 +44,5 @@ impl Pair {
 
 /// A response of the origin with this name.
 pub fn named(name: &str) -> Reply {
-    Reply::text(name)
-        .etag(&format!("\"{name}\""))
-        .max_age(3_600)
+    Reply::text(name).etag(name).max_age(3_600)
 }
