@@ -323,7 +323,7 @@ const FAILOVER: &[Field] = &[
     },
     Field {
         name: "addressing",
-        about: "The place of the second bucket's name, as the site's addressing.",
+        about: "The place of the second bucket's name: path or virtual_host. Default: as for the site's addressing.",
         required: false,
         form: ADDRESSING,
     },
