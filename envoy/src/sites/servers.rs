@@ -12,13 +12,16 @@ pub struct Servers {
     pub health_check: Option<String>,
 }
 
+/// The first server of an HTTP origin, and the others.
+pub type ReadServers = (Endpoint, Vec<Endpoint>);
+
 /// Reads the servers of an HTTP origin: the first one, and the others.
 ///
 /// # Errors
 /// A server that cannot be used with the others, and the accepted ones.
 pub fn read_servers<'a>(
     texts: impl Iterator<Item = &'a str>,
-) -> Result<Option<(Endpoint, Vec<Endpoint>)>, (String, &'static str)> {
+) -> Result<Option<ReadServers>, (String, &'static str)> {
     let mut servers = Vec::new();
     for text in texts {
         let server = Endpoint::parse(text).ok_or_else(|| (text.to_owned(), EXPECTED_SERVER))?;
