@@ -13,6 +13,7 @@ use sluice::control::commands::{
 };
 
 use sluice::sign::Sign;
+use sluice::warm::Warm;
 
 use crate::completions::CompletedShell;
 use crate::manual::Supplement;
@@ -90,6 +91,8 @@ pub enum Action {
     Sign(Sign),
     /// Show the sites and the URLs of a running edge with the most requests, misses, bytes or time of the origin
     Top(Top),
+    /// Request URLs of an edge as a client would, so that the edge stores their responses
+    Warm(Warm),
     /// Print the manual page of sluice, or write the pages of all commands to a folder
     Man {
         /// The folder, such as /usr/local/share/man/man1
@@ -215,6 +218,23 @@ mod tests {
             &["sluice", "sign", "https://a/b", "--expires", "1h"],
             &[
                 "sluice",
+                "warm",
+                "-",
+                "--base",
+                "https://a/b/",
+                "--rate",
+                "5",
+            ],
+            &[
+                "sluice",
+                "warm",
+                "--sitemap",
+                "https://a/sitemap.xml",
+                "--json",
+            ],
+            &["sluice", "warm", "urls.txt", "--connect", "127.0.0.1:8080"],
+            &[
+                "sluice",
                 "sign",
                 "https://a/b/",
                 "--expires",
@@ -238,6 +258,9 @@ mod tests {
             &["sluice", "purge", "--all", "--site", "shop"],
             &["sluice", "log", "duraton>1s"],
             &["sluice", "sign", "https://a/b"],
+            &["sluice", "warm"],
+            &["sluice", "warm", "a", "--sitemap", "https://a/s.xml"],
+            &["sluice", "warm", "a", "--rate", "0"],
             &["sluice", "sign", "/b", "--expires", "1h"],
             &[
                 "sluice",

@@ -46,3 +46,4 @@ pub mod sign;
 pub mod sites;
 pub mod sns;
 pub mod system;
+pub mod warm;

@@ -80,6 +80,7 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Action::Purge(purge)) => purge.run(),
         Some(Action::Sign(sign)) => sign.run(),
         Some(Action::Top(top)) => top.run(),
+        Some(Action::Warm(warm)) => warm.run(),
         Some(Action::Man { folder }) => write_manual(folder.as_deref()),
         Some(Action::Completions { shell }) => Ok(print(&shell.script(arguments::command()))),
     }

@@ -417,4 +417,29 @@ pub const ALL: &[Supplement] = &[
             ),
         ],
     },
+    Supplement {
+        command: "warm",
+        examples: &[
+            (
+                "Request the pages of a sitemap, at most 50 in a second",
+                "sluice warm --sitemap https://www.example.com/sitemap.xml --rate 50",
+            ),
+            (
+                "Request the objects of a bucket below a prefix from one edge",
+                "aws s3api list-objects-v2 --bucket site --prefix films/ --query 'Contents[].[Key]' --output text \\\n    | sluice warm - --base https://www.example.com/ --connect 127.0.0.1:8443",
+            ),
+        ],
+        exit_status: &[
+            ("0", "Each request had a response that is not an error"),
+            (
+                "1",
+                "A request has failed, or the list or the sitemap could not be read",
+            ),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[(
+            "SSL_CERT_FILE",
+            "The CA certificates that verify the edge, if URLs begin with https://",
+        )],
+    },
 ];

@@ -148,7 +148,7 @@ impl Templates {
             native_module => settings.locations.module(Runtime::Native),
             policy => indented(&filter.json),
             purge => purge.map(listener),
-            reports_health => settings.metrics.is_some(),
+            reports_health => settings.metrics.is_some() || settings.proxy_protocol.is_some(),
             tracing => of_tracing,
             access_log => access_log::values(
                 &settings.access_log,

@@ -21,7 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub fn check_bucket_beside(settings: &Settings) {
     let sites = render::sites(settings, None)
         .ok()
-        .filter(|_| settings.checks_bucket);
+        // With the PROXY protocol the listeners for clients are closed to this machine.
+        .filter(|_| settings.checks_bucket && settings.proxy_protocol.is_none());
     let Some(Sites { sites, .. }) = sites else {
         return;
     };
