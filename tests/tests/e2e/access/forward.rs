@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sluice_tests::client::{Client, Response, request};
-use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::edge::Builder;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
