@@ -37,7 +37,8 @@ fn assert_unknown(response: &Response, what: &str) {
 #[tokio::test]
 async fn the_server_gets_the_facts_and_the_origin_the_headers_that_are_copied() {
     let (origin, checker) = (origin().await, checker().await);
-    let admits = Reply::status(202).empty()
+    let admits = Reply::status(202)
+        .empty()
         .header("x-auth-request-user", "ada")
         .header("x-other", "1")
         .header("set-cookie", "a=1; Path=/")
@@ -175,8 +176,11 @@ async fn a_cookie_of_an_answer_is_for_its_client_alone() {
     let (origin, checker) = (Origin::start().ready().await, checker().await);
     let gate = Gate::new();
     origin.on("*", Reply::ok(5_000).max_age(600).hold(&gate));
-    let replies =
-        (0..9).map(|number| Reply::status(200).empty().header("set-cookie", &format!("n={number}")));
+    let replies = (0..9).map(|number| {
+        Reply::status(200)
+            .empty()
+            .header("set-cookie", &format!("n={number}"))
+    });
     checker.on_each("/auth/in/*", replies.chain([Reply::status(200).empty()]));
     let rules = rules(&checker, "");
     let edge = rules.edge(&origin).workers(2).start().await;
