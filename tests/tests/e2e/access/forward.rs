@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sluice_tests::client::{Client, Response, request};
-use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::edge::Builder;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
@@ -14,8 +14,8 @@ use super::world::{Rules, origin};
 /// A server that admits what is below `/in/`.
 async fn checker() -> Origin {
     let checker = Origin::start().ready().await;
-    checker.on("/auth/in/*", Reply::new(202, 0));
-    checker.on("/auth/out/*", Reply::new(403, 0));
+    checker.on("/auth/in/*", Reply::status(202).empty());
+    checker.on("/auth/out/*", Reply::status(403).empty());
     checker
 }
 
@@ -37,7 +37,8 @@ fn assert_unknown(response: &Response, what: &str) {
 #[tokio::test]
 async fn the_server_gets_the_facts_and_the_origin_the_headers_that_are_copied() {
     let (origin, checker) = (origin().await, checker().await);
-    let admits = Reply::new(202, 0)
+    let admits = Reply::status(202)
+        .empty()
         .header("x-auth-request-user", "ada")
         .header("x-other", "1")
         .header("set-cookie", "a=1; Path=/")
@@ -119,7 +120,7 @@ async fn the_server_gets_the_facts_and_the_origin_the_headers_that_are_copied() 
 #[tokio::test]
 async fn a_refusal_is_the_servers_own_and_anything_else_is_503() {
     let (origin, checker) = (origin().await, checker().await);
-    let rules = rules(&checker, ", timeout: 0.5s");
+    let rules = rules(&checker, ", timeout: 500ms");
     let edge = rules.edge(&origin).start().await;
     for status in [301, 302, 303, 307, 308, 401, 403] {
         let reply = Reply::text("Go away.")
@@ -143,21 +144,21 @@ async fn a_refusal_is_the_servers_own_and_anything_else_is_503() {
         assert_eq!(all("www-authenticate"), ["Basic realm=\"x\"", "Bearer"]);
         assert_eq!(all("set-cookie"), ["a=1", "b=2"]);
     }
-    let slow = Reply::new(200, 0).delay(Duration::from_secs(2));
+    let slow = Reply::status(200).empty().delay(Duration::from_secs(2));
     for (what, reply) in [
-        ("an error", Reply::new(500, 10)),
-        ("no page", Reply::new(404, 10)),
-        ("nothing new", Reply::new(304, 0)),
-        ("a redirect to nowhere", Reply::new(302, 0)),
+        ("an error", Reply::status(500).empty()),
+        ("no page", Reply::status(404).empty()),
+        ("nothing new", Reply::status(304).empty()),
+        ("a redirect to nowhere", Reply::status(302).empty()),
         ("a long refusal", Reply::new(403, 65_537)),
         ("slow", slow),
-        ("reset", Reply::new(200, 10).reset()),
+        ("reset", Reply::status(200).empty().reset()),
     ] {
         checker.on("/auth/in/*", reply);
         assert_unknown(&edge.get("/in/x").await, what);
     }
     assert_eq!(origin.requests().total(), 0);
-    checker.on("/auth/in/*", Reply::new(200, 0));
+    checker.on("/auth/in/*", Reply::status(200).empty());
     assert_eq!(edge.get("/in/x").await.status, 200);
     checker.refuse().await;
     assert_unknown(&edge.get("/in/x").await, "down, with a stored object");
@@ -175,9 +176,12 @@ async fn a_cookie_of_an_answer_is_for_its_client_alone() {
     let (origin, checker) = (Origin::start().ready().await, checker().await);
     let gate = Gate::new();
     origin.on("*", Reply::ok(5_000).max_age(600).hold(&gate));
-    let replies =
-        (0..9).map(|number| Reply::new(200, 0).header("set-cookie", &format!("n={number}")));
-    checker.on_each("/auth/in/*", replies.chain([Reply::new(200, 0)]));
+    let replies = (0..9).map(|number| {
+        Reply::status(200)
+            .empty()
+            .header("set-cookie", &format!("n={number}"))
+    });
+    checker.on_each("/auth/in/*", replies.chain([Reply::status(200).empty()]));
     let rules = rules(&checker, "");
     let edge = rules.edge(&origin).workers(2).start().await;
     let mut clients = Vec::new();
@@ -212,7 +216,7 @@ async fn a_cookie_of_an_answer_is_for_its_client_alone() {
 async fn a_body_waits_for_the_answer_and_a_loop_ends() {
     let (origin, checker) = (origin().await, checker().await);
     let gate = Gate::new();
-    checker.on("/auth/in/*", Reply::new(200, 0).hold(&gate));
+    checker.on("/auth/in/*", Reply::status(200).empty().hold(&gate));
     let rules = rules(&checker, "");
     let edge = rules.edge(&origin).start().await;
     let mut client = Client::connect(edge.address()).await;
@@ -244,7 +248,7 @@ async fn a_body_waits_for_the_answer_and_a_loop_ends() {
 #[tokio::test]
 async fn a_reload_to_another_server_has_no_moment_of_the_former_one() {
     let (origin, lenient, strict) = (origin().await, checker().await, checker().await);
-    strict.on("/auth/in/*", Reply::new(403, 0));
+    strict.on("/auth/in/*", Reply::status(403).empty());
     let rules = Rules::new("");
     let file = rules.0.path().join("sites.yaml");
     let put = |checker: &Origin| {

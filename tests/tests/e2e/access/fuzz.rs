@@ -70,15 +70,15 @@ fn draw(
 ) {
     let mut fields: Vec<(&str, &str)> = Vec::new();
     for _ in 0..rng.below(4) {
-        let field = pick(rng, FIELDS);
+        let field = *pick(rng, FIELDS);
         if fields.iter().all(|(name, _)| *name != field.0) {
-            fields.push(*field);
+            fields.push(field);
         }
     }
     if fields.iter().all(|(name, _)| *name != "x-forwarded-for") {
         fields.push(("x-forwarded-for", "198.51.100.7"));
     }
-    (pick(rng, METHODS), pick(rng, PATHS), fields)
+    (*pick(rng, METHODS), *pick(rng, PATHS), fields)
 }
 
 /// Checks that a response has no byte of the origin.
@@ -133,7 +133,7 @@ async fn attack(edge: &Edge, tries: usize) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn no_request_of_a_stranger_gets_a_byte_with_all_schemes_in_place() {
     let (origin, checker) = (Origin::start().ready().await, Origin::start().ready().await);
     origin.on("*", Reply::ok(1_000).max_age(2).ranges());

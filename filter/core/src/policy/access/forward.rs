@@ -56,7 +56,7 @@ section! {
         /// The cookie with the session of the server. The origin does not get it. A trailing * is for all names that
         /// begin so.
         cookie: Option<NamePattern> as Option<CookieName>,
-        /// The time limit of a question. Default: 2s.
+        /// The time limit of a question.
         timeout: Duration as AtLeast<1> = TIMEOUT,
         /// The file with the CA certificates that verify the server. Default: those for HTTP origins.
         ca: Option<String> as Option<CertificateFile>,

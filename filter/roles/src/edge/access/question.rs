@@ -79,8 +79,8 @@ impl Edge {
             is_secure: self.is_secure,
         };
         let mut fields = client.fields(sent, client_address(host).map(|ip| ip.to_string()));
-        let name = self.identity.name.to_string();
-        fields.push((CDN_LOOP.to_owned(), name.into_bytes()));
+        let own = self.identity.name.cdn_loop();
+        fields.push((CDN_LOOP.to_owned(), own.into_bytes()));
         let fields = fields.iter();
         let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
         let fields: Vec<_> = fields.collect();

@@ -152,13 +152,7 @@ impl Edge {
             Ok(target) => target,
             Err(rejection) => return self.turn_away(worker, &facts, rejection),
         };
-        let disposition = match classify(policy, &facts) {
-            Disposition::Cacheable | Disposition::Authenticated if self.is_personal(headers) => {
-                Disposition::Pass(PassReason::AccessHeaders)
-            }
-            disposition => disposition,
-        };
-        let reason = match (disposition, worker) {
+        let reason = match (self.treatment(&facts, headers), worker) {
             (Disposition::Reject(rejection), _) => return Err(Refusal::Rejected(rejection)),
             (Disposition::Preflight, _) => {
                 self.answer_preflight(host)?;
@@ -199,6 +193,16 @@ impl Edge {
             }
         };
         self.go_around(host, reason, &facts, target, headers)
+    }
+
+    /// How the request is treated. One with facts about its client that the key lacks bypasses the cache.
+    fn treatment(&self, facts: &RequestFacts<'_>, headers: &Headers) -> Disposition {
+        match classify(&self.policy.policy, facts) {
+            Disposition::Cacheable | Disposition::Authenticated if self.is_personal(headers) => {
+                Disposition::Pass(PassReason::AccessHeaders)
+            }
+            disposition => disposition,
+        }
     }
 
     /// The facts of a request that its headers alone do not refuse.
