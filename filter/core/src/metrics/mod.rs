@@ -146,6 +146,7 @@ with_reasons! { metrics! {
     SliceBytesMissed, "sluice_slice_bytes_missed", Counter, "Bytes of slices that came from the origin.";
     SliceBytesCollapsed, "sluice_slice_bytes_collapsed", Counter, "Bytes of slices that waited for another request's slice and shared it.";
     SliceIndexesAsked, "sluice_slice_indexes_asked", Counter, "Questions for the headers of an object that may be served in slices.";
+    SliceIndexesDropped, "sluice_slice_indexes_dropped", Counter, "Objects that a worker has forgotten because it knew as many as `limits.hints` allows, summed over the workers.";
     SlicesChanged, "sluice_slices_changed", Counter, "Slices that the origin did not have in the version of their object any more.";
     SlicedCut, "sluice_sliced_cut", Counter, "Responses in slices that had begun when one of their slices failed.";
     SlicedPassed, "sluice_sliced_passed", Counter, "Responses that passed in one piece although their object is served in slices, because its size was not known, or because it had changed.";

@@ -111,6 +111,16 @@ pub struct SliceIndex {
 }
 
 impl SliceIndex {
+    /// Bound on the bytes of the headers of a sliced object, names and values. It bounds the memory for an index.
+    pub const MOST_HEADER_BYTES: usize = 8 << 10;
+
+    /// Whether an index has room for these `headers`, of lower-case names.
+    pub fn has_room_for<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> bool {
+        let kept = headers.filter(|(name, _)| is_kept(name));
+        let bytes = kept.map(|(name, value)| name.len() + value.len());
+        bytes.sum::<usize>() <= Self::MOST_HEADER_BYTES
+    }
+
     /// Creates the index of an object from a response to GET or HEAD with these `headers`, of lower-case names. `None`
     /// if the object cannot be sliced: it needs a 200, a strong `ETag`, a length within the bounds, and an origin that
     /// sends ranges. A validator that is not text counts as missing.
@@ -304,6 +314,33 @@ mod tests {
         let index = index(DESCRIBED).unwrap();
         let names: Vec<_> = index.headers().map(|(name, _)| name).collect();
         assert_eq!(names, ["etag", "content-type", "x-amz-meta-a"]);
+    }
+
+    #[test]
+    fn an_index_has_room_for_the_headers_of_most_objects_and_no_more() {
+        let name = "x-amz-meta-a";
+        let most = vec![b'm'; SliceIndex::MOST_HEADER_BYTES - name.len()];
+        let has_room = |bytes: &[u8]| SliceIndex::has_room_for([(name, bytes)].into_iter());
+        assert!(has_room(&most));
+        assert!(!has_room(&[&most[..], b"m"].concat()));
+        let dropped = ("content-md5", &most[..]);
+        let headers = [(name, &most[..]), dropped];
+        assert!(SliceIndex::has_room_for(headers.into_iter()));
+    }
+
+    #[test]
+    fn the_bytes_of_the_headers_bound_those_of_an_index() {
+        // The shortest lines take the most room beside their bytes: a name of one letter without a value.
+        let lines = vec![("a", &b""[..]); 200];
+        let index = SliceIndex::of(
+            &DESCRIBED,
+            lines.into_iter(),
+            LENGTHS,
+            IndexTimes::default(),
+            0,
+        );
+        let encoded = index.unwrap().encode().len();
+        assert!(encoded < SliceIndex::MOST_HEADER_BYTES, "{encoded}");
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct RecentKeys<V> {
     young: NumberMap<KeyHash, V>,
     old: NumberMap<KeyHash, V>,
     capacity: usize,
+    /// Number of keys that were dropped since [`RecentKeys::take_dropped`].
+    dropped: usize,
 }
 
 impl<V> Default for RecentKeys<V> {
@@ -25,6 +27,7 @@ impl<V> RecentKeys<V> {
             young: NumberMap::default(),
             old: NumberMap::default(),
             capacity: capacity.max(2),
+            dropped: 0,
         }
     }
 
@@ -55,7 +58,8 @@ impl<V> RecentKeys<V> {
     /// Sets the value of `key`.
     pub fn insert(&mut self, key: KeyHash, value: V) {
         if self.young.len() >= self.capacity / 2 && !self.young.contains_key(&key) {
-            self.old = std::mem::take(&mut self.young);
+            let dropped = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            self.dropped += dropped.len() - usize::from(dropped.contains_key(&key));
         }
         self.old.remove(&key);
         self.young.insert(key, value);
@@ -65,6 +69,11 @@ impl<V> RecentKeys<V> {
     pub fn remove(&mut self, key: KeyHash) {
         self.young.remove(&key);
         self.old.remove(&key);
+    }
+
+    /// The number of keys that were dropped to make room since the last call.
+    pub fn take_dropped(&mut self) -> usize {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Number of remembered keys.
@@ -106,6 +115,18 @@ mod tests {
             *value = 12;
         }
         assert_eq!(table.get(KeyHash(1)), Some(&12));
+    }
+
+    #[test]
+    fn each_key_that_makes_room_for_another_is_counted() {
+        let mut table = RecentKeys::new(100);
+        for key in 0..1_000 {
+            table.insert(KeyHash(key), key);
+            table.get(KeyHash(0));
+        }
+        assert_eq!(table.take_dropped(), 1_000 - table.len());
+        table.remove(KeyHash(999));
+        assert_eq!(table.take_dropped(), 0);
     }
 
     #[test]

@@ -93,6 +93,11 @@ impl KnownObjects {
         self.objects.len()
     }
 
+    /// The number of objects that were forgotten to make room since the last call.
+    pub fn take_dropped(&mut self) -> usize {
+        self.objects.take_dropped()
+    }
+
     /// Whether the object of a URL has been served in slices, as far as this is known. Calls `url` only if any URL is
     /// known.
     pub fn is_large(&self, url: impl FnOnce() -> LargeUrl) -> bool {

@@ -14,5 +14,6 @@ mod purges;
 mod renewals;
 mod restart;
 mod slow_readers;
+mod stopped_readers;
 mod store;
 mod world;

@@ -16,7 +16,7 @@ use sluice_host::header_edit::HeaderEdit;
 use sluice_store::OriginResponse;
 use sluice_store::Revalidation;
 
-use sluice_core::slices::index::Described;
+use sluice_core::slices::index::{Described, SliceIndex};
 
 use crate::origin::fetch::Fetch;
 use crate::origin::surrogate_keys::SurrogateKeys;
@@ -248,7 +248,9 @@ fn is_sliceable(fetch: &Fetch, headers: &Headers, status: u16, variance: &Varian
         accepts_ranges: policy.origin.is_bucket()
             || headers.get("accept-ranges").is_some_and(accepts_bytes),
     };
-    asks && described.is_sliced(slices.lengths) && is_plain()
+    asks && described.is_sliced(slices.lengths)
+        && is_plain()
+        && SliceIndex::has_room_for(headers.iter())
 }
 
 /// The key of the response that a fetch requests: that of the stored response, if the fetch freshens it.
