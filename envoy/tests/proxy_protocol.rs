@@ -15,8 +15,7 @@ use support::{PATIENCE, eventually, status};
 /// Version 1 (HAProxy, The PROXY protocol, 2.1).
 const V1: &[u8] = b"PROXY TCP4 203.0.113.9 127.0.0.1 40000 80\r\n";
 /// Version 2 (2.2), for the same addresses.
-const V2: &[u8] =
-    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x09\x7f\0\0\x01\x9c\x40\0\x50";
+const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x09\x7f\0\0\x01\x9c\x40\0\x50";
 
 /// An edge whose access log has the client's address and the path.
 fn start(origin: &Origin, mode: &str, from: &str, hops: &str) -> Edge {
@@ -35,7 +34,8 @@ fn start(origin: &Origin, mode: &str, from: &str, hops: &str) -> Edge {
 fn get_after(edge: &Edge, head: &[u8], path: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n{headers}\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n{headers}\r\n");
     let mut response = Vec::new();
     // A connection that the edge closes may be reset while it is used.
     let _ = stream.write_all(&[head, request.as_bytes()].concat());
@@ -69,7 +69,12 @@ fn a_client_that_is_not_listed_is_closed_whatever_it_says_of_itself() {
             assert_eq!(get_after(&edge, head, "/a", ""), "", "{mode}");
         }
     }
-    assert!(origin.requests().iter().all(|request| !request.starts_with("GET /a ")));
+    assert!(
+        origin
+            .requests()
+            .iter()
+            .all(|request| !request.starts_with("GET /a "))
+    );
 }
 
 #[test]

@@ -80,7 +80,9 @@ pub fn manifests(namespace: &str, values: &Value) -> Result<String, String> {
 /// When they are no YAML.
 #[must_use]
 pub fn objects(manifests: &str) -> Vec<Value> {
-    let documents = manifests.split("\n---\n").filter(|text| text.contains("kind:"));
+    let documents = manifests
+        .split("\n---\n")
+        .filter(|text| text.contains("kind:"));
     documents
         .map(|text| serde_saphyr::from_str(text).unwrap())
         .collect()

@@ -23,9 +23,14 @@ impl ProxyProtocol {
         let modes = [("off", None), ("optional", Some(false)), ("on", Some(true))];
         let mode = env.choice(MODE, &modes);
         let is_set = env.set(FROM).is_some();
-        let accepted = format!("networks with commas between them, each {}", Network::ACCEPTED);
+        let accepted = format!(
+            "networks with commas between them, each {}",
+            Network::ACCEPTED
+        );
         let from = env.parse(FROM, &accepted, |text| {
-            text.split(',').map(|network| read_network(network.trim())).collect()
+            text.split(',')
+                .map(|network| read_network(network.trim()))
+                .collect()
         });
         match (mode?, is_set) {
             (Some(_), false) => {
@@ -34,7 +39,11 @@ impl ProxyProtocol {
                 None
             }
             (None, true) => {
-                env.refuse(FROM, None, "must be unset, or SLUICE_PROXY_PROTOCOL be on or optional");
+                env.refuse(
+                    FROM,
+                    None,
+                    "must be unset, or SLUICE_PROXY_PROTOCOL be on or optional",
+                );
                 None
             }
             (None, false) => Some(None),
