@@ -135,6 +135,12 @@ impl Bucket {
     /// # Panics
     /// When the server refuses.
     pub async fn put(&self, key: &str, headers: &[(&str, &str)], content: &[u8]) {
+        let response = self.try_put(key, headers, content).await;
+        assert_eq!(response.status, 200, "{key}: {response}");
+    }
+
+    /// Asks the server to store an object, which it may refuse.
+    pub async fn try_put(&self, key: &str, headers: &[(&str, &str)], content: &[u8]) -> Response {
         let signer = self.server.signer(&self.name);
         let credentials = self.server.credentials();
         let mut action = signer.put_object(Some(&credentials), key);
@@ -148,11 +154,8 @@ impl Bucket {
                 .insert((*name).to_owned(), (*value).to_owned());
         }
         let url = action.sign(Duration::from_secs(600));
-        let response = self
-            .server
-            .call("PUT", url.as_str(), headers, content)
-            .await;
-        assert_eq!(response.status, 200, "{key}: {response}");
+        let url = url.as_str();
+        self.server.call("PUT", url, headers, content).await
     }
 
     /// Stores an object in two parts, the first of them as small as S3 allows (5 MiB), and returns its content.

@@ -79,11 +79,13 @@ pub enum StoreRequest {
     Slice = b'n',
     /// Request without a body whose headers announced one. It is sent to EDGE again, and handled like a client's.
     Empty = b'e',
+    /// Request of the filter, around the store, for the purge feed.
+    Feed = b'd',
 }
 
 impl StoreRequest {
     /// All requests.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
@@ -98,11 +100,12 @@ impl StoreRequest {
         Self::Head,
         Self::Slice,
         Self::Empty,
+        Self::Feed,
     ];
 
     /// Whether the request is sent around the store.
     pub const fn avoids_the_store(self) -> bool {
-        matches!(self, Self::Bypass | Self::Head | Self::Slice)
+        matches!(self, Self::Bypass | Self::Head | Self::Slice | Self::Feed)
     }
 
     /// Whether the request has the form of one that fills the store.
@@ -112,14 +115,20 @@ impl StoreRequest {
 
     /// Whether other requests use the response or its size, or the response is a part of another request's response.
     pub const fn is_shared(self) -> bool {
-        !matches!(self, Self::Bypass)
+        !matches!(self, Self::Bypass | Self::Feed)
     }
 
     /// Whether the filter sends the request, through the background listener.
     pub const fn is_background(self) -> bool {
         matches!(
             self,
-            Self::Lookup | Self::Refresh | Self::Call | Self::Head | Self::Slice | Self::Empty
+            Self::Lookup
+                | Self::Refresh
+                | Self::Call
+                | Self::Head
+                | Self::Slice
+                | Self::Empty
+                | Self::Feed
         )
     }
 

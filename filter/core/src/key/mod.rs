@@ -14,7 +14,7 @@ pub mod vary;
 use crate::http::url::authority::append_authority;
 use crate::http::url::escaping::{Escaping, append_path, decoded_len, push_strict};
 pub use crate::http::url::rejection::Rejection;
-use crate::policy::{KeyPolicy, Origin, Policy, is_for_edges};
+use crate::policy::{EDGE_FOLDER, KeyPolicy, Origin, Policy, is_for_edges};
 use query::append_query;
 pub(crate) use query::decoded_name;
 
@@ -191,6 +191,26 @@ impl CanonicalTarget {
             has_plain_key: false,
             key,
         }
+    }
+}
+
+/// Target of the purge feed, below the prefix of a site's bucket. No client's request has it.
+pub fn feed_target(policy: &Policy) -> CanonicalTarget {
+    let mut key = Vec::new();
+    append_name(&mut key, &policy.site.name);
+    let authority = fixed_authority(policy).unwrap_or("localhost");
+    let mut key = String::from_utf8(key).unwrap_or_default() + authority;
+    let authority_len = key.len();
+    if let Origin::Bucket(bucket) = &policy.origin {
+        key.push_str(&bucket.path_prefix);
+    }
+    key.push_str(&format!("/{EDGE_FOLDER}/purges"));
+    CanonicalTarget {
+        authority_len,
+        url_len: key.len(),
+        plain_len: key.len(),
+        has_plain_key: false,
+        key,
     }
 }
 

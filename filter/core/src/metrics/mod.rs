@@ -178,6 +178,13 @@ with_reasons! { metrics! {
     PurgesUnrecorded, "sluice_purges_unrecorded", Counter, "Purges that could not be written into the journal.";
     PurgeRevalidations, "sluice_purge_revalidations", Counter, "Requests sent to the origin because of a soft purge or a change through the edge.";
     Invalidations, "sluice_invalidations", Counter, "Successful requests with an unsafe method, after which the stored responses of their URLs are revalidated.";
+    FeedReads, "sluice_purge_feed_reads", Counter, "Readings of the purge feed, whether or not it has changed.";
+    FeedErrors, "sluice_purge_feed_errors", Counter, "Readings of the purge feed that have failed, or that have found no feed.";
+    FeedLines, "sluice_purge_feed_lines", Counter, "Lines of the purge feed that were applied.";
+    FeedIgnored, "sluice_purge_feed_lines_ignored", Counter, "Lines of the purge feed that are for no site of this edge.";
+    FeedValidations, "sluice_purge_feed_validations", Counter, "Purges of everything because lines of the feed were missed, or because the feed could not be read.";
+    FeedAge, "sluice_purge_feed_age_seconds", Gauge, "Seconds since the purge feed was last read.";
+    FeedNumber, "sluice_purge_feed_number", Gauge, "Number of the last line of the purge feed that was applied.";
     ParkedNow, "sluice_parked_now", Gauge, "Requests that wait now.";
     FlightsNow, "sluice_flights_now", Gauge, "Keys that are fetched now, counted once for each worker that takes part.";
     HintsNow, "sluice_hints_now", Gauge, "Keys remembered as fresh or uncacheable, summed over the workers.";

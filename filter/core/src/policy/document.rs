@@ -77,7 +77,7 @@ impl Policy {
         let kind = Kind::of(value);
         let document = Document::read(value, kind)?;
         let edge = Rc::new(document.edge()?);
-        edge.purge.check_declared(&[])?;
+        edge.purge.check(&[])?;
         document.compile(kind, edge, SiteScope::default())
     }
 

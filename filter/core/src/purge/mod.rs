@@ -37,8 +37,8 @@ mod tags;
 pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use feed::{
-    Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedSubject, MAX_BYTES, MAX_LINES,
-    SubjectError,
+    Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedReadings, FeedSubject, FeedTurn,
+    MAX_BYTES, MAX_LINES, SubjectError,
 };
 pub use orders::caller::Caller;
 pub use orders::notification::{Effect, IgnoredEvent, Notification};

@@ -7,6 +7,7 @@ use super::share;
 use crate::host::SharedStore;
 use crate::policy::Origin;
 use crate::policy::purge::{Kind, PARTS, Record, Scope};
+use crate::purge::feed::FeedPosition;
 use crate::purge::tables::table::Purges;
 use crate::purge::tables::url_part::UrlPart;
 use crate::sites::{Site, Sites};
@@ -48,10 +49,11 @@ impl InitialPurges {
         let mut purges = Purges::default();
         let records = purge.journal.iter().flatten();
         records.for_each(|record| purges.apply(record));
-        let has_token =
-            purge.token.is_some() || sites.sites.iter().any(|site| site.purge_token.is_some());
+        let may_purge = purge.feed.is_some()
+            || purge.token.is_some()
+            || sites.sites.iter().any(|site| site.purge_token.is_some());
         let is_http = |site: &Site| matches!(site.policy.origin, Origin::Http(_));
-        let kind = if has_token {
+        let kind = if may_purge {
             Some(Kind::Hard)
         } else {
             sites.sites.iter().any(is_http).then_some(Kind::Soft)
@@ -287,6 +289,14 @@ impl<'a> SharedPurges<'a> {
         })?;
         self.write_parts(&mut records, &head)?;
         Ok(records)
+    }
+
+    /// Returns the last line of the purge feed that was applied; `None` if no feed was read.
+    ///
+    /// # Errors
+    /// The host refused the call.
+    pub fn feed(&self) -> Result<Option<FeedPosition>, SharedError> {
+        Ok(self.head()?.purges.feed())
     }
 
     /// Returns the number of the newest hard purge of a whole site; 0 if there is none.

@@ -45,7 +45,7 @@ impl Sites {
         } = SitesSection::parse(value)?;
         let edge = Rc::new(EdgePolicy::read(&edge).map_err(|error| error.within(EDGE))?);
         let names: Vec<&str> = sections.iter().map(name).collect();
-        let checked = edge.purge.check_declared(&names);
+        let checked = edge.purge.check(&names);
         checked.map_err(|error| error.within(EDGE))?;
         let mut hosts = Hosts::default();
         let mut sites = Vec::with_capacity(sections.len());

@@ -122,6 +122,14 @@ impl Sites {
         self.by_name.get(position.ok()?).copied()
     }
 
+    /// The site whose origin has the purge feed; `None` if no feed is read.
+    pub fn feed_site(&self) -> Option<SiteIndex> {
+        match self.edge.purge.feed.as_ref()?.site.as_deref() {
+            Some(name) => self.named(name),
+            None => Some(0),
+        }
+    }
+
     /// The site of a cache key; `None` if the site no longer exists.
     pub fn index_of_key(&self, cache_key: &str) -> Option<SiteIndex> {
         match self.hosts.is_unnamed() {

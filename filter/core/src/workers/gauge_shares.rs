@@ -11,7 +11,9 @@ use crate::workers::shared_value::{self, SharedError};
 const KEY: &str = "sluice/gauges";
 
 /// All gauges, in the order of their values in a share.
-pub const GAUGES: [Metric; 7] = [
+pub const GAUGES: [Metric; 9] = [
+    Metric::FeedAge,
+    Metric::FeedNumber,
     Metric::ParkedNow,
     Metric::FlightsNow,
     Metric::HintsNow,
@@ -125,7 +127,7 @@ mod tests {
         let share = |worker, first| GaugeShare {
             worker: WorkerId(worker),
             receiver: 1,
-            values: [first, 0, 3, 4, 5, 6, u64::MAX],
+            values: [first, 0, 3, 4, 5, 6, u64::MAX, 7, 8],
         };
         let shares = [share(1, 7), share(0x102, 8)];
         let mut bytes = encode(&shares);

@@ -79,9 +79,9 @@ pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Resu
 /// A document that the filter has fetched by a call.
 #[derive(Debug)]
 pub struct Document {
-    status: u16,
-    headers: Headers,
-    body: Vec<u8>,
+    pub status: u16,
+    pub headers: Headers,
+    pub body: Vec<u8>,
 }
 
 impl Document {

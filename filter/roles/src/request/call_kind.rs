@@ -13,6 +13,8 @@ const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
 const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the origin's answer to a question of the edge's operator.
 pub const INSPECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit for a reading of the purge feed.
+pub const FEED_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a response is held at most for its substitute.
 const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -42,6 +44,8 @@ pub enum CallKind {
     Again(StreamId),
     /// Fetches the variant that a request wants, because the store has given it another one.
     Variant(StreamId),
+    /// Reads the purge feed.
+    Feed,
 }
 
 impl CallKind {
@@ -57,6 +61,7 @@ impl CallKind {
             Self::Substitute(_) | Self::Around(_) | Self::Variant(_) => {
                 (StoreRequest::Call, "GET", SUBSTITUTE_TIMEOUT)
             }
+            Self::Feed => (StoreRequest::Feed, "GET", FEED_TIMEOUT),
         }
     }
 }

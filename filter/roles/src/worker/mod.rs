@@ -31,6 +31,7 @@ use own_requests::background;
 use own_requests::calls::Calls;
 use own_requests::unread;
 use policies::Policies;
+use purges::feed_reader::FeedReader;
 use purges::purge_calls::PurgeCalls;
 use questions::Questions;
 use roots::Roots;
@@ -81,6 +82,8 @@ pub struct Worker {
     pub calls: Calls,
     /// The purges that the worker carries out.
     pub purge_calls: PurgeCalls,
+    /// The readings of the purge feed.
+    pub feed: FeedReader,
     /// Questions of the edge's operator.
     pub questions: Questions,
     /// The last known state of the store's room.
@@ -128,6 +131,7 @@ impl Worker {
         if starts {
             worker.candidates = succession::candidates(&*worker.host, &worker.roots);
         }
+        worker.arm_timer();
         worker.settle();
         Ok((generation, Rc::clone(&worker.identity)))
     }
@@ -158,6 +162,7 @@ impl Worker {
             slices: KnownObjects::new(policy.limits.hints, &policy.slices.stored),
             calls: Calls::new(Rc::clone(&host), Rc::clone(&metrics)),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
+            feed: FeedReader::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             questions: Questions::default(),
             room: Room::default(),
             candidates: Candidates::default(),
@@ -186,6 +191,7 @@ impl Worker {
         self.recorder.keep_decisions(sites.edge.limits.decisions);
         let generation = self.policies.renew(configuration, sites, secrets);
         self.keys.keep_to(Rc::clone(&generation.sites));
+        self.feed.keep_to(&mut self.keys, &generation.sites);
         self.keys.hot.set_shares(&self.policies.shares());
         let sites = generation.sites.sites.iter();
         self.origin_errors.keep(sites.map(Site::name));

@@ -55,6 +55,7 @@ impl Worker {
             self.fills.tick_period(),
             self.calls.tick_period(),
             self.purge_calls.tick_period(),
+            self.feed.tick_period(),
             self.recorder.tick_period(),
             self.questions.tick_period(),
         ];
@@ -193,6 +194,10 @@ impl Worker {
         fills::give_up_overdue(&mut self.fills, coalescing);
         background::renew_claims(coalescing, &mut self.calls);
         self.recorder.tick(self.host.monotonic_millis());
+        let (keys, roots, calls) = (&mut self.keys, &mut self.roots, &mut self.calls);
+        let newest = self.policies.newest();
+        self.feed
+            .tick(keys, roots, calls, &mut self.purge_calls, newest);
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
         self.coalescing.publish_gauges(self.slices.count());

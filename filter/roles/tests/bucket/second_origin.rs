@@ -64,7 +64,10 @@ fn a_marked_404_is_not_stored_and_a_stale_object_is_served_in_its_place() {
     let third = &envoy.clients[third.0];
     assert_eq!((third.status(), third.body()), (200, &b"object"[..]));
     let status = third.header("cache-status").unwrap();
-    assert!(status.contains("fwd=stale") && !status.contains("detail="), "{status}");
+    assert!(
+        status.contains("fwd=stale") && !status.contains("detail="),
+        "{status}"
+    );
 }
 
 #[test]

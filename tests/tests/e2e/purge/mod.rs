@@ -2,6 +2,7 @@
 //! Purge calls, notifications of S3 and SNS, soft purges, and invalidation by unsafe methods.
 
 mod calls;
+mod feed;
 mod fills;
 mod restart;
 mod s3;

@@ -2,17 +2,20 @@
 //! The policy's section on purges: its texts, and the values that they are read as.
 
 mod declared;
+mod feed;
 mod record;
 mod token;
 
 use serde_json::Value;
 
+use crate::policy::forms::duration;
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form;
 use crate::policy::forms::form::{Form, read_text};
 use crate::policy::forms::section::section;
 
 pub use declared::{DeclaredPurge, DeclaredPurges, MAX_DECLARED};
+pub use feed::FeedPolicy;
 pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;
 
@@ -32,15 +35,39 @@ section! {
         sns: bool = false,
         /// Numbers in the keys of URLs: a purge that a change of the policy makes. At most 64.
         declared: Vec<DeclaredPurge> = Vec::new(),
+        /// The purge feed. Default: no feed is read.
+        feed: Option<FeedPolicy>,
     }
 }
 
 impl PurgePolicy {
-    /// Checks the declared numbers of an edge with sites of these names.
+    /// Checks the section for an edge with sites of these names; none if its only site has no name.
     ///
     /// # Errors
-    /// There are too many, or one is for a site that does not exist.
-    pub(crate) fn check_declared(&self, names: &[&str]) -> Result<(), PolicyError> {
+    /// The field, its value and the accepted values.
+    pub(crate) fn check(&self, names: &[&str]) -> Result<(), PolicyError> {
+        self.check_declared(names)?;
+        let Some(feed) = &self.feed else {
+            return Ok(());
+        };
+        let refuse = |field: &str, text: &str, expected| {
+            PolicyError::text(&format!("purge.feed.{field}"), text, expected)
+        };
+        if feed.every > feed::MOST_EVERY {
+            let every = duration::format(feed.every);
+            return Err(refuse("every", &every, "at most 1h"));
+        }
+        match feed.site.as_deref() {
+            Some(site) if !names.contains(&site) => Err(refuse("site", site, "the name of a site")),
+            None if names.len() > 1 => Err(PolicyError::new(
+                "purge.feed.site",
+                "missing: expected the name of the site whose bucket has the feed",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_declared(&self, names: &[&str]) -> Result<(), PolicyError> {
         let count = self.declared.len();
         if count > MAX_DECLARED {
             let message = format!("{count} prefixes: expected at most {MAX_DECLARED}");

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::hexadecimal;
+use crate::purge::{FeedId, FeedPosition};
 
 /// End of a site's name in a record, as in a key.
 const NAME_END: char = '!';
@@ -67,6 +68,8 @@ pub enum Scope {
     Site(String),
     /// All URLs of all sites.
     Everything,
+    /// No URL: all lines of the purge feed up to this one have been applied.
+    Feed(FeedPosition),
 }
 
 impl Scope {
@@ -118,6 +121,12 @@ impl Record {
             ("site", Some(name)) if !name.is_empty() && is_name(name) => {
                 Scope::Site(name.to_owned())
             }
+            ("feed", Some(text)) => {
+                let (id, number) = text.split_once(':')?;
+                let number = number.parse().ok().filter(|number| *number <= MAX_NUMBER)?;
+                let id = FeedId::parse(id)?;
+                Scope::Feed(FeedPosition { id, number })
+            }
             ("prefix", Some(prefix)) if is_prefix(prefix) => Scope::Prefix(prefix.to_owned()),
             _ => return None,
         };
@@ -164,6 +173,7 @@ impl fmt::Display for Record {
             Scope::Site(site) => write!(out, "site {site}"),
             Scope::Prefix(prefix) => write!(out, "prefix {prefix}"),
             Scope::Everything => write!(out, "everything"),
+            Scope::Feed(FeedPosition { id, number }) => write!(out, "feed {id}:{number}"),
         }
     }
 }
@@ -179,6 +189,10 @@ mod tests {
             Scope::Prefix("example.com:8080/a%20b/".into()),
             Scope::Site("assets".into()),
             Scope::Everything,
+            Scope::Feed(FeedPosition {
+                id: FeedId(0x9f),
+                number: 122,
+            }),
         ];
         for site in ["", "assets"].map(str::to_owned) {
             for number in [0, 7, u64::MAX] {
@@ -228,6 +242,9 @@ mod tests {
             "1 hard site ",
             "1 hard site a!",
             "1 hard prefix ",
+            "1 hard feed 9f:1",
+            "1 hard feed 0000009f",
+            "1 hard feed 0000009f:",
             "1 hard prefix a b",
             "-1 hard everything",
             "18446744073709551615 hard everything",

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::compaction;
-use super::line::{FeedLine, FeedSubject, SubjectError, parse_number};
+use super::line::{FeedLine, FeedSubject, MAX_NUMBER, SubjectError, parse_number};
 use crate::hexadecimal;
 
 /// Greatest size of a feed in bytes.
@@ -18,7 +18,7 @@ pub(super) const KEPT_SECONDS: i64 = 86_400;
 const MAGIC: &str = "sluice-purges/1 ";
 
 /// Identity of a feed. Numbers of different feeds are not compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FeedId(pub u32);
 
 impl FeedId {
@@ -113,7 +113,7 @@ impl Feed {
     /// become one purge of this directory.
     ///
     /// # Errors
-    /// A line cannot have one of the subjects. Then the feed is unchanged.
+    /// A line cannot have one of the subjects, or the feed has no number for it. Then the feed is unchanged.
     pub fn append(
         &mut self,
         purges: Vec<(bool, FeedSubject)>,
@@ -123,7 +123,13 @@ impl Feed {
             .into_iter()
             .map(|(hard, subject)| Ok((hard, subject.for_line()?)))
             .collect();
-        for (hard, subject) in purges? {
+        let purges = purges?;
+        if purges.len() as u64 > MAX_NUMBER.saturating_sub(self.newest()) {
+            return Err(SubjectError(
+                "the feed has no more numbers: expected a new feed",
+            ));
+        }
+        for (hard, subject) in purges {
             let number = self.newest() + 1;
             self.lines.push(FeedLine {
                 number,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::time;
 use crate::policy::is_site_name;
@@ -14,7 +14,7 @@ use crate::purge::orders::order_error::OrderError;
 use crate::purge::tags::MAX_TAGS;
 
 /// Greatest number of a line. Counting does not reach it.
-const MAX_NUMBER: u64 = 1 << 62;
+pub(super) const MAX_NUMBER: u64 = 1 << 62;
 /// Longest URL of a line in bytes.
 const MAX_URL_BYTES: usize = 4_096;
 /// Longest prefix of a line in bytes. Its canonical spelling has at most the bytes of a purge's prefix.
@@ -45,9 +45,9 @@ pub enum FeedSubject {
     },
 }
 
-/// Error about a subject that no line can have.
+/// Error about a purge that cannot be a line: its field, and what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubjectError(&'static str);
+pub struct SubjectError(pub(super) &'static str);
 
 impl fmt::Display for SubjectError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,9 +184,9 @@ impl FeedLine {
     /// # Errors
     /// The edge has no such URL or site.
     pub fn order(&self, caller: Caller<'_>) -> Result<PurgeOrder, OrderError> {
-        let mut document = json!({ "soft": !self.hard });
+        let mut document = Map::from_iter([("soft".to_owned(), Value::Bool(!self.hard))]);
         let mut field = |name: &str, value: Value| {
-            document[name] = value;
+            document.insert(name.to_owned(), value);
         };
         match &self.subject {
             FeedSubject::Url(url) => field("url", json!(url)),
@@ -199,7 +199,7 @@ impl FeedLine {
         {
             field("site", json!(site));
         }
-        PurgeOrder::parse(caller, document.to_string().as_bytes())
+        PurgeOrder::parse(caller, Value::from(document).to_string().as_bytes())
     }
 }
 

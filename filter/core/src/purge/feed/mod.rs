@@ -19,7 +19,9 @@ mod document;
 mod line;
 mod news;
 mod time;
+mod turn;
 
 pub use document::{Feed, FeedError, FeedId, MAX_BYTES, MAX_LINES};
 pub use line::{FeedLine, FeedSubject, SubjectError};
 pub use news::{FeedNews, FeedPosition};
+pub use turn::{FeedReadings, FeedTurn};

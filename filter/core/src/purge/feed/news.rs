@@ -6,7 +6,7 @@ use super::line::FeedLine;
 use crate::policy::purge::Kind;
 
 /// The last line of a feed that an edge has applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FeedPosition {
     /// Identity of the feed.
     pub id: FeedId,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::key::secret::StoreSecret;
 use crate::key::site_of;
 use crate::policy::purge::{Kind, Record, Scope};
+use crate::purge::feed::FeedPosition;
 use crate::purge::tables::generations::Generations;
 use crate::purge::tables::site_purges::SitePurges;
 use crate::purge::tables::url_part::UrlPart;
@@ -20,6 +21,8 @@ pub struct Purges {
     everything: Generations,
     /// Purges by the names of their sites. Each site has a purge.
     sites: BTreeMap<String, SitePurges>,
+    /// Position in the purge feed, with the number of the record that has told it.
+    feed: Option<(u64, FeedPosition)>,
 }
 
 impl Purges {
@@ -31,6 +34,11 @@ impl Purges {
     /// Returns the greatest number so far.
     pub fn newest(&self) -> u64 {
         self.newest
+    }
+
+    /// Returns the last line of the purge feed that was applied; `None` if no feed was read.
+    pub fn feed(&self) -> Option<FeedPosition> {
+        self.feed.map(|(_, position)| position)
     }
 
     /// Returns the purges of everything.
@@ -59,7 +67,7 @@ impl Purges {
         self.insert(record);
         let everything = self.everything;
         let name = match &record.scope {
-            Scope::Nothing => return,
+            Scope::Nothing | Scope::Feed(_) => return,
             Scope::Everything => return self.drop_covered(),
             Scope::Prefix(path) => site_of(path),
             Scope::Url { site, .. } | Scope::Part { site, .. } | Scope::Site(site) => site,
@@ -71,7 +79,9 @@ impl Purges {
             Scope::Url { hash, .. } => site.drop_covered_in(hash.part(), everything),
             Scope::Part { part, .. } => site.drop_covered_in(*part, everything),
             Scope::Prefix(_) => site.drop_covered_prefixes(everything),
-            Scope::Nothing | Scope::Site(_) | Scope::Everything => site.drop_covered(everything),
+            Scope::Nothing | Scope::Site(_) | Scope::Everything | Scope::Feed(_) => {
+                site.drop_covered(everything)
+            }
         }
         if site.is_empty() {
             self.sites.remove(name);
@@ -84,6 +94,7 @@ impl Purges {
         let generations = Generations::of(kind, number);
         match &record.scope {
             Scope::Nothing => {}
+            Scope::Feed(position) => self.feed = self.feed.max(Some((number, *position))),
             Scope::Everything => self.everything = self.everything.raised(generations),
             Scope::Site(name) => {
                 let site = self.site(name);
@@ -128,7 +139,13 @@ impl Purges {
             scope: Scope::Nothing,
         };
         let sites = self.sites.iter();
+        let feed = self.feed.map(|(number, position)| Record {
+            number,
+            kind: Kind::Hard,
+            scope: Scope::Feed(position),
+        });
         std::iter::once(newest)
+            .chain(feed)
             .chain(self.everything.records(Scope::Everything))
             .chain(sites.flat_map(|(name, site)| site.records(name)))
     }

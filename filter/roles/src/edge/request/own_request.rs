@@ -121,7 +121,8 @@ impl Edge {
             | CallKind::Look(_)
             | CallKind::Refresh(_)
             | CallKind::Size(_)
-            | CallKind::Inspection(_) => Err(Refusal::Stranger),
+            | CallKind::Inspection(_)
+            | CallKind::Feed => Err(Refusal::Stranger),
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Keys {
     declares_soft: bool,
     /// All purges and all changes by unsafe requests that this worker knows.
     purges: Purges,
+    /// Whether the purge feed was not read yet, so that purges may be missing.
+    awaits_feed: bool,
     /// Whether this worker is on the roster and thus receives every purge.
     joined: bool,
     /// The lengths of stored bodies that have no `Content-Length`.
@@ -93,6 +95,7 @@ impl Keys {
             metrics,
             identity,
             purges: Purges::default(),
+            awaits_feed: false,
             joined: false,
             body_lengths: BodyLengths::new(policy.limits.hints),
             varying: Varying::new(policy.limits.varying_urls),

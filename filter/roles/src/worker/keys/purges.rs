@@ -7,7 +7,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Record, Scope, UrlHash};
 use sluice_core::purge::{
-    Confirmations, Generations, SharedPurges, TagHash, TagIndexing, Tags, url_of,
+    Confirmations, FeedPosition, Generations, SharedPurges, TagHash, TagIndexing, Tags, url_of,
 };
 use sluice_core::workers::{KeyHash, Roster};
 use sluice_store::Entry;
@@ -77,6 +77,11 @@ impl Keys {
         self.purges.newest()
     }
 
+    /// The last line of the purge feed that this worker has applied; `None` if it knows none.
+    pub fn feed_position(&self) -> Option<FeedPosition> {
+        self.purges.feed()
+    }
+
     /// Adds the number of the newest hard purge that covers a URL to its key, and the number that its policy declares.
     pub fn qualify_generation(&mut self, policy: &Policy, target: &mut CanonicalTarget) {
         self.join_roster();
@@ -119,11 +124,19 @@ impl Keys {
         self.soft_generation(cache_key) > began || self.declared_soft(cache_key) != declared
     }
 
+    /// Notes whether the purge feed was not read yet.
+    pub fn await_feed(&mut self, awaits: bool) {
+        self.awaits_feed = awaits;
+    }
+
     /// Whether the stored response may be used only after a revalidation: a soft purge covers it, and no worker has
-    /// confirmed it since. `key` is the hash of `cache_key` at the arrival of the request.
+    /// confirmed it since, or the purge feed was not read yet. `key` is the hash of `cache_key` at the arrival of the request.
     pub fn must_revalidate(&self, cache_key: &str, key: KeyHash) -> bool {
         // A hard purge replaces a soft one. A request that arrived between them still has the key from before the
         // hard one, so the soft purge still counts for it.
+        if self.awaits_feed {
+            return true;
+        }
         let purged = key != self.entry_hash(cache_key);
         if !purged && self.soft_generation(cache_key) == 0 {
             return false;

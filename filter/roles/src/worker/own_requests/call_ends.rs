@@ -37,6 +37,12 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
         ..
     } = worker;
     if let Some(background) = calls.take(call) {
+        if background.kind == CallKind::Feed {
+            let answer = answered.then(|| Document::received(&*worker.host, body_size));
+            end_feed_call(worker, answer.flatten());
+            worker.settle();
+            return send_calls(worker);
+        }
         let document = match background.kind {
             CallKind::Substitute(_) | CallKind::Around(_) if answered => {
                 Document::answered(&*worker.host, body_size)
@@ -67,6 +73,16 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
     }
     worker.settle();
     send_calls(worker);
+}
+
+/// Ends a reading of the purge feed.
+fn end_feed_call(worker: &mut Worker, answer: Option<Document>) {
+    let newest = worker.policies.newest().cloned();
+    let sites = newest.as_ref().map(|newest| &*newest.sites);
+    let (keys, roots) = (&mut worker.keys, &mut worker.roots);
+    let purge_calls = &mut worker.purge_calls;
+    worker.feed.end(keys, roots, purge_calls, sites, answer);
+    worker.arm_timer();
 }
 
 /// Ends a call for a document, for which requests wait. Without a document, it has failed.
@@ -244,6 +260,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             prepared(keys, slices, coalescing, calls, call.kind, length);
         }
         CallKind::Inspection(call) => worker.questions.lack_origin(call),
+        CallKind::Feed => end_feed_call(worker, None),
         CallKind::Refresh(key) => {
             let failed = !(answered && has_succeeded(host));
             if failed {

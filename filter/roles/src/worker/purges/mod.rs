@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Purges that this worker carries out, and events of buckets that purge nothing.
 
+pub mod feed_reader;
 pub mod ignored_events;
 pub mod purge_calls;

@@ -9,8 +9,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Record, Scope};
 use sluice_core::purge::{
-    InitialPurges, JOURNAL_PATIENCE, PendingPurges, PurgeOrder, PurgeReceipt, SharedPurges,
-    TagHash, carry_out, invalidate_groups, url_of,
+    FeedPosition, InitialPurges, JOURNAL_PATIENCE, PendingPurges, PurgeOrder, PurgeReceipt,
+    SharedPurges, TagHash, carry_out, invalidate_groups, url_of,
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
@@ -25,6 +25,8 @@ use sluice_host::{self as host, Host};
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
 const JOURNAL_TIMEOUT: Duration = Duration::from_millis(JOURNAL_PATIENCE);
+/// The context of purges without a caller. No stream has it.
+const NO_CONTEXT: u32 = 0;
 /// The call number of messages that need no acknowledgement.
 const NO_CALL: u32 = 0;
 /// Timer period while purges are under way, in milliseconds.
@@ -109,22 +111,51 @@ impl PurgeCalls {
         context: u32,
         order: &PurgeOrder,
     ) -> Result<(), Unavailable> {
+        self.carry_out_all(keys, roots, context, std::slice::from_ref(order), None)
+    }
+
+    /// Carries out the purges of the purge feed, and records the position up to which it is applied. They have no
+    /// caller.
+    ///
+    /// # Errors
+    /// The purges cannot be carried out now. Some of them may be carried out, and the position is not recorded.
+    pub fn learn(
+        &mut self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        orders: &[PurgeOrder],
+        position: Option<FeedPosition>,
+    ) -> Result<(), Unavailable> {
+        self.carry_out_all(keys, roots, NO_CONTEXT, orders, position)
+    }
+
+    fn carry_out_all(
+        &mut self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        context: u32,
+        orders: &[PurgeOrder],
+        position: Option<FeedPosition>,
+    ) -> Result<(), Unavailable> {
         keys.join_roster();
         if !self.pending.has_room() {
             return Err(Unavailable::Busy);
         }
-        let written = carry_out(&*self.host, order, keys.site_count());
+        let written = self.write_all(keys, orders, position);
         let written = written.and_then(|records| Ok((records, roots.others()?)));
         let (records, others) = written.map_err(|error| {
             self.metrics.fault("a purge failed", error.into());
             Unavailable::Failed
         })?;
-        self.metrics.count(Metric::Purges, 1);
+        let count = u32::try_from(orders.len()).unwrap_or(u32::MAX);
+        self.metrics.count(Metric::Purges, count);
         keys.apply(&records);
         let number = newest(&records);
         let now = self.host.monotonic_millis();
         let journal = self.journal && !records.is_empty();
-        self.callers.insert(context);
+        if context != NO_CONTEXT {
+            self.callers.insert(context);
+        }
         let call = self
             .pending
             .open(context, number, others.clone(), journal, now)
@@ -136,6 +167,25 @@ impl PurgeCalls {
         self.tell(roots, &others, call, records);
         roots.wake();
         Ok(())
+    }
+
+    /// Writes purges, and then the position in the purge feed, to shared data.
+    fn write_all(
+        &self,
+        keys: &Keys,
+        orders: &[PurgeOrder],
+        position: Option<FeedPosition>,
+    ) -> Result<Vec<Record>, SharedError> {
+        let mut records = Vec::new();
+        for order in orders {
+            records.extend(carry_out(&*self.host, order, keys.site_count())?);
+        }
+        if let Some(position) = position {
+            // NB: the position is last, because it means that all purges up to it are written.
+            let mut shared = SharedPurges::new(&*self.host, keys.site_count());
+            records.extend(shared.commit(Kind::Hard, &[Scope::Feed(position)])?);
+        }
+        Ok(records)
     }
 
     /// Makes the store revalidate the responses of these URLs of a site, because an unsafe request has changed them
