@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OBSERVABILITY = ("rules.yaml", "alerts.yaml", "dashboard.json")
-# The settings that have a value of their own, or that the file of sites replaces.
+# The settings that other values set, or that the file of sites replaces.
 OTHER_VALUES = re.compile(
     r"SLUICE_(ACCESS|BIND|CACHE|CACHE_DIR|CACHE_MAX_BYTES|CACHE_MAX_ENTRIES|CACHE_RESERVE|CONCURRENCY|DRAIN_SECONDS"
     r"|EDGE_PORT|EDGE_TLS_PORT|ENVOY|METRICS_BIND|METRICS_PORT|MINIO|NATIVE|ORIGIN|ORIGIN_KEEPALIVE|POLICY|PURGE_BIND"

@@ -149,4 +149,5 @@ pub fn built(what: &str, variable: &str, place: &str, target: &str) -> PathBuf {
     file
 }
 
-const BY_MAKE: &str = "run these tests by `make test`, `make test-mesh`, `make test-chart` or `make test-image`";
+const BY_MAKE: &str =
+    "run these tests by `make test`, `make test-mesh`, `make test-chart` or `make test-image`";

@@ -19,7 +19,12 @@ fn rules_alerts_and_dashboard_are_those_of_the_repository() {
     let objects = objects(&manifests("edges", &values).unwrap());
     let of_kind = |kind: &str, suffix: &str| {
         let mut all = objects.iter().filter(|object| object["kind"] == kind);
-        let named = all.find(|object| object["metadata"]["name"].as_str().unwrap().ends_with(suffix));
+        let named = all.find(|object| {
+            object["metadata"]["name"]
+                .as_str()
+                .unwrap()
+                .ends_with(suffix)
+        });
         named.unwrap().clone()
     };
     let mut groups = Vec::new();
@@ -29,8 +34,17 @@ fn rules_alerts_and_dashboard_are_those_of_the_repository() {
         groups.extend(file["groups"].as_array().unwrap().clone());
     }
     assert!(groups.len() > 1);
-    assert_eq!(of_kind("PrometheusRule", "")["spec"]["groups"], Value::from(groups));
+    assert_eq!(
+        of_kind("PrometheusRule", "")["spec"]["groups"],
+        Value::from(groups)
+    );
 
     let dashboard = of_kind("ConfigMap", "-dashboard");
-    assert_eq!(dashboard["data"]["sluice.json"].as_str().unwrap().trim_end(), read("dashboard.json").trim_end());
+    assert_eq!(
+        dashboard["data"]["sluice.json"]
+            .as_str()
+            .unwrap()
+            .trim_end(),
+        read("dashboard.json").trim_end()
+    );
 }

@@ -25,7 +25,9 @@ fn image(package: &Path) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let manifest = String::from_utf8(output.stdout).unwrap();
-    let line = manifest.lines().find_map(|line| line.trim().strip_prefix("image: "));
+    let line = manifest
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("image: "));
     line.unwrap().to_owned()
 }
 
@@ -33,7 +35,9 @@ fn image(package: &Path) -> String {
 fn two_packages_are_equal_and_install_the_image_of_the_release() {
     let folders = [(); 2].map(|()| TempDir::with_prefix("sluice-package-").unwrap());
     let repository = "registry.example.com/sluice";
-    let packages = folders.each_ref().map(|folder| package(folder.path(), Some([repository, DIGEST])));
+    let packages = folders
+        .each_ref()
+        .map(|folder| package(folder.path(), Some([repository, DIGEST])));
     let [first, second] = packages.each_ref().map(|file| std::fs::read(file).unwrap());
     assert!(first == second, "two packages of one commit differ");
     assert_eq!(image(&packages[0]), format!("{repository}/edge@{DIGEST}"));

@@ -56,13 +56,24 @@ pub fn sets() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("restart on change", json!({"reload": "restart"})),
-        ("web identity", json!({"webIdentity": {"roleArn": "arn:aws:iam::111122223333:role/edge"}})),
+        (
+            "web identity",
+            json!({"webIdentity": {"roleArn": "arn:aws:iam::111122223333:role/edge"}}),
+        ),
         (
             "role of the service account",
-            json!({"serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/edge"}}}),
+            json!({"serviceAccount": {"annotations": {
+                "eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/edge",
+            }}}),
         ),
-        ("role of the node", json!({"instanceMetadata": true, "serviceAccount": {"create": false}})),
-        ("certificate authorities", json!({"certificateAuthorities": {"configMap": "authorities"}})),
+        (
+            "role of the node",
+            json!({"instanceMetadata": true, "serviceAccount": {"create": false}}),
+        ),
+        (
+            "certificate authorities",
+            json!({"certificateAuthorities": {"configMap": "authorities"}}),
+        ),
         (
             "purges",
             json!({"replicaCount": 1, "purge": {"secretName": "purge"}, "networkPolicy": {"purges": [peer]}}),
@@ -74,7 +85,10 @@ pub fn sets() -> Vec<(&'static str, Value)> {
                 "extraEnv": [{"name": "HTTP_PROXY", "value": "http://proxy.example.com"}],
             }),
         ),
-        ("native", json!({"runtime": "native", "workers": 1, "bind": "0.0.0.0"})),
+        (
+            "native",
+            json!({"runtime": "native", "workers": 1, "bind": "0.0.0.0"}),
+        ),
         (
             "memory",
             json!({"cache": {"medium": "memory", "size": "1Gi"}, "resources": {"limits": {"memory": "3Gi"}}}),
@@ -90,7 +104,10 @@ pub fn sets() -> Vec<(&'static str, Value)> {
             "volume with purges",
             json!({"persistence": {"enabled": true}, "replicaCount": 1, "purge": {"secretName": "purge"}}),
         ),
-        ("autoscaling", json!({"autoscaling": {"enabled": true}, "persistence": {"enabled": true}})),
+        (
+            "autoscaling",
+            json!({"autoscaling": {"enabled": true}, "persistence": {"enabled": true}}),
+        ),
         (
             "load balancer",
             json!({"service": {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Installations and upgrades by Helm, with the check in front of each. The test does the work of the controller of Jobs.
+//! Installations and upgrades by Helm, with the check in front of each. The test does the work of the controller of
+//! Jobs.
 
 use crate::sets::least_with;
-use crate::world::{NAMESPACE, check, shared_cluster};
+use crate::world::{check, shared_cluster};
 use serde_json::{Value, json};
 use sluice_tests::chart::helm;
 use sluice_tests::eventually;
@@ -10,6 +11,8 @@ use sluice_tests::mesh::cluster::Cluster;
 use std::process::Output;
 use tempfile::TempDir;
 
+/// The namespace of the release, which only this test uses.
+const NAMESPACE: &str = "upgrades";
 /// The Job that runs the check, and the ConfigMap of its files.
 const CHECK: &str = "www-sluice-check";
 
@@ -17,14 +20,24 @@ const CHECK: &str = "www-sluice-check";
 fn object(cluster: &Cluster, name: &str) -> Option<Value> {
     let arguments = ["--namespace", NAMESPACE, "get", name, "-o", "json"];
     let output = cluster.run(&arguments, "");
-    output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
+    output
+        .status
+        .success()
+        .then(|| serde_json::from_slice(&output.stdout).unwrap())
 }
 
 /// Tells the API server how the Job has ended.
 fn end_job(cluster: &Cluster, is_success: bool) {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let types = if is_success { ["SuccessCriteriaMet", "Complete"] } else { ["FailureTarget", "Failed"] };
-    let conditions = types.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": now}));
+    let now = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
+    let types = if is_success {
+        ["SuccessCriteriaMet", "Complete"]
+    } else {
+        ["FailureTarget", "Failed"]
+    };
+    let conditions =
+        types.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": now}));
     let mut status = json!({"startTime": now, "conditions": conditions});
     if is_success {
         status["completionTime"] = now.into();
@@ -34,7 +47,16 @@ fn end_job(cluster: &Cluster, is_success: bool) {
     }
     let patch = json!({"status": status}).to_string();
     let job = format!("job/{CHECK}");
-    let arguments = ["--namespace", NAMESPACE, "patch", &job, "--subresource=status", "--type=merge", "--patch", &patch];
+    let arguments = [
+        "--namespace",
+        NAMESPACE,
+        "patch",
+        &job,
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &patch,
+    ];
     cluster.kubectl(&arguments, "");
 }
 
@@ -44,12 +66,25 @@ async fn run(cluster: &Cluster, command: &'static str, values: &Value) -> [Outpu
     let values = values.clone();
     let former = object(cluster, &format!("job/{CHECK}")).map(|job| job["metadata"]["uid"].clone());
     let helm = std::thread::spawn(move || {
-        helm(&[command, "--kubeconfig", &kubeconfig, "--namespace", NAMESPACE, "--timeout", "100s"], &values)
+        helm(
+            &[
+                command,
+                "--kubeconfig",
+                &kubeconfig,
+                "--namespace",
+                NAMESPACE,
+                "--timeout",
+                "100s",
+            ],
+            &values,
+        )
     });
     let mut job = Value::Null;
     eventually("the check, or the end of Helm", async || {
         let found = object(cluster, &format!("job/{CHECK}"));
-        job = found.filter(|job| former.as_ref() != Some(&job["metadata"]["uid"])).unwrap_or_default();
+        job = found
+            .filter(|job| former.as_ref() != Some(&job["metadata"]["uid"]))
+            .unwrap_or_default();
         job.is_object() || helm.is_finished()
     })
     .await;
@@ -64,14 +99,27 @@ async fn run(cluster: &Cluster, command: &'static str, values: &Value) -> [Outpu
 #[tokio::test]
 async fn a_wrong_site_stops_an_upgrade_and_a_changed_one_reaches_the_pods_without_a_restart() {
     let cluster = shared_cluster().await;
-    let site = |policy: &str| least_with(&json!({"sites": [{"name": "www", "origin": "s3://my-bucket", "policy": policy}]}));
+    cluster.kubectl(&["create", "namespace", NAMESPACE], "");
+    let site = |policy: &str| {
+        least_with(
+            &json!({"sites": [{"name": "www", "origin": "s3://my-bucket", "policy": policy}]}),
+        )
+    };
     let state = || {
-        let files = object(cluster, "configmap/www-sluice-sites").expect("the files")["data"].clone();
+        let files =
+            object(cluster, "configmap/www-sluice-sites").expect("the files")["data"].clone();
         let deployment = object(cluster, "deployment/www-sluice").expect("the deployment");
-        (files["sites.yaml"].as_str().unwrap().to_owned(), deployment["spec"]["template"].clone())
+        (
+            files["sites.yaml"].as_str().unwrap().to_owned(),
+            deployment["spec"]["template"].clone(),
+        )
     };
     let [helm, _] = run(cluster, "install", &site("bucket")).await;
-    assert!(helm.status.success(), "{}", String::from_utf8_lossy(&helm.stderr));
+    assert!(
+        helm.status.success(),
+        "{}",
+        String::from_utf8_lossy(&helm.stderr)
+    );
     let (file, pod) = state();
     assert!(file.contains("policy: bucket"), "{file}");
 
@@ -81,7 +129,11 @@ async fn a_wrong_site_stops_an_upgrade_and_a_changed_one_reaches_the_pods_withou
     assert_eq!(state(), (file, pod.clone()));
 
     let [helm, _] = run(cluster, "upgrade", &site("downloads")).await;
-    assert!(helm.status.success(), "{}", String::from_utf8_lossy(&helm.stderr));
+    assert!(
+        helm.status.success(),
+        "{}",
+        String::from_utf8_lossy(&helm.stderr)
+    );
     let (file, same_pod) = state();
     assert!(file.contains("policy: downloads"), "{file}");
     assert_eq!(same_pod, pod);

@@ -11,7 +11,12 @@ use std::process::Output;
 use tempfile::TempDir;
 
 /// A dry run that the API server does.
-const DRY_RUN: [&str; 4] = ["apply", "--server-side", "--dry-run=server", "--validate=strict"];
+const DRY_RUN: [&str; 4] = [
+    "apply",
+    "--server-side",
+    "--dry-run=server",
+    "--validate=strict",
+];
 
 /// Lets the API server judge an object, without storing it.
 fn judge(cluster: &Cluster, object: &str) -> Output {
@@ -21,7 +26,9 @@ fn judge(cluster: &Cluster, object: &str) -> Output {
 
 /// The pods that these objects start.
 fn pods(objects: &[Value]) -> Vec<Value> {
-    let templates = objects.iter().filter(|object| object["spec"]["template"].is_object());
+    let templates = objects
+        .iter()
+        .filter(|object| object["spec"]["template"].is_object());
     let pods = templates.map(|object| {
         let mut pod = object["spec"]["template"].clone();
         pod["apiVersion"] = "v1".into();
@@ -42,7 +49,8 @@ fn pods(objects: &[Value]) -> Vec<Value> {
 async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
     let cluster = shared_cluster().await;
     for (name, values) in sets() {
-        let manifests = manifests(NAMESPACE, &values).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let manifests =
+            manifests(NAMESPACE, &values).unwrap_or_else(|error| panic!("{name}: {error}"));
         let objects = objects(&manifests);
         let pods = pods(&objects);
         assert!(!pods.is_empty(), "{name}");
@@ -62,20 +70,24 @@ async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
     let pods = pods(&objects(&manifests(NAMESPACE, &values).unwrap()));
     let refused = judge(cluster, &pods[0].to_string());
     let errors = String::from_utf8_lossy(&refused.stderr);
-    assert!(errors.contains("violates PodSecurity \"restricted"), "{errors}");
+    assert!(
+        errors.contains("violates PodSecurity \"restricted"),
+        "{errors}"
+    );
 }
 
 /// Runs `sluice check` as the edge of these values.
 fn check_values(values: &Value, folder: &Path) -> Output {
-    let objects = objects(&manifests(NAMESPACE, values).unwrap());
+    let objects =
+        objects(&manifests(NAMESPACE, values).unwrap_or_else(|error| panic!("{error}: {values}")));
     let named = |object: &&Value, suffix: &str| {
         let name = object["metadata"]["name"].as_str().unwrap();
         name.ends_with(suffix)
     };
     let files = objects.iter().find(|object| named(object, "-sites"));
-    let workload = objects.iter().find(|object| {
-        ["Deployment", "StatefulSet"].contains(&object["kind"].as_str().unwrap())
-    });
+    let workload = objects
+        .iter()
+        .find(|object| ["Deployment", "StatefulSet"].contains(&object["kind"].as_str().unwrap()));
     check(files.unwrap(), workload.unwrap(), folder)
 }
 
@@ -95,7 +107,9 @@ fn the_check_of_the_edge_accepts_every_set() {
 
     // Control: a site whose policy is not among the files.
     let folder = TempDir::with_prefix("sluice-values-").unwrap();
-    let values = least_with(&json!({"sites": [{"name": "a", "origin": "s3://b", "policy": "missing.yaml"}]}));
+    let values = least_with(
+        &json!({"sites": [{"name": "a", "origin": "s3://my-bucket", "policy": "missing.yaml"}]}),
+    );
     let output = check_values(&values, folder.path());
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("missing.yaml"));
