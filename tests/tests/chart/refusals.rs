@@ -33,8 +33,8 @@ fn refusals_of_the_schema() -> Vec<Refusal> {
         ),
         (
             "an unknown setting",
-            json!({"settings": {"SLUICE_HOT_BITES": "1MiB"}}),
-            &["/settings", "'SLUICE_HOT_BITES' not allowed"],
+            json!({"settings": {"SLUICE_HOT-BYTES": "1MiB"}}),
+            &["/settings", "'SLUICE_HOT-BYTES' not allowed"],
         ),
         (
             "a setting of the chart",
