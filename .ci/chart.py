@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OBSERVABILITY = ("rules.yaml", "alerts.yaml", "dashboard.json")
-# The settings that have a value of their own, or that the file of sites replaces.
+# The settings that other values set, or that the file of sites replaces.
 OTHER_VALUES = re.compile(
     r"SLUICE_(ACCESS|BIND|CACHE|CACHE_DIR|CACHE_MAX_BYTES|CACHE_MAX_ENTRIES|CACHE_RESERVE|CONCURRENCY|DRAIN_SECONDS"
     r"|EDGE_PORT|EDGE_TLS_PORT|ENVOY|METRICS_BIND|METRICS_PORT|MINIO|NATIVE|ORIGIN|ORIGIN_KEEPALIVE|POLICY|PURGE_BIND"
@@ -25,8 +25,10 @@ OTHER_VALUES = re.compile(
 
 
 def printed(program, *arguments):
-    """The JSON document that the program prints."""
-    return json.loads(subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout)
+    """The JSON document that the program prints, with patterns for Helm."""
+    text = subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+    # Go's regular expressions count to 1000 at most. The edge itself refuses longer texts.
+    return json.loads(re.sub(r"\{0,[0-9]{4,}\}", "*", text))
 
 
 def complete(schema, sites, settings):

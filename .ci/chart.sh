@@ -14,8 +14,8 @@ trap 'rm -rf "$work"' EXIT
 cp -R envoy/chart "$work/sluice"
 .ci/chart.py "$program" "$work/sluice"
 if [ -n "$repository" ]; then
-    sed -i "s|^image: {repository: \"\", tag: \"\", digest: \"\"|image: {repository: $repository/edge, tag: \"\", digest: \"$digest\"|" \
-        "$work/sluice/values.yaml"
+    sed -i -e "/^image:/s|repository: \"\"|repository: $repository/edge|" \
+        -e "/^image:/s|digest: \"\"|digest: \"$digest\"|" "$work/sluice/values.yaml"
     grep -q "repository: $repository/edge" "$work/sluice/values.yaml"
 fi
 # Helm keeps the times of the files.

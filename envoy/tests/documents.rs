@@ -441,15 +441,20 @@ fn every_place_that_names_the_version_names_this_one() {
     assert_eq!(newest, version, "CHANGELOG.md");
     let named = Command::new("git")
         .args(["grep", "--untracked", "--only-matching", "-E"])
-        .arg("(sluice|/edge|/filter):[0-9]+[.][0-9]+[.][0-9]+")
+        .arg("(sluice:|/edge:|/filter:|appVersion: |targetRevision: |tag: )[0-9]+[.][0-9]+[.][0-9]+")
         .current_dir(repository())
         .output()
         .unwrap();
     let named = String::from_utf8(named.stdout).unwrap();
-    assert!(named.contains("docs/quick-start.md:sluice:"), "{named}");
-    for place in named.lines() {
-        assert!(place.ends_with(&format!(":{version}")), "{place}");
+    for place in ["docs/quick-start.md:sluice:", "Chart.yaml:appVersion:"] {
+        assert!(named.contains(place), "{place}: {named}");
     }
+    for place in named.lines() {
+        let (_, found) = place.rsplit_once([':', ' ']).unwrap();
+        assert_eq!(found, version, "{place}");
+    }
+    let chart = read("envoy/chart/Chart.yaml");
+    assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
 }
 
 #[test]

@@ -31,19 +31,30 @@ pub fn package(folder: &Path, image: Option<[&str; 2]>) -> PathBuf {
     file.path()
 }
 
-/// The package that all tests of this process share.
+/// The unpacked package that all tests of this process share. It does not ask for a version of Kubernetes, because the
+/// API server of the tests is built without its version.
 ///
 /// # Panics
 /// When it cannot be packaged.
 #[must_use]
 pub fn chart() -> &'static Path {
-    static PACKAGE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, file) = PACKAGE.get_or_init(|| {
+    static CHART: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, chart) = CHART.get_or_init(|| {
         let folder = TempDir::with_prefix("sluice-chart-").unwrap();
-        let file = package(folder.path(), None);
-        (folder, file)
+        let package = package(folder.path(), None);
+        let mut unpack = Command::new("tar");
+        unpack.arg("-xzf").arg(package).arg("-C").arg(folder.path());
+        assert!(unpack.status().unwrap().success());
+        let chart = folder.path().join("sluice");
+        let file = chart.join("Chart.yaml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let others = text
+            .lines()
+            .filter(|line| !line.starts_with("kubeVersion:"));
+        std::fs::write(&file, others.collect::<Vec<_>>().join("\n")).unwrap();
+        (folder, chart)
     });
-    file
+    chart
 }
 
 /// The output of Helm with these arguments, the release, the chart and these values.

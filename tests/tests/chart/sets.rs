@@ -62,7 +62,9 @@ pub fn sets() -> Vec<(&'static str, Value)> {
         ),
         (
             "role of the service account",
-            json!({"serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/edge"}}}),
+            json!({"serviceAccount": {"annotations": {
+                "eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/edge",
+            }}}),
         ),
         (
             "role of the node",
@@ -109,7 +111,7 @@ pub fn sets() -> Vec<(&'static str, Value)> {
         (
             "load balancer",
             json!({"service": {
-                "type": "LoadBalancer", "externalTrafficPolicy": "Local", "trafficDistribution": "PreferClose",
+                "type": "LoadBalancer", "externalTrafficPolicy": "Local", "trafficDistribution": "PreferSameZone",
                 "loadBalancerClass": "example.com/class", "loadBalancerSourceRanges": ["10.0.0.0/8"],
                 "annotations": {"example.com/a": "b"},
             }}),
@@ -152,7 +154,7 @@ pub fn sets() -> Vec<(&'static str, Value)> {
         (
             "placement",
             json!({
-                "priorityClassName": "high", "nodeSelector": {"disk": "ssd"}, "podLabels": {"team": "web"},
+                "priorityClassName": "system-cluster-critical", "nodeSelector": {"disk": "ssd"}, "podLabels": {"team": "web"},
                 "podAnnotations": {"example.com/a": "b"}, "commonLabels": {"example.com/c": "d"},
                 "tolerations": [{"key": "edge", "operator": "Exists"}], "topologySpreadConstraints": [],
                 "affinity": {"nodeAffinity": {}}, "fullnameOverride": "edge",

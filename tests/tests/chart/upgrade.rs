@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Installations and upgrades by Helm, with the check in front of each. The test does the work of the controller of Jobs.
+//! Installations and upgrades by Helm, with the check in front of each. The test does the work of the controller of
+//! Jobs.
 
 use crate::sets::least_with;
-use crate::world::{NAMESPACE, check, shared_cluster};
+use crate::world::{check, shared_cluster};
 use serde_json::{Value, json};
 use sluice_tests::chart::helm;
 use sluice_tests::eventually;
@@ -10,6 +11,8 @@ use sluice_tests::mesh::cluster::Cluster;
 use std::process::Output;
 use tempfile::TempDir;
 
+/// The namespace of the release, which only this test uses.
+const NAMESPACE: &str = "upgrades";
 /// The Job that runs the check, and the ConfigMap of its files.
 const CHECK: &str = "www-sluice-check";
 
@@ -96,6 +99,7 @@ async fn run(cluster: &Cluster, command: &'static str, values: &Value) -> [Outpu
 #[tokio::test]
 async fn a_wrong_site_stops_an_upgrade_and_a_changed_one_reaches_the_pods_without_a_restart() {
     let cluster = shared_cluster().await;
+    cluster.kubectl(&["create", "namespace", NAMESPACE], "");
     let site = |policy: &str| {
         least_with(
             &json!({"sites": [{"name": "www", "origin": "s3://my-bucket", "policy": policy}]}),

@@ -78,7 +78,8 @@ async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
 
 /// Runs `sluice check` as the edge of these values.
 fn check_values(values: &Value, folder: &Path) -> Output {
-    let objects = objects(&manifests(NAMESPACE, values).unwrap());
+    let objects =
+        objects(&manifests(NAMESPACE, values).unwrap_or_else(|error| panic!("{error}: {values}")));
     let named = |object: &&Value, suffix: &str| {
         let name = object["metadata"]["name"].as_str().unwrap();
         name.ends_with(suffix)
@@ -107,7 +108,7 @@ fn the_check_of_the_edge_accepts_every_set() {
     // Control: a site whose policy is not among the files.
     let folder = TempDir::with_prefix("sluice-values-").unwrap();
     let values = least_with(
-        &json!({"sites": [{"name": "a", "origin": "s3://b", "policy": "missing.yaml"}]}),
+        &json!({"sites": [{"name": "a", "origin": "s3://my-bucket", "policy": "missing.yaml"}]}),
     );
     let output = check_values(&values, folder.path());
     assert!(!output.status.success());

@@ -2,6 +2,7 @@
 //! The cluster of the tests, and the edge's own check of the files and the environment that a pod gets.
 
 use serde_json::{Value, json};
+use sluice_tests::eventually;
 use sluice_tests::machine::tool::{entry_point, folder};
 use sluice_tests::mesh::cluster::Cluster;
 use std::path::Path;
@@ -21,7 +22,10 @@ pub async fn shared_cluster() -> &'static Cluster {
             let definitions = folder("SLUICE_DEFINITIONS").join("definitions.yaml");
             cluster.apply(&std::fs::read_to_string(definitions).unwrap());
             let established = ["wait", "--for=condition=established", "crd", "--all"];
-            cluster.kubectl(&established, "");
+            eventually("the definitions", async || {
+                cluster.run(&established, "").status.success()
+            })
+            .await;
             let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
             cluster.apply(
                 &json!({

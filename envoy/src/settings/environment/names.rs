@@ -8,7 +8,7 @@ use crate::settings::SettingProblem;
 
 /// Variables with the prefix of settings that other parts of the project read: the image, the Makefile, tests and
 /// benchmarks.
-pub const OTHER_NAMES: [&str; 25] = [
+pub const OTHER_NAMES: [&str; 27] = [
     "SLUICE_BENCH_ALONE",
     "SLUICE_BIN",
     "SLUICE_CACHE_SECRET",
@@ -16,9 +16,11 @@ pub const OTHER_NAMES: [&str; 25] = [
     "SLUICE_COMMIT",
     "SLUICE_CONFORMANCE",
     "SLUICE_CRANE",
+    "SLUICE_DEFINITIONS",
     "SLUICE_ETCD",
     "SLUICE_FORMER",
     "SLUICE_H2SPEC",
+    "SLUICE_HELM",
     "SLUICE_IMAGE",
     "SLUICE_ISTIO",
     "SLUICE_ISTIO_FORMER",
