@@ -441,7 +441,9 @@ fn every_place_that_names_the_version_names_this_one() {
     assert_eq!(newest, version, "CHANGELOG.md");
     let named = Command::new("git")
         .args(["grep", "--untracked", "--only-matching", "-E"])
-        .arg("(sluice:|/edge:|/filter:|appVersion: |targetRevision: |tag: )[0-9]+[.][0-9]+[.][0-9]+")
+        .arg(
+            "(sluice:|/edge:|/filter:|appVersion: |targetRevision: |tag: )[0-9]+[.][0-9]+[.][0-9]+",
+        )
         .current_dir(repository())
         .output()
         .unwrap();
@@ -454,7 +456,10 @@ fn every_place_that_names_the_version_names_this_one() {
         assert_eq!(found, version, "{place}");
     }
     let chart = read("envoy/chart/Chart.yaml");
-    assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
+    assert!(
+        chart.contains(&format!("\nversion: {version}\n")),
+        "{chart}"
+    );
 }
 
 #[test]

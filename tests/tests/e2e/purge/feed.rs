@@ -113,10 +113,8 @@ async fn a_purge_reaches_every_edge_within_the_interval() {
     }
     times.sort_unstable();
     println!("purges took {times:?}");
-    assert!(
-        times[times.len() / 2] <= Duration::from_millis(1_200),
-        "{times:?}"
-    );
+    // An idle machine needs half of the interval. The rest is room for a busy one.
+    assert!(times[times.len() / 2] < EVERY.mul_f64(0.9), "{times:?}");
     assert_eq!(
         bucket.count("other"),
         edges.len(),
