@@ -426,7 +426,7 @@ impl Drop for KilledOnDrop {
     }
 }
 
-/// The lines of a configuration without those that name a pair of origins or one of its origins.
+/// Whether a line of a configuration names a pair of origins or one of its origins.
 fn mentions_pairs(config: &str) -> bool {
     [
         "origin_pair",

@@ -32,6 +32,7 @@ mod rendered;
 mod resource;
 mod second_server;
 mod server;
+mod server_address;
 mod template;
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use sluice_core::policy::Policy;
 
 use super::credentials;
 use super::seconds;
-use super::server::{address, credentials_place, usual_keepalive};
+use super::server_address::{address, credentials_place, usual_keepalive};
 use crate::origin::Origin;
 use crate::settings::Settings;
 use crate::sites::{Failover, Site};

@@ -4,17 +4,17 @@
 
 use std::fmt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use minijinja::{Value, context};
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use super::compression::UsualCompression;
-use super::credentials::{self, CredentialsPlace};
+use super::credentials;
 use super::origin_headers::OriginHeader;
 use super::second_server::{second_name, second_server};
 use super::seconds;
-use crate::net::ca_bundle;
+use super::server_address::{address, credentials_place, usual_keepalive};
 use crate::origin::{Bucket, Endpoint, Origin};
 use crate::settings::Settings;
 use crate::sites::{Failover, Site};
@@ -132,14 +132,6 @@ fn profiles(settings: &Settings, site: &Site, name: &str) -> anyhow::Result<Prof
     Ok(profiles)
 }
 
-/// The place of the credentials for a `server` of a site.
-pub fn credentials_place<'a>(site: &Site, server: &'a str) -> CredentialsPlace<'a> {
-    CredentialsPlace {
-        server,
-        of_named_site: !site.name.is_empty(),
-    }
-}
-
 fn values(
     settings: &Settings,
     site: &Site,
@@ -202,36 +194,6 @@ fn server_of(endpoint: &Endpoint) -> Value {
         port => endpoint.port,
         authority => endpoint.authority(),
         is_ip => endpoint.ip().is_some(),
-    }
-}
-
-/// The values of the address of an origin's server.
-///
-/// # Errors
-/// CA certificates to verify the origin are missing.
-pub fn address(settings: &Settings, origin: &Origin) -> anyhow::Result<Value> {
-    let endpoint = origin.endpoint();
-    let chosen = match origin {
-        Origin::Bucket(_) => &settings.aws_ca_file,
-        Origin::Http(_) => &settings.ca_file,
-    };
-    let ca_file = || ca_bundle::find(chosen.as_deref(), "an https origin");
-    Ok(context! {
-        host => endpoint.host,
-        port => endpoint.port,
-        authority => endpoint.authority(),
-        is_ip => endpoint.ip().is_some(),
-        tls => endpoint.tls,
-        ca_file => endpoint.tls.then(ca_file).transpose()?,
-    })
-}
-
-/// Default time for which an idle connection is kept. Servers of applications close theirs after five seconds, and
-/// S3's servers after more than fifteen.
-pub const fn usual_keepalive(origin: &Origin) -> Duration {
-    match origin {
-        Origin::Http(_) => Duration::from_secs(4),
-        Origin::Bucket(_) => Duration::from_secs(15),
     }
 }
 

@@ -53,7 +53,7 @@ impl Default for FailoverTimes {
 }
 
 impl Failover {
-    /// The origins for which there is no second origin of another kind. A URL of an HTTP server may be no key of a
+    /// The origins that can have only a second origin of the same kind. A URL of an HTTP server may be no key of a
     /// bucket, and a bucket refuses its signature.
     pub fn suits(first: &Origin, second: &Origin) -> bool {
         matches!(first, Origin::Bucket(_)) || matches!(second, Origin::Http(_))
@@ -75,7 +75,7 @@ impl Failover {
 
 /// The description of the origins that [`Failover::suits`] accepts.
 pub const EXPECTED_SECOND: &str =
-    "http://HOST[:PORT] or https://HOST[:PORT], because the first origin is no bucket";
+    "http://HOST[:PORT] or https://HOST[:PORT], because the first origin is not a bucket";
 
 /// Reads the freshness lifetime of a second origin's responses: whole seconds.
 pub fn ttl(text: &str) -> Option<Duration> {
@@ -104,6 +104,6 @@ pub fn day(text: &str) -> Option<Date> {
 /// The description of the texts that [`day`] accepts.
 pub const EXPECTED_DAY: &str = "a day such as 2027-01-31";
 /// The description of the origins for which missing objects can be asked for elsewhere.
-pub const EXPECTED_MOVE: &str = "false, because the first origin is no bucket";
+pub const EXPECTED_MOVE: &str = "false, because the first origin is not a bucket";
 /// The description of the settings beside a day.
 pub const EXPECTED_REMINDER: &str = "no day, or on_missing to be true";

@@ -305,7 +305,7 @@ const FAILOVER: &[Field] = &[
     Field {
         name: "origin",
         about: "The second origin: s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT]. If the first \
-                origin is no bucket, the second one must not be a bucket either.",
+                origin is not a bucket, the second one must not be a bucket either.",
         required: true,
         form: ORIGIN,
     },

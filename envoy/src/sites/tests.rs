@@ -815,8 +815,8 @@ fn a_wrong_second_origin_is_refused_with_its_field() {
     assert_eq!(
         folder.problems(text),
         [
-            "sites.yaml:4: sites[0].failover.on_missing: true: expected false, because the first origin is no bucket",
-            "sites.yaml:4: sites[0].failover.origin: \"s3://copy\": expected http://HOST[:PORT] or https://HOST[:PORT], because the first origin is no bucket",
+            "sites.yaml:4: sites[0].failover.on_missing: true: expected false, because the first origin is not a bucket",
+            "sites.yaml:4: sites[0].failover.origin: \"s3://copy\": expected http://HOST[:PORT] or https://HOST[:PORT], because the first origin is not a bucket",
         ]
     );
 }

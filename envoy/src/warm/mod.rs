@@ -39,7 +39,7 @@ pub struct Warm {
     /// A file with a URL, a path or an object's key on each line; - is standard input
     #[arg(required_unless_present = "sitemap")]
     pub list: Option<PathBuf>,
-    /// A sitemap, whose URLs of its own host are requested; also one that lists other sitemaps
+    /// A sitemap, whose URLs of the same host are requested; also one that lists other sitemaps
     #[arg(long, value_name = "URL", value_parser = read_url, conflicts_with = "list")]
     pub sitemap: Option<String>,
     /// The URL below which paths and keys of the list are
@@ -246,7 +246,7 @@ fn report(tally: &Mutex<Tally>, begin: Instant) {
         }
         let line = now.line(begin.elapsed());
         let mut stderr = io::stderr().lock();
-        // A lost line is no failure.
+        // A lost line is not a failure.
         let _ = match is_terminal {
             true => write!(stderr, "\r{line}\x1b[K"),
             false => writeln!(stderr, "{line}"),

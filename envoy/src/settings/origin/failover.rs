@@ -73,7 +73,7 @@ fn read_on_missing(env: &mut Environment<'_>, first: Option<&Origin>) -> Option<
         env.refuse(
             ON_MISSING,
             Some("on".to_owned()),
-            "off, because SLUICE_ORIGIN is no bucket",
+            "off, because SLUICE_ORIGIN is not a bucket",
         );
     }
     if is_set && asks == Some(false) {

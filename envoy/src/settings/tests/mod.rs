@@ -676,7 +676,7 @@ fn wrong_settings_of_a_second_origin_are_refused() {
         read(&http)
             .unwrap_err()
             .to_string()
-            .contains("the first origin is no bucket")
+            .contains("the first origin is not a bucket")
     );
     let server = [
         ("SLUICE_ORIGIN", "s3://site"),

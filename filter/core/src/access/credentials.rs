@@ -78,7 +78,7 @@ pub struct SignedCookies {
 }
 
 impl SignedCookies {
-    /// Finds the cookies with signatures in the lines of `Cookie`, and those whose name `is_taken`. `None` if there are
+    /// Finds the cookies with signatures in the lines of `Cookie`, and the cookies with a name that `is_taken`. `None` if there are
     /// none.
     pub fn of<'a>(
         lines: impl Iterator<Item = &'a [u8]> + Clone,

@@ -10,6 +10,7 @@
 //! | all secrets of a site | [`secrets`] |
 //! | the signatures in a request, and the request without them | [`credentials`], [`parameters`] |
 
+mod checker_cluster;
 pub mod credentials;
 pub mod decision;
 pub mod grant;

@@ -9,7 +9,6 @@
 use std::fmt;
 
 use super::grant::write_field;
-use super::users::LONGEST_USERS;
 use crate::hexadecimal;
 use crate::key::secret::{StoreSecret, keyed_hash};
 
@@ -18,7 +17,7 @@ const HASH: usize = 32;
 /// The most bytes of a key of signed URLs.
 pub const LONGEST_KEY: usize = 1_024;
 /// The most bytes that can be sealed.
-const LONGEST_SEALED: usize = LONGEST_USERS;
+pub const LONGEST_SEALED: usize = 64 << 10;
 
 /// The place of a sealed key. A key that is moved to another place cannot be opened.
 #[derive(Clone, Copy, Debug)]

@@ -7,16 +7,16 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::prelude::BASE64_STANDARD;
 use sha1::{Digest as _, Sha1};
 use subtle::ConstantTimeEq as _;
 
-use super::sealed_key::{KeyPlace, SealedKey};
+use super::sealed_key::{KeyPlace, LONGEST_SEALED, SealedKey};
 use crate::key::secret::StoreSecret;
 use crate::policy::{Policy, PolicyError, UserSource};
 
 /// The most bytes of a file with users.
-pub const LONGEST_USERS: usize = 64 << 10;
+pub const LONGEST_USERS: usize = LONGEST_SEALED;
 /// The name of the place of sealed users. NB: no key of signed URLs has such a name.
 const PLACE: &str = "basic users";
 /// The command that makes a line.
@@ -45,7 +45,7 @@ impl PasswordUser {
             (None, Some(encoded)) => (encoded, true),
             (None, None) => return Err(format!("user {name:?}: {}", refusal(hash))),
         };
-        let decoded = STANDARD.decode(encoded).ok();
+        let decoded = BASE64_STANDARD.decode(encoded).ok();
         let parts = decoded.as_deref().and_then(<[u8]>::split_first_chunk);
         let parts = parts.filter(|(_, salt)| salt.is_empty() != salted);
         let (hash, salt) = parts.ok_or_else(|| {
@@ -176,7 +176,7 @@ fn encoded(authorization: &[u8]) -> Option<&[u8]> {
 
 /// The name and the password in the value of `Authorization`.
 fn credentials(authorization: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let decoded = STANDARD.decode(encoded(authorization)?).ok()?;
+    let decoded = BASE64_STANDARD.decode(encoded(authorization)?).ok()?;
     let at = decoded.iter().position(|&byte| byte == b':')?;
     let (name, password) = decoded.split_at_checked(at)?;
     Some((name.to_vec(), password.get(1..)?.to_vec()))
@@ -191,7 +191,7 @@ mod tests {
     const USERS: &str = "# users\nada:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n\neve:{SSHA}+Oz42b3EHMNaWNlxW/7tiozU6pVzYWx0\n";
 
     fn authorization(text: &str) -> Vec<u8> {
-        format!("Basic {}", STANDARD.encode(text)).into_bytes()
+        format!("Basic {}", BASE64_STANDARD.encode(text)).into_bytes()
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub struct ResponseFacts<'a> {
 }
 
 impl ResponseFacts<'_> {
-    /// Whether neither the request nor the response has a sign of one client, and the status is no error, so that
+    /// Whether neither the request nor the response has a sign of one client, and the status is not an error, so that
     /// the response may be fresh for longer than the origin says.
     const fn is_for_any_client(&self) -> bool {
         let of_one = self.authenticated || self.answers_cookie || self.has_set_cookie;

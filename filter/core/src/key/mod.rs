@@ -6,6 +6,7 @@
 //! see the one canonical spelling, or the edge refuses the request.
 
 pub mod client_url;
+mod declared_soft;
 pub mod qualifiers;
 mod query;
 pub mod secret;

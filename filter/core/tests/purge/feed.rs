@@ -424,7 +424,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Whatever writers and readers do in whatever order, no purge is lost, and the feed keeps its bounds.
+    /// No purge is lost in any order of writers and readers, and the feed keeps its bounds.
     #[test]
     fn no_purge_is_lost(steps in prop::collection::vec(step(), 1..12)) {
         let mut world = World {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fuzzes the text of a purge feed, which anyone who may write to the bucket writes. A feed that was read can be
+//! Fuzzes the text of a purge feed, which any writer of the bucket can change. A feed that was read can be
 //! written again, a reader applies it once, and a writer keeps it within its bounds.
 #![no_main]
 // A fuzz target reports what it finds by a panic.

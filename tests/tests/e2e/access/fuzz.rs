@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a client without rights sends, it gets no byte of a protected object, by HTTP/1.1 and HTTP/2.
+//! A client without rights gets no byte of a protected object, with any request, by HTTP/1.1 and HTTP/2.
 
 use std::net::SocketAddr;
 

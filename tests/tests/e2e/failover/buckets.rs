@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two real buckets on different servers, with credentials of their own. A large object is served from one version.
+//! Two real buckets on different servers, each with different credentials. A large object is served from one version.
 
 use sluice_tests::bucket::Bucket;
 use sluice_tests::bucket::software::Software;

@@ -21,7 +21,7 @@ async fn times(edge: &Edge, method: &str, paths: &[String]) -> Vec<u128> {
     times
 }
 
-/// Paths of which the first response of every hundredth is slow.
+/// Paths. The first response for every hundredth path is slow.
 fn paths(origin: &Origin, name: &str, count: usize) -> Vec<String> {
     let path = |number: usize| {
         let path = format!("/{name}-{number}");

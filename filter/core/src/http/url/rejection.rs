@@ -52,7 +52,7 @@ pub enum Rejection {
     AccessDenied,
     /// A client that may read the site only with credentials (RFC 9110, 15.5.2).
     Unauthorized,
-    /// A client of whom no server could say whether the client may read the site.
+    /// A client about which no server could decide.
     AccessUnknown,
 }
 

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::hexadecimal;
-use crate::key::secret::keyed_hash;
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{AtLeast, Form, Kind, read_text};
 use crate::policy::forms::names::{HeaderName, NamePattern};
@@ -64,20 +62,6 @@ section! {
 }
 
 impl ForwardPolicy {
-    /// The name of the server's cluster in Envoy. It differs between sites and between settings, so that no question
-    /// under a new policy reaches a former server.
-    pub fn cluster(&self, site: &str) -> String {
-        let ca = self.ca.as_deref().unwrap_or_default();
-        let hash = keyed_hash(b"sluice/forward", |sink| {
-            for field in [site, &self.url.text, ca] {
-                crate::access::grant::write_field(field.as_bytes(), sink);
-            }
-        });
-        let mut name = "sluice_forward_".to_owned();
-        hexadecimal::push(&mut name, hash.first_chunk::<16>().unwrap_or(&[0; 16]));
-        name
-    }
-
     /// Whether the server's session is in the cookie of this name.
     pub fn has_cookie(&self, name: &[u8]) -> bool {
         let cookie = self.cookie.as_ref();
@@ -91,7 +75,8 @@ impl ForwardPolicy {
 /// The URL of a server that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckerUrl {
-    text: String,
+    /// The whole URL.
+    pub text: String,
     /// Whether the server is asked over TLS.
     pub is_secure: bool,
     /// The host, with the port unless that is the default one.

@@ -2,7 +2,6 @@
 //! Declared numbers: purges that the policy states. The policy and the URL alone decide, so they need no state.
 
 use crate::http::url::escaping::{Escaping, append_literal};
-use crate::key::qualifiers::is_for_slice;
 use crate::policy::Policy;
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, Whole, read_text};
@@ -35,7 +34,7 @@ section! {
         /// prefixes of a path only the longest counts.
         prefix: String as PathPrefix,
         /// The number. A change of it purges, upwards or downwards. A former number makes the responses from its time
-        /// valid again, except those that a purge has taken since.
+        /// valid again, except responses that a purge has taken since.
         number: u64 as Whole<1, MAX_NUMBER>,
         /// Whether a change of the number makes the responses stale, so that they are revalidated. Otherwise they
         /// are out of reach, until the number is the former one again.
@@ -93,7 +92,7 @@ impl DeclaredPurges {
         self.number(path, false)
     }
 
-    fn soft(&self, path: &str) -> u64 {
+    pub(crate) fn soft(&self, path: &str) -> u64 {
         self.number(path, true)
     }
 
@@ -111,17 +110,6 @@ impl Policy {
             true => 0,
             false => self.declared.hard(self.client_path(store_path)),
         }
-    }
-
-    /// The declared soft number for a cache key; 0 if there is none. Slices have none: the index of their object is
-    /// validated instead.
-    pub fn declared_soft(&self, cache_key: &str) -> u64 {
-        if !self.declared.has_soft() || is_for_slice(cache_key) {
-            return 0;
-        }
-        let path = cache_key.find('/').and_then(|start| cache_key.get(start..));
-        self.declared
-            .soft(self.client_path(path.unwrap_or_default()))
     }
 }
 

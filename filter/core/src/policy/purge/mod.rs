@@ -3,6 +3,7 @@
 
 mod declared;
 mod feed;
+mod feed_position;
 mod record;
 mod token;
 
@@ -16,6 +17,7 @@ use crate::policy::forms::section::section;
 
 pub use declared::{DeclaredPurge, DeclaredPurges, MAX_DECLARED};
 pub use feed::FeedPolicy;
+pub use feed_position::{FeedId, FeedPosition};
 pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;
 

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::hexadecimal;
-use crate::purge::{FeedId, FeedPosition};
+use crate::policy::purge::feed_position::{FeedId, FeedPosition};
 
 /// End of a site's name in a record, as in a key.
 const NAME_END: char = '!';

@@ -3,6 +3,7 @@
 
 pub(in crate::policy) mod cache;
 pub(in crate::policy) mod compression;
+pub(in crate::policy) mod connection_headers;
 pub mod glob_set;
 pub(in crate::policy) mod key;
 pub mod known_headers;

@@ -128,7 +128,7 @@ impl RedirectSource {
         same_host && self.path.covers(&place.path)
     }
 
-    /// Those of these URLs that it matches; `None` if there are none.
+    /// The URLs of `place` that it matches; `None` if there are none.
     fn meet(&self, place: &Place) -> Option<Place> {
         let host = match (&place.host, &self.host) {
             (Some(one), Some(other)) if one != other => return None,
@@ -171,7 +171,7 @@ impl Redirect {
         })
     }
 
-    /// How much longer it makes a path of which it keeps a part.
+    /// The number of bytes by which it lengthens a path if it keeps a part of the path.
     fn growth(&self) -> isize {
         let length =
             |pattern: &PathPattern| isize::try_from(pattern.path.len()).unwrap_or_default();

@@ -8,6 +8,7 @@ use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::words;
 use crate::policy::forms::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
 use crate::policy::forms::section::section;
+use crate::policy::sections::connection_headers::{HOP_BY_HOP, MEANT_TO_GO_ON};
 use crate::policy::sections::known_headers;
 use crate::policy::sections::set_headers::{SetHeader, SetHeaders};
 
@@ -121,25 +122,6 @@ pub enum Obedience {
 }
 
 words!(Obedience { Ignore = "ignore", Obey = "obey" });
-
-/// Headers that concern one connection only (RFC 9110, 7.6.1), and never the next connection.
-const HOP_BY_HOP: [&str; 6] = [
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "trailer",
-    "transfer-encoding",
-];
-
-/// Headers that Envoy has already removed unless the origin should get them: an upgrade that the listener allows, and
-/// `te: trailers`. `expect` is one of them because its client waits for an answer before it sends the body.
-const MEANT_TO_GO_ON: [&str; 4] = ["connection", "expect", "te", "upgrade"];
-
-/// Whether a header concerns one connection only.
-pub(super) fn concerns_connection(name: &str) -> bool {
-    HOP_BY_HOP.contains(&name) || MEANT_TO_GO_ON.contains(&name)
-}
 
 fn is_of_cors(name: &str) -> bool {
     name == "origin" || name.starts_with("access-control-request-")

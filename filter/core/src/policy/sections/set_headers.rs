@@ -8,7 +8,7 @@ use crate::http::conditional::demand::Demand;
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, object};
 use crate::policy::forms::names::HeaderName;
-use crate::policy::sections::request::concerns_connection;
+use crate::policy::sections::connection_headers::concerns_connection;
 
 /// A header that each request to the origin gets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::compaction;
 use super::line::{FeedLine, FeedSubject, MAX_NUMBER, SubjectError, parse_number};
-use crate::hexadecimal;
+use crate::policy::purge::FeedId;
 
 /// Greatest size of a feed in bytes.
 pub const MAX_BYTES: usize = 64 << 10;
@@ -17,25 +17,7 @@ pub(super) const KEPT_SECONDS: i64 = 86_400;
 /// Beginning of a feed.
 const MAGIC: &str = "sluice-purges/1 ";
 
-/// Identity of a feed. Numbers of different feeds are not compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FeedId(pub u32);
-
-impl FeedId {
-    /// Reads eight hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Self> {
-        let number = hexadecimal::number(text.as_bytes()).filter(|_| text.len() == 8)?;
-        u32::try_from(number).ok().map(Self)
-    }
-}
-
-impl fmt::Display for FeedId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:08x}", self.0)
-    }
-}
-
-/// Reason for which a text is no feed.
+/// Reason for which a text is not a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedError {
     /// The text does not begin as a feed does.

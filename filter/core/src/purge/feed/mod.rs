@@ -21,7 +21,8 @@ mod news;
 mod time;
 mod turn;
 
-pub use document::{Feed, FeedError, FeedId, MAX_BYTES, MAX_LINES};
+pub use crate::policy::purge::{FeedId, FeedPosition};
+pub use document::{Feed, FeedError, MAX_BYTES, MAX_LINES};
 pub use line::{FeedLine, FeedSubject, SubjectError};
-pub use news::{FeedNews, FeedPosition};
+pub use news::FeedNews;
 pub use turn::{FeedReadings, FeedTurn};

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purges of a feed that an edge has not applied.
 
-use super::document::{Feed, FeedId};
+use super::document::Feed;
 use super::line::FeedLine;
-use crate::policy::purge::Kind;
-
-/// The last line of a feed that an edge has applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FeedPosition {
-    /// Identity of the feed.
-    pub id: FeedId,
-    /// Number of the line.
-    pub number: u64,
-}
+use crate::policy::purge::{FeedPosition, Kind};
 
 /// The purges that a reader has to apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

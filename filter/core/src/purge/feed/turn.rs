@@ -15,7 +15,7 @@ pub struct FeedReadings {
     pub read: Millis,
     /// Whether the feed was read.
     pub known: bool,
-    /// Whether everything was revalidated since then, because there is no reading.
+    /// Whether everything was revalidated since then, because a reading is missing.
     pub validated: bool,
 }
 
@@ -38,7 +38,7 @@ impl FeedReadings {
         }
     }
 
-    /// Whether purges may be missing of which no reading has told.
+    /// Whether purges may be missing because no reading has arrived.
     pub const fn is_awaited(self) -> bool {
         !self.known && !self.validated
     }

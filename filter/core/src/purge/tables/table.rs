@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::key::secret::StoreSecret;
 use crate::key::site_of;
-use crate::policy::purge::{Kind, Record, Scope};
-use crate::purge::feed::FeedPosition;
+use crate::policy::purge::{FeedPosition, Kind, Record, Scope};
 use crate::purge::tables::generations::Generations;
 use crate::purge::tables::site_purges::SitePurges;
 use crate::purge::tables::url_part::UrlPart;

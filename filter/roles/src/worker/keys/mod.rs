@@ -176,7 +176,7 @@ impl Keys {
     }
 
     /// The hash by which workers know an object that is served in slices. Soft purges do not change it, but a
-    /// declared soft number does, so that the index is asked for anew.
+    /// declared soft number does, so that the index is requested again.
     pub fn object_hash(&self, cache_key: &str) -> KeyHash {
         self.since_declared(self.entry_hash(cache_key), cache_key)
     }

@@ -40,7 +40,7 @@ enum Reading {
     Read,
     /// The reading has failed, for this reason.
     Failed(String),
-    /// The answer is no feed.
+    /// The answer is not a feed.
     NoFeed,
 }
 

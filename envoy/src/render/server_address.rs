@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The values that the servers of a first and of a second origin share.
+
+use std::time::Duration;
+
+use minijinja::{Value, context};
+
+use super::credentials::CredentialsPlace;
+use crate::net::ca_bundle;
+use crate::origin::Origin;
+use crate::settings::Settings;
+use crate::sites::Site;
+
+/// The place of the credentials for a `server` of a site.
+pub fn credentials_place<'a>(site: &Site, server: &'a str) -> CredentialsPlace<'a> {
+    CredentialsPlace {
+        server,
+        of_named_site: !site.name.is_empty(),
+    }
+}
+
+/// The values of the address of an origin's server.
+///
+/// # Errors
+/// CA certificates to verify the origin are missing.
+pub fn address(settings: &Settings, origin: &Origin) -> anyhow::Result<Value> {
+    let endpoint = origin.endpoint();
+    let chosen = match origin {
+        Origin::Bucket(_) => &settings.aws_ca_file,
+        Origin::Http(_) => &settings.ca_file,
+    };
+    let ca_file = || ca_bundle::find(chosen.as_deref(), "an https origin");
+    Ok(context! {
+        host => endpoint.host,
+        port => endpoint.port,
+        authority => endpoint.authority(),
+        is_ip => endpoint.ip().is_some(),
+        tls => endpoint.tls,
+        ca_file => endpoint.tls.then(ca_file).transpose()?,
+    })
+}
+
+/// Default time for which an idle connection is kept. Servers of applications close theirs after five seconds, and
+/// S3's servers after more than fifteen.
+pub const fn usual_keepalive(origin: &Origin) -> Duration {
+    match origin {
+        Origin::Http(_) => Duration::from_secs(4),
+        Origin::Bucket(_) => Duration::from_secs(15),
+    }
+}
