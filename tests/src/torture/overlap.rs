@@ -90,6 +90,8 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as the leader has left")
         } else if self.passes(fetch) {
             Some("fetched twice as the object has changed")
+        } else if self.is_unknown(fetch) && beside < self.workers {
+            Some("fetched twice as a worker did not know that the object is large")
         } else if self.learns(overlap.fetch) {
             Some("fetched twice as a worker learnt by what it varies")
         } else if world.stalls.touch(still, fetch.begun) {
@@ -129,6 +131,12 @@ impl<'a> Overlaps<'a> {
         let before = fetch.begun.saturating_sub(object.reach() + ROUNDING);
         let changed = object.version(before) != object.version(fetch.begun);
         object.is_sliced() && fetch.slice.is_none() && changed
+    }
+
+    /// Whether a worker did not know that the object is stored in slices. Then it passes the object as a whole, once,
+    /// because it has not heard of the index that another worker has learned a moment ago.
+    fn is_unknown(&self, fetch: &Fetch) -> bool {
+        self.world.shelf.objects[fetch.object].is_sliced() && fetch.slice.is_none()
     }
 
     /// Whether a worker learns from this fetch what an object varies by. Each worker learns that once, from a response

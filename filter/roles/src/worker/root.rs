@@ -5,7 +5,6 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::Store as _;
-use sluice_core::metrics::Metric;
 use sluice_core::purge::WORKERS_PATIENCE;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::Millis;
@@ -77,29 +76,19 @@ impl Worker {
         self.roots.restore(self.roots.serving());
     }
 
-    /// Reads this worker's queue ahead in front of a request, if the worker has not read the queue for [`STANDSTILL`].
-    /// The other workers may have expelled a worker that stood still, and then they do not wait for it when they purge.
-    /// Returns the Unix time in milliseconds, so that a hot hit reads the clock once.
+    /// Applies the purges in this worker's queue in front of a request, if the worker has not read the queue for
+    /// [`STANDSTILL`]. The other workers may have expelled a worker that stood still, and then they do not wait for it
+    /// when they purge. Returns the Unix time in milliseconds, so that a hot hit reads the clock once.
     pub(crate) fn catch_up(&mut self) -> Millis {
         let now = self.host.unix_millis();
-        if self.roots.has_not_read(now, STANDSTILL) {
-            self.roots.note_reading(now);
-            self.read_ahead();
+        if !self.roots.has_not_read(now, STANDSTILL) {
+            return now;
         }
-        now
-    }
-
-    /// Applies the purges and the facts about objects in slices that are in this worker's queue. Other messages wait
-    /// for the root context.
-    pub(crate) fn read_ahead(&mut self) {
+        self.roots.note_reading(now);
         let mut holds = false;
         while let Ok(Some(bytes)) = self.roots.take_from_queue() {
             match Message::decode(&bytes) {
-                Some(
-                    message @ (Message::Purged { .. }
-                    | Message::SliceIndex { .. }
-                    | Message::SlicesChanged { .. }),
-                ) => self.receive_message(message),
+                Some(message @ Message::Purged { .. }) => self.receive_message(message),
                 _ => {
                     self.roots.hold(bytes);
                     holds = true;
@@ -109,6 +98,7 @@ impl Worker {
         if holds {
             self.roots.wake();
         }
+        now
     }
 
     fn read_messages(&mut self) {
@@ -201,11 +191,6 @@ impl Worker {
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
         self.coalescing.publish_gauges(self.slices.count());
-        let dropped = self.slices.take_dropped();
-        if dropped > 0 {
-            let dropped = u32::try_from(dropped).unwrap_or(u32::MAX);
-            self.metrics.count(Metric::SliceIndexesDropped, dropped);
-        }
         self.keys.publish_hot();
     }
 
