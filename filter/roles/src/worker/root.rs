@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::Store as _;
+use sluice_core::metrics::Metric;
 use sluice_core::purge::WORKERS_PATIENCE;
 use sluice_core::slices::index::SliceIndex;
 use sluice_core::workers::Millis;
@@ -191,6 +192,11 @@ impl Worker {
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
         self.coalescing.publish_gauges(self.slices.count());
+        let dropped = self.slices.take_dropped();
+        if dropped > 0 {
+            let dropped = u32::try_from(dropped).unwrap_or(u32::MAX);
+            self.metrics.count(Metric::SliceIndexesDropped, dropped);
+        }
         self.keys.publish_hot();
     }
 
