@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustls::crypto::ring::default_provider;
 use ureq::Agent;
+use ureq::config::Config;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// Bound on a request to a remote server.
@@ -29,17 +30,25 @@ pub fn client() -> Agent {
 /// # Errors
 /// The file cannot be read, or has no certificate.
 pub fn client_of_servers(roots: Option<&Path>) -> io::Result<Agent> {
+    Ok(Agent::new_with_config(config_of_servers(roots, PATIENCE)?))
+}
+
+/// The configuration of such a client, for requests that take at most `patience`.
+///
+/// # Errors
+/// The file cannot be read, or has no certificate.
+pub fn config_of_servers(roots: Option<&Path>, patience: Duration) -> io::Result<Config> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .proxy(None)
-        .timeout_global(Some(PATIENCE))
+        .timeout_global(Some(patience))
         .timeout_connect(Some(Duration::from_secs(5)));
     let config = match roots {
         Some(roots) => config.tls_config(trust(roots)?),
         None => config,
     };
-    Ok(Agent::new_with_config(config.build()))
+    Ok(config.build())
 }
 
 /// TLS that trusts the CA certificates in the file `roots`, in PEM.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use minijinja::{Value, context};
 
-use crate::net::ca_bundle;
+use super::server_address::endpoint_address;
 use crate::settings::Settings;
 use crate::sites::Site;
 
@@ -30,17 +30,13 @@ impl Checker {
         let Some(server) = access.and_then(|access| access.checker.as_ref()) else {
             return Ok(None);
         };
-        let endpoint = &server.endpoint;
-        let chosen = server.ca.as_deref().or(settings.ca_file.as_deref());
-        let ca_file = || ca_bundle::find(chosen, "the server of access.any_of.forward");
+        let ca = server.ca.as_deref().or(settings.ca_file.as_deref());
+        let named = "the server of access.any_of.forward";
+        let address = endpoint_address(&server.endpoint, ca, named)?;
         let name = server.policy.cluster(&site.name);
         let values = context! {
             name => name,
-            host => endpoint.host,
-            port => endpoint.port,
-            is_ip => endpoint.ip().is_some(),
-            tls => endpoint.tls,
-            ca_file => endpoint.tls.then(ca_file).transpose()?,
+            ..address
         };
         Ok(Some(Self {
             name,

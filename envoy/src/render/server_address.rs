@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The values that the servers of a first and of a second origin share.
 
+use std::path::Path;
 use std::time::Duration;
 
 use minijinja::{Value, context};
 
 use super::credentials::CredentialsPlace;
 use crate::net::ca_bundle;
-use crate::origin::Origin;
+use crate::origin::{Endpoint, Origin};
 use crate::settings::Settings;
 use crate::sites::Site;
 
@@ -24,12 +25,23 @@ pub fn credentials_place<'a>(site: &Site, server: &'a str) -> CredentialsPlace<'
 /// # Errors
 /// CA certificates to verify the origin are missing.
 pub fn address(settings: &Settings, origin: &Origin) -> anyhow::Result<Value> {
-    let endpoint = origin.endpoint();
-    let chosen = match origin {
+    let ca = match origin {
         Origin::Bucket(_) => &settings.aws_ca_file,
         Origin::Http(_) => &settings.ca_file,
     };
-    let ca_file = || ca_bundle::find(chosen.as_deref(), "an https origin");
+    endpoint_address(origin.endpoint(), ca.as_deref(), "an https origin")
+}
+
+/// The values of the address of a server, which is `named` so in errors. `ca` is the chosen file with CA certificates.
+///
+/// # Errors
+/// CA certificates to verify the server are missing.
+pub fn endpoint_address(
+    endpoint: &Endpoint,
+    ca: Option<&Path>,
+    named: &str,
+) -> anyhow::Result<Value> {
+    let ca_file = || ca_bundle::find(ca, named);
     Ok(context! {
         host => endpoint.host,
         port => endpoint.port,

@@ -162,24 +162,13 @@ impl Warm {
 
     fn agent(&self) -> anyhow::Result<Agent> {
         let chosen = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .timeout_global(Some(PATIENCE))
-            .timeout_connect(Some(Duration::from_secs(5)));
         // An edge without TLS needs no certificates.
-        let config = match ca_bundle::find(chosen.as_deref(), "an edge with TLS") {
-            Ok(roots) => {
-                config.tls_config(http::trust(&roots).with_context(|| format!("{roots:?}"))?)
-            }
-            Err(_) => config,
-        };
+        let roots = ca_bundle::find(chosen.as_deref(), "an edge with TLS").ok();
+        let config = http::config_of_servers(roots.as_deref(), PATIENCE);
+        let config = config.with_context(|| format!("{:?}", roots.unwrap_or_default()))?;
         Ok(match self.connect {
-            Some(address) => {
-                Agent::with_parts(config.build(), DefaultConnector::new(), OneEdge(address))
-            }
-            None => Agent::new_with_config(config.build()),
+            Some(address) => Agent::with_parts(config, DefaultConnector::new(), OneEdge(address)),
+            None => Agent::new_with_config(config),
         })
     }
 

@@ -29,6 +29,12 @@ fn parse(text: &str) -> Feed {
     Feed::parse(text.as_bytes()).unwrap()
 }
 
+/// The subjects of a feed's lines, as they are written.
+fn subjects_of(feed: &Feed) -> Vec<String> {
+    let lines = feed.lines.iter();
+    lines.map(|line| line.subject.to_string()).collect()
+}
+
 fn at(number: u64) -> Option<FeedPosition> {
     Some(FeedPosition { id: ID, number })
 }
@@ -238,13 +244,8 @@ fn everything_is_purged_only_if_nothing_is_closer() {
             .map(|number| keys("shop", number))
             .chain([url("/a")]),
     );
-    let subjects: Vec<_> = feed
-        .lines
-        .iter()
-        .map(|line| line.subject.to_string())
-        .collect();
     assert_eq!(
-        subjects,
+        subjects_of(&feed),
         ["everything shop", "url https://www.example.com/a"]
     );
 }
@@ -282,13 +283,8 @@ fn a_subject_that_no_line_can_have_is_refused_or_rewritten() {
     let odd = FeedSubject::Url("https://a.test/ü b\n".to_owned());
     feed.append(vec![(true, FeedSubject::Prefix(long)), (true, odd)], NOW)
         .unwrap();
-    let subjects: Vec<_> = feed
-        .lines
-        .iter()
-        .map(|line| line.subject.to_string())
-        .collect();
     assert_eq!(
-        subjects,
+        subjects_of(&feed),
         [
             format!("prefix /{}/", "a".repeat(500)),
             "url https://a.test/%C3%BC%20b%0A".to_owned()

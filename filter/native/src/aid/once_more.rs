@@ -46,7 +46,8 @@ impl OnceMore {
     }
 
     /// Pauses a response that means that the connection has ended, a 304 to a request without a condition, or a
-    /// response about an object that the second origin may have. Sends the request again in a later turn, because Envoy's router is still at work for the first request here.
+    /// response about an object that the second origin may have. Sends the request again in a later turn, because
+    /// Envoy's router is still at work for the first request here.
     pub fn observe_response(&self, filter: Filter) -> HeadersStatus {
         let repeatable = self.repeatable.borrow();
         let Some(request) = &*repeatable else {
@@ -69,22 +70,21 @@ impl OnceMore {
         HeadersStatus::StopAllIterationAndWatermark
     }
 
-    /// Sends the request again, with a unique mark. The hop opens a separate connection for each mark, because an
-    /// idle connection might be closed as well.
+    /// Sends the request again: to the second origin, or with a unique mark to the same one. The hop opens a separate
+    /// connection for each mark, because an idle connection might be closed as well.
     pub fn ask_again(&self, filter: Filter) {
         static MARKS: AtomicU64 = AtomicU64::new(0);
         if let Some(headers) = self.repeatable.take() {
             give_back(filter, &headers);
         }
-        if self.asks_second.get() {
-            filter.set_header(HeaderMapType::Request, MISSING_HEADER, b"1");
-            if !filter.recreate() {
-                filter.continue_encoding();
+        let (name, mark) = match self.asks_second.get() {
+            true => (MISSING_HEADER, "1".to_owned()),
+            false => {
+                let mark = MARKS.fetch_add(1, Ordering::Relaxed);
+                (AGAIN_HEADER, mark.to_string())
             }
-            return;
-        }
-        let mark = MARKS.fetch_add(1, Ordering::Relaxed).to_string();
-        filter.set_header(HeaderMapType::Request, AGAIN_HEADER, mark.as_bytes());
+        };
+        filter.set_header(HeaderMapType::Request, name, mark.as_bytes());
         if !filter.recreate() {
             filter.continue_encoding();
         }

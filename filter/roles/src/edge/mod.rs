@@ -337,15 +337,20 @@ impl Edge {
         }
     }
 
+    /// Records for the operator and the access log that the request is rejected.
+    fn note_rejected(&mut self, host: &dyn Host) {
+        self.record_result(Metric::RequestsRejected);
+        if self.policy.policy.response.account {
+            // A failure affects only the access log, so the client still gets its answer.
+            let _ = tell_result(host, result_of(Metric::RequestsRejected));
+        }
+    }
+
     fn refuse(&mut self, host: &dyn Host, refusal: &Refusal) {
         self.state = State::Answered { typed: true };
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
-                self.record_result(Metric::RequestsRejected);
-                if self.policy.policy.response.account {
-                    // A failure affects only the access log, so the client still gets its answer.
-                    let _ = tell_result(host, result_of(Metric::RequestsRejected));
-                }
+                self.note_rejected(host);
                 answer_rejection(
                     host,
                     &self.identity.name,
@@ -357,10 +362,7 @@ impl Edge {
                 self.state = State::Answered {
                     typed: answer.is_typed(),
                 };
-                self.record_result(Metric::RequestsRejected);
-                if self.policy.policy.response.account {
-                    let _ = tell_result(host, result_of(Metric::RequestsRejected));
-                }
+                self.note_rejected(host);
                 answer.send(host, &self.identity.name)
             }
             Refusal::Host(_) | Refusal::Stranger => {

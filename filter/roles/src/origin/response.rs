@@ -63,8 +63,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     }
     let headers = bound_lines(host, host.headers(Map::Response)?)?;
     let headers = bound_statuses(host, headers, fetch.is_conditional)?;
-    let answered_with = headers.status().unwrap_or(502);
-    fetch.response.second = second::receive(host, metrics, fetch, &headers, answered_with)?;
+    fetch.response.second = second::receive(host, metrics, fetch, &headers)?;
     let (mut headers, is_gone) = slice::receive(host, fetch, headers)?;
     if is_gone {
         slice::forget_version(keys, slices, roots, calls, fetch);

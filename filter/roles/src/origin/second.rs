@@ -10,14 +10,13 @@ use crate::worker::metrics::Metrics;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
-/// Removes the marks of the servers and of the hop from a response of the second origin, and counts the response unless it is an error of that
-/// origin. `None`: the response is not marked.
+/// Removes the marks of the servers and of the hop from a response of the second origin, and counts the response unless
+/// it is an error of that origin. `None`: the response is not marked.
 pub fn receive(
     host: &dyn Host,
     metrics: &Metrics,
     fetch: &Fetch,
     headers: &Headers,
-    status: u16,
 ) -> host::Result<Option<SecondOrigin>> {
     if headers.has(MISSING_HEADER) {
         host.remove_header(Map::Response, MISSING_HEADER)?;
@@ -27,7 +26,7 @@ pub fn receive(
     };
     let second = SecondOrigin::of(words.bytes());
     host.remove_header(Map::Response, SECOND_ORIGIN_HEADER)?;
-    if status < 500 {
+    if headers.status().is_some_and(|status| status < 500) {
         metrics.count_of(&fetch.policy, second.metric());
     }
     Ok(Some(second))

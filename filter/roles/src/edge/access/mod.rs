@@ -208,20 +208,19 @@ impl Edge {
             now: host.unix_millis() / 1_000,
         };
         let decision = decide(policy, access, &self.policy.secrets, &request);
-        if let AccessDecision::Asks(refusal) = decision {
-            return Ok(Admission::Asks(refusal));
-        }
+        let decided = match decision {
+            AccessDecision::Admitted { .. } => Ok(Admission::Admitted),
+            // The answer of the server is counted and told.
+            AccessDecision::Asks(refusal) => return Ok(Admission::Asks(refusal)),
+            AccessDecision::Refused(refusal) => Err(Refusal::Rejected(rejection(access, refusal))),
+        };
         if let Some(worker) = worker {
             worker.metrics.count_of(&self.policy, metric_of(&decision));
         }
         if policy.response.account {
             tell(host, &decision)?;
         }
-        match decision {
-            AccessDecision::Admitted { .. } => Ok(Admission::Admitted),
-            AccessDecision::Asks(refusal) => Ok(Admission::Asks(refusal)),
-            AccessDecision::Refused(refusal) => Err(Refusal::Rejected(rejection(access, refusal))),
-        }
+        decided
     }
 }
 

@@ -130,13 +130,14 @@ impl Keys {
     }
 
     /// Whether the stored response may be used only after a revalidation: a soft purge covers it, and no worker has
-    /// confirmed it since, or the purge feed was not read yet. `key` is the hash of `cache_key` at the arrival of the request.
+    /// confirmed it since, or the purge feed was not read yet. `key` is the hash of `cache_key` at the arrival of the
+    /// request.
     pub fn must_revalidate(&self, cache_key: &str, key: KeyHash) -> bool {
-        // A hard purge replaces a soft one. A request that arrived between them still has the key from before the
-        // hard one, so the soft purge still counts for it.
         if self.awaits_feed {
             return true;
         }
+        // A hard purge replaces a soft one. A request that arrived between them still has the key from before the
+        // hard one, so the soft purge still counts for it.
         let purged = key != self.entry_hash(cache_key);
         if !purged && self.soft_generation(cache_key) == 0 {
             return false;
@@ -170,8 +171,8 @@ impl Keys {
     /// Calls [`Keys::confirm`] if a soft purge covers the target and `key` is its hash since the newest one.
     pub fn confirm_current(&self, key: KeyHash, target: &CanonicalTarget) {
         let cache_key = target.cache_key();
-        let current = self.key_hash(cache_key);
-        if current != self.entry_hash(cache_key) && current == key {
+        let is_soft = self.soft_generation(cache_key) > 0 || self.declared_soft(cache_key) > 0;
+        if is_soft && self.key_hash(cache_key) == key {
             self.confirm(key);
         }
     }

@@ -37,22 +37,17 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
         ..
     } = worker;
     if let Some(background) = calls.take(call) {
-        if background.kind == CallKind::Feed {
-            let answer = answered.then(|| Document::received(&*worker.host, body_size));
-            end_feed_call(worker, answer.flatten());
-            worker.settle();
-            return send_calls(worker);
-        }
         let document = match background.kind {
             CallKind::Substitute(_) | CallKind::Around(_) if answered => {
                 Document::answered(&*worker.host, body_size)
             }
-            CallKind::Again(_) | CallKind::Variant(_) if answered => {
+            CallKind::Again(_) | CallKind::Variant(_) | CallKind::Feed if answered => {
                 Document::received(&*worker.host, body_size)
             }
             _ => None,
         };
         match document {
+            Some(_) if background.kind == CallKind::Feed => end_feed_call(worker, document),
             Some(_) => end_document_call(
                 identity,
                 keys,

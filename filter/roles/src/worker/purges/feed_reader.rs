@@ -328,9 +328,8 @@ impl FeedReader {
         if learnt.is_ok() {
             self.metrics.count(Metric::FeedValidations, 1);
             keys.await_feed(false);
-            let validated = true;
             self.note(FeedReadings {
-                validated,
+                validated: true,
                 ..readings
             });
         }
