@@ -18,6 +18,7 @@
 //! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
 //! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths.rs` |
 //! | how sites share the cache | `cache/eviction/surplus.rs`, `cache/shares.rs` |
+//! | what `sluice purge --feed` writes | `purge_feed/` |
 //! | the journal of purges | `cache/journal.rs` |
 //! | the verification of messages of Amazon SNS | `sns/` |
 //! | the demo site and its MinIO | `demo/` |
@@ -27,7 +28,7 @@
 //! | child processes, threads, limits of the machine, notifications to systemd | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `sign`, `render`, `control`, `metrics`, `cache` and
+//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `sign`, `purge_feed`, `render`, `control`, `metrics`, `cache` and
 //! `demo`, `settings`, `sites`, `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
@@ -38,6 +39,7 @@ pub mod log;
 pub mod metrics;
 mod net;
 pub mod origin;
+pub mod purge_feed;
 mod reload;
 pub mod render;
 pub mod run;

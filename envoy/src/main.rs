@@ -17,7 +17,7 @@ use sluice::check::Finding;
 use sluice::demo::Demo;
 use sluice::render::Run;
 use sluice::settings::{self, Settings, docs};
-use sluice::{cache, check, log, render, run, sites};
+use sluice::{cache, check, log, purge_feed, render, run, sites};
 
 use arguments::{Action, Arguments, Check, Document, ListFormat};
 use version::ProgramVersion;
@@ -77,6 +77,7 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Action::Purges(purges)) => purges.run(),
         Some(Action::Log(log)) => log.run(),
         Some(Action::Origins(origins)) => origins.run(),
+        Some(Action::Purge(purge)) if purge.feed => purge_feed::write(purge),
         Some(Action::Purge(purge)) => purge.run(),
         Some(Action::Sign(sign)) => sign.run(),
         Some(Action::Top(top)) => top.run(),

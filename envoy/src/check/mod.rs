@@ -7,9 +7,9 @@
 mod access;
 mod bucket;
 mod bucket_answer;
+mod feed;
 mod files;
 mod finding;
-mod keys;
 mod online;
 
 use crate::settings::{SettingProblems, Settings};

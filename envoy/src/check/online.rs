@@ -4,15 +4,16 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Finding;
 use super::bucket::ask;
-use super::keys::keys;
+use super::{Finding, feed};
+use crate::net::bucket_client::BucketClient;
 use crate::net::ca_bundle;
 use crate::origin::{Bucket, Origin};
+use crate::purge_feed::FeedPlace;
 use crate::render;
 use crate::run;
 use crate::settings::Settings;
-use crate::sites::Site;
+use crate::sites::{Site, bucket_keys};
 
 /// Number of buckets that are asked at one time.
 const AT_ONE_TIME: usize = 16;
@@ -52,18 +53,21 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     });
     let mut findings = findings.into_inner().unwrap_or_default();
     findings.sort_by_key(|(index, _)| *index);
-    findings.into_iter().map(|(_, finding)| finding).collect()
+    let place = FeedPlace::read_by_edges(settings);
+    let of_feed = place.iter().flat_map(|place| feed::check(settings, place));
+    let of_sites = findings.into_iter().map(|(_, finding)| finding);
+    of_sites.chain(of_feed).collect()
 }
 
 fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
     let Origin::Bucket(bucket) = &site.origin else {
         return Vec::new();
     };
-    match keys(&site.credentials, &|name| settings.secrets.variable(name)) {
+    match bucket_keys(&site.credentials, &|name| settings.secrets.variable(name)) {
         Ok(Some(keys)) => {
-            let answer =
-                roots(settings, bucket).and_then(|roots| ask(bucket, &keys, roots.as_deref()));
-            match answer {
+            let client = roots(settings, bucket)
+                .and_then(|roots| BucketClient::new(bucket, keys, roots.as_deref()));
+            match client.and_then(|client| ask(&client)) {
                 Ok(answer) => answer.findings(),
                 Err(error) => {
                     let remedy = "correct SLUICE_S3_ENDPOINT, or look at the network";

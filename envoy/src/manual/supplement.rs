@@ -313,12 +313,19 @@ pub const ALL: &[Supplement] = &[
                 "sluice purge --site assets --key article-7 --soft",
             ),
             ("Purge a site", "sluice purge --site assets"),
+            (
+                "Purge in every edge that reads the feed in the bucket, without a running edge",
+                "SLUICE_ORIGIN=s3://my-bucket sluice purge --feed --prefix https://www.example.com/assets/",
+            ),
         ],
         exit_status: &[
-            ("0", "Every worker has confirmed the purges"),
+            (
+                "0",
+                "Every worker has confirmed the purges, or they are in the feed",
+            ),
             (
                 "1",
-                "The edge does not answer, a purge was refused, or a worker has not confirmed one",
+                "The edge does not answer, a purge was refused, a worker has not confirmed one, or the feed was not written",
             ),
             WRONG_ARGUMENTS,
         ],

@@ -5,6 +5,7 @@
 //! `file` has the parts for any file of the user: lines, forms, problems.
 
 mod access;
+mod bucket_keys;
 mod built_in;
 mod certificate;
 mod credentials;
@@ -28,6 +29,7 @@ mod tests;
 use serde_json::Value;
 
 pub use access::{CheckerServer, SigningSecret, SiteAccess, UsersFile};
+pub use bucket_keys::bucket_keys;
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;

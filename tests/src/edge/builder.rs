@@ -244,7 +244,10 @@ impl Builder {
         };
         if let Some(policy) = policy {
             let path = folders.own.path().join("policy.yaml");
-            std::fs::write(&path, policy.as_ref()).unwrap();
+            // Commands may run at the same time as the edge, which must not read half a file.
+            if std::fs::read_to_string(&path).ok().as_deref() != Some(policy.as_ref()) {
+                std::fs::write(&path, policy.as_ref()).unwrap();
+            }
             command.env("SLUICE_POLICY", path);
         }
         command.envs(&self.environment);

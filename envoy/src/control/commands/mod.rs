@@ -28,7 +28,10 @@ pub use top::Top;
 
 /// Prints an answer as text, or as JSON if the options ask for it. Notes about missing parts are lines of standard
 /// error.
-fn print<T: Serialize>(
+///
+/// # Errors
+/// The answer cannot be written as JSON.
+pub fn print<T: Serialize>(
     options: &EdgeOptions,
     answer: &T,
     text: impl FnOnce(&T) -> String,

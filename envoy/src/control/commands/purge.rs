@@ -14,7 +14,7 @@ use crate::net::unix_client::Call;
 
 /// Options of `sluice purge`.
 #[derive(Args, Debug)]
-#[group(id = "subject", required = true, multiple = true, args = ["url", "prefix", "key", "site", "all"])]
+#[group(id = "subject", required = true, multiple = true, args = ["url", "prefix", "key", "site", "all", "init"])]
 pub struct Purge {
     /// Purge this URL
     #[arg(long, value_name = "URL")]
@@ -34,6 +34,15 @@ pub struct Purge {
     /// Have the stored responses revalidated at their next use, in place of never using them again
     #[arg(long)]
     pub soft: bool,
+    /// Write the purges to the purge feed in the bucket, which every edge reads, in place of calling an edge
+    #[arg(long, conflicts_with = "socket")]
+    pub feed: bool,
+    /// Make an empty feed if the bucket has none
+    #[arg(long, requires = "feed")]
+    pub init: bool,
+    /// End after the time in which every edge reads the feed
+    #[arg(long, requires = "feed")]
+    pub wait: bool,
     /// The edge and the form of the output
     #[command(flatten)]
     pub edge: EdgeOptions,
@@ -88,7 +97,7 @@ impl Purge {
     }
 
     /// The documents of the calls, in the form of the purge listener.
-    fn orders(&self) -> Vec<Value> {
+    pub fn orders(&self) -> Vec<Value> {
         let urls = self.url.iter().map(|url| ("url", json!(url)));
         let prefixes = self.prefix.iter().map(|prefix| ("prefix", json!(prefix)));
         let keys = (!self.key.is_empty()).then(|| ("surrogate_keys", json!(self.key)));
@@ -180,6 +189,9 @@ mod tests {
             site: None,
             all: false,
             soft: false,
+            feed: false,
+            init: false,
+            wait: false,
             edge: EdgeOptions::default(),
         }
     }

@@ -15,7 +15,8 @@ pub mod vary;
 use crate::http::url::authority::append_authority;
 use crate::http::url::escaping::{Escaping, append_path, decoded_len, push_strict};
 pub use crate::http::url::rejection::Rejection;
-use crate::policy::{EDGE_FOLDER, KeyPolicy, Origin, Policy, is_for_edges};
+use crate::policy::purge::FEED_NAME;
+use crate::policy::{KeyPolicy, Origin, Policy, is_for_edges};
 use query::append_query;
 pub(crate) use query::decoded_name;
 
@@ -205,7 +206,7 @@ pub fn feed_target(policy: &Policy) -> CanonicalTarget {
     if let Origin::Bucket(bucket) = &policy.origin {
         key.push_str(&bucket.path_prefix);
     }
-    key.push_str(&format!("/{EDGE_FOLDER}/purges"));
+    key.push_str(&format!("/{FEED_NAME}"));
     CanonicalTarget {
         authority_len,
         url_len: key.len(),

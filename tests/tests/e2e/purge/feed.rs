@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purge feed: a line that is appended to an object of the bucket is a purge on every edge.
 
-use sluice_core::purge::{Feed, FeedId, FeedSubject};
+use serde_json::Value;
+use sluice_core::purge::Feed;
+use sluice_tests::bucket::role::Role;
+use sluice_tests::bucket::software::Software;
 use sluice_tests::bucket::{Bucket, minio};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const KEY: &str = ".sluice/purges";
 const EVERY: Duration = Duration::from_secs(2);
-const ID: FeedId = FeedId(0x5eed);
 
 /// The policy of a bucket whose objects stay fresh for longer than a test takes.
 fn policy(kind: &str, every: &str) -> String {
@@ -25,42 +28,10 @@ fn edge(bucket: &Bucket, every: &str) -> Builder {
     Edge::bucket(bucket).policy(&policy("bucket", every))
 }
 
-fn url(path: &str) -> FeedSubject {
-    FeedSubject::Url(path.to_owned())
-}
-
-fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    i64::try_from(now.as_secs()).unwrap()
-}
-
-/// Appends a hard purge as any writer does: reads the feed, and replaces exactly that one. Returns the number of
-/// attempts.
-async fn append(bucket: &Bucket, subject: &FeedSubject) -> usize {
-    for attempt in 1..100 {
-        let read = bucket.get(KEY).await;
-        let (mut feed, condition) = match read.status {
-            200 => {
-                let etag = read.header("etag").to_owned();
-                (Feed::parse(&read.body).unwrap(), ("if-match", etag))
-            }
-            404 => (Feed::new(ID), ("if-none-match", "*".to_owned())),
-            _ => panic!("{read}"),
-        };
-        feed.append(vec![(true, subject.clone())], now()).unwrap();
-        let condition = [(condition.0, condition.1.as_str())];
-        let text = feed.to_string();
-        match bucket
-            .try_put(KEY, &condition, text.as_bytes())
-            .await
-            .status
-        {
-            200 => return attempt,
-            404 | 409 | 412 => {}
-            status => panic!("{status}"),
-        }
-    }
-    panic!("other writers were faster a hundred times");
+/// Appends a hard purge to the feed, with the settings of an edge but without it. Returns the receipt.
+async fn append(edge: &Edge, url: &str) -> Value {
+    let arguments = ["purge", "--feed", "--json", "--url", url];
+    edge.command(&arguments).await.json()
 }
 
 async fn hit(edge: &Edge, path: &str) -> Vec<u8> {
@@ -92,7 +63,7 @@ async fn a_purge_reaches_every_edge_within_the_interval() {
         }
         let new = round.to_string();
         bucket.put("a", &[], new.as_bytes()).await;
-        append(&bucket, &url("/a")).await;
+        append(&edges[0], "/a").await;
         let purged = Instant::now();
         let mut waiting: Vec<&Edge> = edges.iter().collect();
         while !waiting.is_empty() {
@@ -127,15 +98,15 @@ async fn an_edge_that_was_down_catches_up() {
     let bucket = minio::shared().await.bucket().await;
     bucket.put("a", &[], b"one").await;
     bucket.put("other", &[], b"other").await;
-    append(&bucket, &url("/first")).await;
     let mut edge = edge(&bucket, "300ms").start().await;
+    append(&edge, "/first").await;
     hit(&edge, "/a").await;
     hit(&edge, "/other").await;
     read_again(&edge).await;
     let pid = edge.pid();
     edge.end_by(pid, libc::SIGTERM).await;
     bucket.put("a", &[], b"two").await;
-    append(&bucket, &url("/a")).await;
+    append(&edge, "/a").await;
     edge.start_again().await;
     assert_eq!(edge.get("/a").await.body, b"two");
     read_again(&edge).await;
@@ -147,12 +118,16 @@ async fn an_edge_that_was_down_catches_up() {
 async fn a_feed_that_was_cut_or_replaced_purges_everything() {
     let bucket = minio::shared().await.bucket().await;
     bucket.put("a", &[], b"one").await;
-    append(&bucket, &url("/first")).await;
     let edge = edge(&bucket, "300ms").start().await;
+    let receipt = append(&edge, "/first").await;
+    let cut = format!(
+        "sluice-purges/1 {}\nbase 500 499\n",
+        receipt["id"].as_str().unwrap()
+    );
     hit(&edge, "/a").await;
     read_again(&edge).await;
     for (text, content) in [
-        ("sluice-purges/1 00005eed\nbase 500 499\n", "two"),
+        (cut.as_str(), "two"),
         ("sluice-purges/1 00000001\nbase 0 0\n", "three"),
         ("sluice-purges/1 00000001\nbase 0 0\n1 broken\n", "four"),
     ] {
@@ -169,25 +144,100 @@ async fn a_feed_that_was_cut_or_replaced_purges_everything() {
 
 #[tokio::test]
 async fn twenty_writers_at_once_lose_nothing() {
+    for software in [Software::Minio, Software::VersityGw] {
+        let bucket = software.bucket().await;
+        let edge = edge(&bucket, "300ms").start().await;
+        let edge = Arc::new(edge);
+        let mut writers = JoinSet::new();
+        for number in 0..20 {
+            let edge = Arc::clone(&edge);
+            writers.spawn(async move { append(&edge, &format!("/{number}")).await });
+        }
+        writers.join_all().await;
+        edge.wait_for_counter("sluice_purge_feed_lines", 20).await;
+        assert_eq!(edge.counter("sluice_purge_feed_lines_ignored").await, 0);
+        let feed = Feed::parse(&bucket.get(KEY).await.body).unwrap();
+        assert_eq!((feed.base, feed.lines.len()), (0, 20));
+    }
+}
+
+#[tokio::test]
+async fn the_command_makes_a_feed_and_says_from_when_it_is_in_force() {
+    for software in [Software::Minio, Software::VersityGw] {
+        let bucket = software.bucket().await;
+        bucket.put("a", &[], b"one").await;
+        let edge = edge(&bucket, "300ms").start().await;
+        for told in ["made", "is there already"] {
+            let init = edge.command(&["purge", "--feed", "--init"]).await;
+            assert_eq!(init.code, Some(0), "{init:?}");
+            assert!(init.errors.contains(told), "{init:?}");
+        }
+        hit(&edge, "/a").await;
+        bucket.put("a", &[], b"two").await;
+        let arguments = ["purge", "--feed", "--wait", "--url", "/b", "--prefix", "/a"];
+        let purge = edge.command(&arguments).await;
+        let told = format!("2 hard purges up to 2 in s3://{}/{KEY}: ", bucket.name());
+        assert!(purge.text.starts_with(&told), "{purge:?}");
+        assert_eq!(edge.get("/a").await.body, b"two");
+        let check = edge.command(&["check", "--online"]).await;
+        assert_eq!((check.code, check.errors.as_str()), (Some(0), ""));
+    }
+}
+
+#[tokio::test]
+async fn the_command_refuses_to_write_what_edges_would_not_read() {
     let bucket = minio::shared().await.bucket().await;
     let edge = edge(&bucket, "300ms").start().await;
-    let mut writers = JoinSet::new();
-    let bucket = std::sync::Arc::new(bucket);
-    for number in 0..20 {
-        let bucket = std::sync::Arc::clone(&bucket);
-        let subject = url(&format!("/{number}"));
-        writers.spawn(async move { append(&bucket, &subject).await });
-    }
-    writers.join_all().await;
-    edge.wait_for_counter("sluice_purge_feed_lines", 20).await;
-    assert_eq!(edge.counter("sluice_purge_feed_lines").await, 20);
-    assert_eq!(edge.counter("sluice_purge_feed_lines_ignored").await, 0);
+    let purge = async || edge.command(&["purge", "--feed", "--all"]).await;
+    bucket.put(KEY, &[], b"<!doctype html>").await;
+    let refused = purge().await;
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.errors.contains("the object is no feed"),
+        "{refused:?}"
+    );
+    let checked = edge.command(&["check", "--online"]).await;
+    assert!(
+        checked.errors.contains("the object is no feed"),
+        "{checked:?}"
+    );
+    assert_eq!(bucket.get(KEY).await.body, b"<!doctype html>");
+    // A line that cannot be read may be any purge, so the next feed is another one.
+    bucket
+        .put(KEY, &[], b"sluice-purges/1 00000001\nbase 0 0\n1 broken\n")
+        .await;
+    assert_eq!(purge().await.code, Some(0));
+    let feed = Feed::parse(&bucket.get(KEY).await.body).unwrap();
+    assert_ne!(feed.id.to_string(), "00000001");
+    assert!(!feed.is_damaged);
+}
+
+#[tokio::test]
+async fn keys_that_only_read_write_no_feed() {
+    let bucket = minio::shared().await.bucket().await;
+    let role = Role::reading(&bucket).await;
+    let edge = edge(&bucket, "300ms")
+        .env("AWS_ACCESS_KEY_ID", &role.access_key_id)
+        .env("AWS_SECRET_ACCESS_KEY", &role.secret_access_key)
+        .env("AWS_SESSION_TOKEN", &role.session_token);
+    let edge = edge.start().await;
+    let refused = edge.command(&["purge", "--feed", "--all"]).await;
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.errors.contains("allow s3:PutObject"), "{refused:?}");
+    assert_eq!(bucket.get(KEY).await.status, 404);
+    let checked = edge.command(&["check", "--online"]).await;
+    assert!(
+        checked.errors.contains("there is no feed yet"),
+        "{checked:?}"
+    );
 }
 
 #[tokio::test]
 async fn the_feed_is_not_served() {
     let bucket = minio::shared().await.bucket().await;
-    append(&bucket, &url("/a")).await;
+    bucket
+        .put(KEY, &[], b"sluice-purges/1 00000001\nbase 0 0\n")
+        .await;
     bucket.put("p/.sluice/purges", &[], b"another feed").await;
     bucket.put("p/.sluices/purges", &[], b"no feed").await;
     let edge = edge(&bucket, "300ms").start().await;

@@ -285,7 +285,7 @@ pub fn is_bucket_name(name: &str) -> bool {
 
 /// Folder of the objects that only edges read, such as the feed of purges. No bucket serves a path with a segment of
 /// this name.
-pub(crate) const EDGE_FOLDER: &str = ".sluice";
+const EDGE_FOLDER: &str = ".sluice";
 
 /// Whether a path or key has a segment that is [`EDGE_FOLDER`], in any case of its letters, as some servers ignore it.
 pub(crate) fn is_for_edges(path: &[u8]) -> bool {

@@ -16,7 +16,7 @@ use crate::policy::forms::form::{Form, read_text};
 use crate::policy::forms::section::section;
 
 pub use declared::{DeclaredPurge, DeclaredPurges, MAX_DECLARED};
-pub use feed::FeedPolicy;
+pub use feed::{FEED_NAME, FeedPolicy, USUAL_EVERY};
 pub use feed_position::{FeedId, FeedPosition};
 pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;

@@ -6,14 +6,14 @@ use std::ffi::OsString;
 use anyhow::Context as _;
 use rusty_s3::Credentials as Keys;
 
-use crate::sites::{Credentials, ProfileKeys};
+use super::{Credentials, ProfileKeys};
 
 /// The keys that a site's credentials name. `None`: the site uses the standard chain, and only Envoy can get those
 /// keys. `lookup` finds the environment's variables.
 ///
 /// # Errors
 /// A variable is not set, or the file does not have the profile.
-pub fn keys(
+pub fn bucket_keys(
     credentials: &Credentials,
     lookup: &dyn Fn(&str) -> Option<OsString>,
 ) -> anyhow::Result<Option<Keys>> {
