@@ -56,6 +56,8 @@ pub struct FakeEnvoy {
     pub hold_calls: bool,
     /// Whether root contexts get their turns only by [`FakeEnvoy::take_turns`].
     pub hold_turns: bool,
+    /// Whether the store looks requests up only by [`FakeEnvoy::look_up`].
+    pub hold_lookups: bool,
     /// Whether the cache handles requests despite their `If-Range`, unlike any Envoy.
     pub ignores_if_range: bool,
     /// The address of later clients, with a port.
@@ -77,6 +79,8 @@ pub struct FakeEnvoy {
     aborts: VecDeque<(usize, u32)>,
     /// Root contexts that wait for their turn.
     turns: VecDeque<(usize, u32)>,
+    /// Requests that wait for the store.
+    unsought: VecDeque<Client>,
     /// The last worker at each seat whose VM has died, until it has a successor.
     lost: BTreeMap<usize, WorkerId>,
     /// Hashes of the keys of all requests.
@@ -107,6 +111,7 @@ impl FakeEnvoy {
             calls_fail: false,
             hold_calls: false,
             hold_turns: false,
+            hold_lookups: false,
             ignores_if_range: false,
             address: "192.0.2.7:50000".to_owned(),
             policy: FlightPolicy::of(&sites.sites[0].policy),
@@ -121,6 +126,7 @@ impl FakeEnvoy {
             lost: BTreeMap::new(),
             aborts: VecDeque::new(),
             turns: VecDeque::new(),
+            unsought: VecDeque::new(),
             keys: BTreeSet::new(),
             board: RefCell::default(),
         };

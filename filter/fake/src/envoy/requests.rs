@@ -312,8 +312,20 @@ impl FakeEnvoy {
             let request =
                 self.with_messages(client, Side::Edge, |messages| messages.request.take());
             self.enter_slicer(client, request.flatten().expect("a request"));
+        } else if self.hold_lookups {
+            self.unsought.push_back(client);
         } else {
             self.enter_cache(client);
+        }
+    }
+
+    /// Passes the requests that were held to the cache filter.
+    pub fn look_up(&mut self) {
+        while let Some(client) = self.unsought.pop_front() {
+            if !self.is_over(client) {
+                self.enter_cache(client);
+                self.run();
+            }
         }
     }
 

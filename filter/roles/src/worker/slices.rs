@@ -44,7 +44,8 @@ pub struct KnownObjects {
     /// The times until which the index of an object is not asked for again, because the last question has failed or is
     /// under way.
     pauses: RecentKeys<Millis>,
-    /// Versions that the origin does not have any more. The store may still have the headers of such a version.
+    /// Versions that the origin does not have any more. The store may still have the headers of such a version, for a
+    /// moment also after another version is known.
     outdated: RecentKeys<String>,
     /// The URLs of objects in slices. A hard purge changes the key of an object, and a restart takes away its facts.
     large: RecentKeys<()>,
@@ -107,9 +108,13 @@ impl KnownObjects {
     /// Records the facts about an object.
     pub fn learn(&mut self, key: KeyHash, url: LargeUrl, knowledge: Knowledge) {
         self.pauses.remove(key);
-        self.outdated.remove(key);
-        match knowledge {
-            Knowledge::Sliced(_) => self.large.insert(KeyHash(url.0), ()),
+        match &knowledge {
+            Knowledge::Sliced(index) => {
+                if self.is_outdated_version(key, index.etag()) {
+                    self.outdated.remove(key);
+                }
+                self.large.insert(KeyHash(url.0), ());
+            }
             Knowledge::Whole => self.large.remove(KeyHash(url.0)),
         }
         self.objects.insert(key, knowledge);
@@ -137,7 +142,7 @@ impl KnownObjects {
 
     /// Whether the origin must describe the object again, because it does not have the version that was known.
     pub fn is_outdated(&self, key: KeyHash) -> bool {
-        self.outdated.peek(key).is_some()
+        self.outdated.peek(key).is_some() && self.objects.peek(key).is_none()
     }
 
     /// Whether the origin does not have this version of an object any more.
@@ -306,5 +311,47 @@ pub fn close(coalescing: &mut Coalescing, closed: &EdgeRequest) {
         coalescing
             .metrics
             .count_of(&closed.policy, Metric::SlicedCut);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_core::http::syntax::field_value::FieldValue;
+    use sluice_core::policy::SlicedLengths;
+    use sluice_core::slices::index::{Described, IndexTimes};
+
+    fn index(etag: &str) -> Knowledge {
+        let described = Described {
+            status: 200,
+            etag: Some(FieldValue::new(etag.as_bytes())),
+            last_modified: None,
+            length: Some(2),
+            accepts_ranges: true,
+        };
+        let lengths = SlicedLengths { above: 1, most: 3 };
+        let index = SliceIndex::of(
+            &described,
+            [].into_iter(),
+            lengths,
+            IndexTimes::default(),
+            0,
+        );
+        Knowledge::Sliced(Rc::new(index.unwrap()))
+    }
+
+    #[test]
+    fn a_version_that_is_gone_stays_outdated_until_the_origin_has_it_again() {
+        let (key, url) = (KeyHash(1), LargeUrl(2));
+        let mut objects = KnownObjects::new(8, &[]);
+        objects.learn(key, url, index("\"1\""));
+        assert!(objects.forget(key, "\"1\""));
+        assert!(objects.is_outdated(key), "no version is known");
+        objects.learn(key, url, index("\"2\""));
+        assert!(!objects.is_outdated(key));
+        assert!(objects.is_outdated_version(key, "\"1\""));
+        assert!(!objects.is_outdated_version(key, "\"2\""));
+        objects.learn(key, url, index("\"1\""));
+        assert!(!objects.is_outdated_version(key, "\"1\""));
     }
 }

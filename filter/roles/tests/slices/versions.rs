@@ -6,7 +6,7 @@ use sluice_core::metrics::Metric;
 use sluice_fake::{Ending, FakeEnvoy, HeaderTexts as _, Stage};
 
 use super::world::*;
-use crate::support::assert_all_over;
+use crate::support::{assert_all_over, await_lookup};
 
 const NEWER: Object = Object {
     etag: "\"v2\"",
@@ -170,6 +170,38 @@ fn stored_headers_of_a_former_version_are_validated_once_for_all_workers() {
         assert_whole(&envoy, client, &NEWER);
     }
     assert_eq!(heads(&envoy), 2);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn stored_headers_of_a_version_that_has_just_gone_are_validated_and_no_request_bypasses_the_store()
+{
+    let mut envoy = workers_that_know(2, "/7*", 0);
+    let first = get(&mut envoy, 0);
+    answer_first(&mut envoy, &OBJECT);
+    envoy.commit(KEY);
+    await_lookup(&mut envoy, 0);
+    envoy.answer_lookup(0);
+    envoy.close_all();
+    envoy.kill(1);
+    envoy.revive(1);
+    envoy.hold_lookups = true;
+    let second = get(&mut envoy, 1);
+    envoy.hold_lookups = false;
+    answer_first(&mut envoy, &NEWER);
+    envoy.deliver_all();
+    // The store has the headers of the version that is gone.
+    envoy.look_up();
+    serve(&mut envoy, &NEWER);
+    for client in [first, second] {
+        assert!(is_sliced(&envoy, client));
+        assert_whole(&envoy, client, &NEWER);
+    }
+    assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
+    assert_eq!(ranges(&envoy).len(), 1 + 3, "each slice once");
+    // Each worker has fetched another object at its start.
+    let wholes = envoy.fetches.len() - 2 - heads(&envoy) - ranges(&envoy).len();
+    assert_eq!(wholes, 0);
     assert_all_over(&mut envoy);
 }
 

@@ -158,7 +158,7 @@ fn is_sliced(keys: &Keys, slices: &mut KnownObjects, cache_key: &str) -> bool {
 }
 
 /// The length of an object in bytes, which the origin has been asked for. Requests for an object that is too large
-/// are not coalesced, unless the object is served in slices.
+/// are not coalesced, unless the object is served in slices, or that length may be the one of a former version.
 fn sized(
     keys: &Keys,
     slices: &mut KnownObjects,
@@ -170,7 +170,8 @@ fn sized(
     let headers = headers.filter(|_| has_succeeded(&*coalescing.host));
     let length = headers?.content_length()?;
     let is_large = length > call.policy.policy.cache.max_object_bytes;
-    if is_large && !is_sliced(keys, slices, call.target.cache_key()) {
+    let object = keys.object_hash(call.target.cache_key());
+    if is_large && !slices.is_sliced(object) && !slices.is_outdated(object) {
         coalescing.mark_too_large(key, &call.policy);
     }
     Some(length)
@@ -244,11 +245,15 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         }
         CallKind::Index(key) => {
             let succeeded = answered && has_succeeded(host);
+            let object = keys.object_hash(call.target.cache_key());
             if !succeeded {
                 let pause = pause(host, &call.policy);
                 let until = host.monotonic_millis().saturating_add(pause);
-                let object = keys.object_hash(call.target.cache_key());
                 slices.question_fails(object, until);
+            } else if slices.is_outdated(object) && !call.is_repeated {
+                // The store has answered with the headers of a former version before this worker heard of the change.
+                // It validates them now.
+                return calls.push(call.repeated());
             }
             let sized = || sized(keys, slices, coalescing, key, call);
             let length = succeeded.then(sized).flatten();

@@ -43,6 +43,8 @@ pub struct BackgroundCall {
     pub policy: NumberedPolicy,
     /// Further headers of the client's request, on which the response may depend.
     pub headers: Vec<Header>,
+    /// Whether it repeats a call whose answer was outdated.
+    pub is_repeated: bool,
     /// When the claim on a refresh was last renewed.
     pub(in crate::worker) renewed: Millis,
     /// Its number in the link, among the calls of this worker.
@@ -62,8 +64,17 @@ impl BackgroundCall {
             target,
             policy,
             headers: Vec::new(),
+            is_repeated: false,
             renewed: 0,
             number: StreamId(0),
+        }
+    }
+
+    /// The same call once more.
+    pub fn repeated(&self) -> Self {
+        Self {
+            is_repeated: true,
+            ..self.clone()
         }
     }
 }
