@@ -77,19 +77,29 @@ impl Worker {
         self.roots.restore(self.roots.serving());
     }
 
-    /// Applies the purges in this worker's queue in front of a request, if the worker has not read the queue for
-    /// [`STANDSTILL`]. The other workers may have expelled a worker that stood still, and then they do not wait for it
-    /// when they purge. Returns the Unix time in milliseconds, so that a hot hit reads the clock once.
+    /// Reads this worker's queue ahead in front of a request, if the worker has not read the queue for [`STANDSTILL`].
+    /// The other workers may have expelled a worker that stood still, and then they do not wait for it when they purge.
+    /// Returns the Unix time in milliseconds, so that a hot hit reads the clock once.
     pub(crate) fn catch_up(&mut self) -> Millis {
         let now = self.host.unix_millis();
-        if !self.roots.has_not_read(now, STANDSTILL) {
-            return now;
+        if self.roots.has_not_read(now, STANDSTILL) {
+            self.roots.note_reading(now);
+            self.read_ahead();
         }
-        self.roots.note_reading(now);
+        now
+    }
+
+    /// Applies the purges and the facts about objects in slices that are in this worker's queue. Other messages wait
+    /// for the root context.
+    pub(crate) fn read_ahead(&mut self) {
         let mut holds = false;
         while let Ok(Some(bytes)) = self.roots.take_from_queue() {
             match Message::decode(&bytes) {
-                Some(message @ Message::Purged { .. }) => self.receive_message(message),
+                Some(
+                    message @ (Message::Purged { .. }
+                    | Message::SliceIndex { .. }
+                    | Message::SlicesChanged { .. }),
+                ) => self.receive_message(message),
                 _ => {
                     self.roots.hold(bytes);
                     holds = true;
@@ -99,7 +109,6 @@ impl Worker {
         if holds {
             self.roots.wake();
         }
-        now
     }
 
     fn read_messages(&mut self) {

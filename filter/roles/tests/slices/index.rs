@@ -51,6 +51,42 @@ fn a_small_object_on_a_known_path_costs_one_head_and_is_stored_whole() {
 }
 
 #[test]
+fn a_leader_reads_the_index_that_another_worker_has_sent_and_gets_slices() {
+    let mut envoy = workers(2);
+    let first = get(&mut envoy, 0);
+    answer_first(&mut envoy, &OBJECT);
+    // The lease is free, and the index is still on its way to the second worker.
+    assert!(envoy.messages(1) > 0);
+    let second = get(&mut envoy, 1);
+    serve(&mut envoy, &OBJECT);
+    assert_eq!(
+        [first, second].map(|client| is_sliced(&envoy, client)),
+        [false, true]
+    );
+    for client in [first, second] {
+        assert_whole(&envoy, client, &OBJECT);
+    }
+    assert_eq!((ranges(&envoy).len(), envoy.fetches.len()), (3, 2 + 1 + 3));
+    assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn control_a_leader_whose_message_is_lost_gets_the_object_in_one_piece() {
+    let mut envoy = workers(2);
+    get(&mut envoy, 0);
+    answer_first(&mut envoy, &OBJECT);
+    while envoy.messages(1) > 0 {
+        envoy.lose(1);
+    }
+    let second = get(&mut envoy, 1);
+    serve(&mut envoy, &OBJECT);
+    assert!(!is_sliced(&envoy, second));
+    assert_whole(&envoy, second, &OBJECT);
+    assert_eq!(envoy.counter(Metric::SlicedPassed), 2);
+}
+
+#[test]
 fn one_head_validates_all_slices() {
     let mut envoy = workers(2);
     read(&mut envoy, &OBJECT);

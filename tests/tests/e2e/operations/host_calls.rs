@@ -49,10 +49,11 @@ const HIT: [(&str, usize); 15] = [
 ];
 
 /// The host calls of a miss without followers, with those of ORIGIN. The slot of its key on the board is new.
-const MISS: [(&str, usize); 17] = [
+const MISS: [(&str, usize); 18] = [
     ("clock_time_get", 11),
     ("malloc", 4),
     ("proxy_add_header_map_value", 9),
+    ("proxy_dequeue_shared_queue", 1),
     ("proxy_get_header_map_pairs", 4),
     ("proxy_get_shared_data", 1),
     ("proxy_increment_metric", 5),

@@ -21,8 +21,7 @@ async fn a_crowd_of_a_private_object_fetches_each_slice_once(key: &str) {
         assert_eq!(response.stamp(&path).sequence, 1);
     }
     let asked = Asked::of(bucket.requests(), &bucket.target(key));
-    // Each of the two workers may pass an unknown object once.
-    assert!(asked.heads <= 1 && asked.wholes <= 2, "{asked:?}");
+    assert!(asked.heads <= 1 && asked.wholes <= 1, "{asked:?}");
     asked.assert_each_slice_once();
 }
 

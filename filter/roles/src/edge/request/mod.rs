@@ -37,12 +37,12 @@ use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_shar
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
 use crate::worker::keys::{AuthorizedSharing, Keys};
-use crate::worker::own_requests::indexes::{self, Approach};
 use crate::worker::own_requests::{background, unread};
 use crate::worker::waking::resumption;
 use body::restore;
 use headers::{ask_the_store, prepare, set_target, strip_internal};
 use key::Keyed;
+use slices::yields;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -440,44 +440,36 @@ impl Edge {
         stream: EdgeRequest,
         way: &ClientDemand,
     ) -> Result<Action, Refusal> {
-        let Worker {
-            host,
-            roots,
-            coalescing,
-            calls,
-            identity,
-            keys,
-            slices,
-            ..
-        } = worker;
-        let host = &**host;
         let stream = Rc::new(stream);
-        self.first_byte = FirstByteTimer::Since(host.monotonic_millis());
-        coalescing.requests.open(&stream);
+        self.first_byte = FirstByteTimer::Since(worker.host.monotonic_millis());
+        worker.coalescing.requests.open(&stream);
         if matches!(way, ClientDemand::Checked(_)) {
-            background::keep_for_rescue(&worker.metrics, roots, &stream);
+            background::keep_for_rescue(&worker.metrics, &worker.roots, &stream);
         }
         self.state = State::Cached(Rc::clone(&stream));
-        if *way == ClientDemand::Shared {
-            let approach =
-                indexes::approach(identity, keys, slices, roots, coalescing, calls, &stream);
-            roots.restore(self.id.0);
-            match approach {
-                Approach::Whole => {}
-                Approach::Waits => return Ok(Action::Pause),
-                Approach::Slices => return go_on(worker, &stream, Some(NextStep::Sliced)),
-            }
+        let is_shared = *way == ClientDemand::Shared;
+        if is_shared && let Some(action) = self.approach_slices(worker, &stream)? {
+            return Ok(action);
         }
-        if let Some(request) = ask_the_store(host, way, stream.head)? {
+        if let Some(request) = ask_the_store(&*worker.host, way, stream.head)? {
             return go_on(worker, &stream, Some(NextStep::Send(request)));
         }
-        if !takes_part(keys, &stream) {
-            let next_step = authorization_sharing::look(keys, calls, &stream);
-            return go_on(worker, &stream, next_step);
+        if !takes_part(&mut worker.keys, &stream) {
+            let look = authorization_sharing::look(&mut worker.keys, &mut worker.calls, &stream);
+            return go_on(worker, &stream, look);
         }
-        let admitted = coalescing.turn(|coalescer, turn| stream.admission(coalescer, turn));
-        let next_step = admitted
-            .and_then(|next_step| background::ready(roots, coalescing, calls, &stream, next_step));
+        let mut admitted = admit(&mut worker.coalescing, &stream);
+        let leads = admitted == Some(NextStep::Send(StoreRequest::Lead));
+        if is_shared && leads && yields(worker, &stream) {
+            match self.approach_slices(worker, &stream)? {
+                Some(action) => return Ok(action),
+                None => admitted = admit(&mut worker.coalescing, &stream),
+            }
+        }
+        let next_step = admitted.and_then(|next_step| {
+            let (roots, coalescing) = (&worker.roots, &mut worker.coalescing);
+            background::ready(roots, coalescing, &mut worker.calls, &stream, next_step)
+        });
         go_on(worker, &stream, next_step)
     }
 
@@ -490,6 +482,11 @@ impl Edge {
             _ => Ok(()),
         }
     }
+}
+
+/// Has a request take part in coalescing. Returns its next step, or `None` if it waits.
+fn admit(coalescing: &mut Coalescing, stream: &EdgeRequest) -> Option<NextStep> {
+    coalescing.turn(|coalescer, turn| stream.admission(coalescer, turn))
 }
 
 /// Sends a request to the store, unless it waits.

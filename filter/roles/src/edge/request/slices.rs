@@ -5,14 +5,17 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
+use sluice_core::coalescing::NextStep;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::SLICE_HEADER;
 use sluice_core::key::{CanonicalTarget, qualifiers};
 use sluice_core::slices::asked::AskedSlice;
 use sluice_core::slices::index::SliceVersion;
+use sluice_core::workers::message::FlightOutcome;
 use sluice_store::Link;
 
+use super::go_on;
 use super::headers::set_target;
 use crate::edge::{Edge, Refusal};
 use crate::request::EdgeRequest;
@@ -22,6 +25,7 @@ use crate::worker::Worker;
 use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::BackgroundCall;
+use crate::worker::own_requests::indexes::{self, Approach};
 use crate::worker::slices::KnownObjects;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
@@ -83,6 +87,31 @@ impl Edge {
         }
     }
 
+    /// Sends a request to the slicer, or makes it wait, if its object is served in slices. `None`: it goes on like any
+    /// request.
+    pub(super) fn approach_slices(
+        &self,
+        worker: &mut Worker,
+        stream: &EdgeRequest,
+    ) -> Result<Option<Action>, Refusal> {
+        let Worker {
+            roots,
+            coalescing,
+            calls,
+            identity,
+            keys,
+            slices,
+            ..
+        } = worker;
+        let approach = indexes::approach(identity, keys, slices, roots, coalescing, calls, stream);
+        roots.restore(self.id.0);
+        match approach {
+            Approach::Whole => Ok(None),
+            Approach::Waits => Ok(Some(Action::Pause)),
+            Approach::Slices => go_on(worker, stream, Some(NextStep::Sliced)).map(Some),
+        }
+    }
+
     /// A request for a slice, which is handled like that of a client, under the key of the slice.
     fn slice_request(
         &self,
@@ -136,4 +165,24 @@ impl Edge {
         set_target(host, headers, &facts.target, authority, &path)?;
         Ok(())
     }
+}
+
+/// Ends the flight of a leader whose object another worker has found to be served in slices. That worker sends the
+/// index in front of the release of its lease, so the index is in the queue when the leader gets the lease.
+pub(super) fn yields(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    if !stream.may_be_sliced() {
+        return false;
+    }
+    let object = worker.keys.object_hash(stream.target.cache_key());
+    if worker.slices.peek(object).is_some() {
+        return false;
+    }
+    worker.read_ahead();
+    worker.roots.restore(stream.id.0);
+    let is_sliced = worker.slices.is_sliced(object);
+    if is_sliced {
+        let outcome = FlightOutcome::Sliced;
+        worker.coalescing.end_flight(stream.id, outcome);
+    }
+    is_sliced
 }
