@@ -35,6 +35,7 @@ mod shares;
 
 pub use early_deaths::EarlyDeaths;
 pub use entries::Usage;
+pub use eviction::envoys_bound;
 pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use inventory::{

@@ -16,6 +16,7 @@ use super::header_bounds::header_bounds;
 use super::resource::Resource;
 use super::server::{Former, Server};
 use super::{Run, seconds};
+use crate::cache;
 use crate::net::ca_bundle;
 use crate::settings::{AccessLog, ProxyProtocol, Runtime, Settings, Tracing};
 use crate::sites::Sites;
@@ -125,7 +126,7 @@ impl Templates {
             bounds => header_bounds(settings.clients.header_kib),
             cache => context! {
                 dir => run.cache_dir,
-                max_bytes => settings.cache.max_bytes,
+                envoys_max_bytes => cache::envoys_bound(settings.cache.max_bytes),
                 max_entries => settings.cache.max_entries,
                 threads => settings.concurrency.clamp(2, 16),
             },

@@ -5,6 +5,7 @@
 //! Buffers, and begins with the key. The key's first fields are a name that is the same in all files, and the host. The
 //! filter asks the store for the host `SITE!AUTHORITY`, and without `SITE!` for the site without a name.
 
+use sluice_core::key::qualifiers::is_for_slice;
 use twox_hash::XxHash3_64;
 
 /// The bytes of a file within which its key ends, unless that is longer than the edge makes any.
@@ -95,6 +96,13 @@ impl<'a> StoredKey<'a> {
         let path = rest.get(..path_length)?;
         Some(Self { host, path })
     }
+
+    /// The URL of the object if the entry is one of its slices. All versions of an object have one URL.
+    pub fn sliced_object(self) -> Option<UrlId> {
+        let path = std::str::from_utf8(self.path).ok()?;
+        let (url, _) = path.split_once('#').filter(|_| is_for_slice(path))?;
+        Some(UrlId::of(self.host, url.as_bytes()))
+    }
 }
 
 /// The length of a message's first field, if the field has this `tag`, and the bytes after the length.
@@ -173,6 +181,20 @@ mod tests {
             assert_eq!(UrlId::read_variant(cut), None, "{path}");
         }
         assert_eq!(UrlId::read_variant(NAMED), None);
+    }
+
+    #[test]
+    fn a_file_of_a_slice_says_its_object() {
+        let object =
+            |path: &str| StoredKey::read(&head_of(path)).and_then(StoredKey::sliced_object);
+        let expected = Some(UrlId::of(b"a", b"/p"));
+        for path in ["/p#0123;s=0.1f", "/p#0123;g=7;s=12.2e"] {
+            assert_eq!(object(path), expected, "{path}");
+        }
+        assert_eq!(object("/q#0123;s=0.1f"), Some(UrlId::of(b"a", b"/q")));
+        for path in ["/p#0123", "/p#0123;method=HEAD", "/p;s=0.1f"] {
+            assert_eq!(object(path), None, "{path}");
+        }
     }
 
     #[test]

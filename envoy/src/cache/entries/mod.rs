@@ -15,12 +15,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, StatxFlags, StatxTimestamp, linkat, openat,
-    renameat_with, statx, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, StatxFlags, StatxTimestamp, Timestamps,
+    UTIME_OMIT, linkat, openat, renameat_with, statx, unlinkat, utimensat,
 };
 use rustix::io::Errno;
+use rustix::time::Timespec;
 
 pub use head::{Head, HeadBuffer};
 pub use key::{SiteId, StoredKey, UrlId};
@@ -47,6 +49,14 @@ pub struct Entry {
     pub number: u64,
     /// The file's length.
     pub bytes: u64,
+}
+
+impl Entry {
+    /// Whether the entry was read when `time` or more had passed since its last write.
+    pub fn was_read_after(&self, time: Duration) -> bool {
+        let seconds = self.touched.0.saturating_sub(self.written);
+        u64::try_from(seconds).is_ok_and(|seconds| seconds >= time.as_secs())
+    }
 }
 
 /// A folder of entries. Links that lead out of the folder are never followed.
@@ -126,6 +136,36 @@ impl Entries {
     /// Removes an entry. A removal can fail only in a folder that Envoy does not serve; the entry then stays.
     pub fn remove(&self, number: u64) {
         let _ = unlinkat(&self.folder, name(number), AtFlags::empty());
+    }
+
+    /// Takes the readings of an entry back, unless it was read when `time` or more had passed since its last write. So
+    /// Linux records the next one. Without effect on an entry that is gone.
+    pub fn take_back_readings(&self, number: u64, time: Duration) {
+        let Some(entry) = self.look_at(number) else {
+            return;
+        };
+        if entry.was_read_after(time) {
+            return;
+        }
+        let read = Timespec {
+            tv_sec: entry.written,
+            tv_nsec: 0,
+        };
+        let written = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        };
+        let times = Timestamps {
+            last_access: read,
+            last_modification: written,
+        };
+        // After a failure the entry only goes earlier.
+        let _ = utimensat(
+            &self.folder,
+            name(number),
+            &times,
+            AtFlags::SYMLINK_NOFOLLOW,
+        );
     }
 
     /// Moves an entry to another folder, unless that folder has an entry of the same name. Returns whether it has

@@ -9,6 +9,12 @@ const SLACK: u64 = 64;
 /// At least this part of the bound is evicted at a time, because each eviction reads the whole folder.
 const BATCH: u64 = 16;
 
+/// The bytes above which Envoy's store evicts, in a cache that may hold `bytes`. While the cache grows faster than the
+/// keeper removes files, it may hold an eighth more, because Envoy would remove the oldest files of all.
+pub const fn envoys_bound(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 8)
+}
+
 /// The usage down to which a cache with `used` must evict, when it may hold `bound` and its disk lacks `shortage`
 /// bytes; `None`: no eviction. A cache that holds less than `shortage` could not end the shortage, so it keeps its
 /// entries.

@@ -8,8 +8,8 @@
 //! store see neither these evictions nor the entries that are restored after a restart. When the counters reach the
 //! bound, Envoy reads the folder, finds room, and has the right counts again.
 //!
-//! Envoy does not know the shares. It evicts only while the cache grows faster than the keeper removes entries, and
-//! then it evicts the oldest entries of all sites.
+//! Envoy does not know the shares, nor which slices should go first. Its bound on the bytes is larger, so it evicts only
+//! while the cache grows much faster than the keeper removes entries. Then it evicts the oldest entries of all sites.
 //!
 //! The control is the edge `alone` in the test `envoy_reads_the_folder_once_for_many_objects`: Envoy without the
 //! entry point reads the folder for each object. If Envoy evicts in batches, that part of the test fails. Then
@@ -17,9 +17,11 @@
 //! the keeper must still evict for [`crate::cache::free_space::Shortage`] or for the shares of several sites.
 
 mod bound;
+mod candidate;
 mod surplus;
 #[cfg(test)]
 mod tests;
 
-pub use bound::target;
+pub use bound::{envoys_bound, target};
+pub use candidate::Candidate;
 pub use surplus::surplus;

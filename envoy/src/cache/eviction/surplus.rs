@@ -6,23 +6,31 @@
 //! target. This is weighted max-min fairness; if both exceed the target, by the dominant resource (Ghodsi et al.,
 //! "Dominant Resource Fairness", 2011). So a site within its share loses nothing while another site is above its
 //! own share, and the unused part of a share is lent to the other sites.
+//!
+//! Of one site, slices of an object that no client has read again go first while they hold more than an
+//! [`UNREAD`]th of the site's bytes. So an object that is read through once does not displace the other objects. The
+//! oldest of its slices go first, because clients of the same part follow each other closely.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::slice;
+use std::collections::{BinaryHeap, HashMap};
+use std::vec;
 
-use crate::cache::entries::{Entry, SiteId, Usage};
+use super::Candidate;
+use crate::cache::entries::{Entry, Usage};
 use crate::cache::shares::Weights;
 
 /// Fixed-point unit of a site's load: this many parts are a full share.
 const PARTS: u128 = 1 << 40;
 
-/// The fewest `entries` to evict so that the rest is within `target`, in the order of eviction.
-pub fn surplus(mut entries: Vec<(SiteId, Entry)>, weights: &Weights, target: Usage) -> Vec<Entry> {
-    entries.sort_unstable();
-    let mut sites: Vec<_> = entries
-        .chunk_by(|(one, _), (other, _)| one == other)
-        .map(|entries| SiteEntries::new(entries, weights))
+/// The part of a site's bytes that slices of one object may hold before they go first, if they were not read again.
+pub const UNREAD: u64 = 8;
+
+/// The fewest `candidates` to evict so that the rest is within `target`, in the order of eviction.
+pub fn surplus(mut candidates: Vec<Candidate>, weights: &Weights, target: Usage) -> Vec<Entry> {
+    candidates.sort_unstable_by_key(|candidate| (candidate.site, candidate.entry));
+    let mut sites: Vec<_> = candidates
+        .chunk_by(|one, other| one.site == other.site)
+        .map(|candidates| SiteEntries::new(candidates, weights))
         .collect();
     let all = sites.iter().map(|site| site.usage);
     let mut left = all.fold(Usage::default(), Usage::and);
@@ -36,10 +44,10 @@ pub fn surplus(mut entries: Vec<(SiteId, Entry)>, weights: &Weights, target: Usa
             let Some(most) = sites.get_mut(site.0) else {
                 break;
             };
-            if let Some((_, entry)) = most.oldest.next() {
+            if let Some(entry) = most.rest.next() {
                 most.usage = most.usage.without(entry.bytes);
                 left = left.without(entry.bytes);
-                gone.push(*entry);
+                gone.push(entry);
                 loads.push((excess.load(most), site));
             }
         }
@@ -48,23 +56,48 @@ pub fn surplus(mut entries: Vec<(SiteId, Entry)>, weights: &Weights, target: Usa
 }
 
 /// The entries of one site.
-struct SiteEntries<'a> {
+struct SiteEntries {
     weight: u32,
     /// The usage that remains for the site.
     usage: Usage,
-    /// The remaining entries, the oldest first.
-    oldest: slice::Iter<'a, (SiteId, Entry)>,
+    /// The remaining entries, in the order of eviction.
+    rest: vec::IntoIter<Entry>,
 }
 
-impl<'a> SiteEntries<'a> {
-    fn new(entries: &'a [(SiteId, Entry)], weights: &Weights) -> Self {
-        let bytes = entries.iter().map(|(_, entry)| entry.bytes);
+impl SiteEntries {
+    /// The entries of one site, the oldest first.
+    fn new(oldest: &[Candidate], weights: &Weights) -> Self {
+        let bytes = oldest.iter().map(|candidate| candidate.entry.bytes);
+        let usage = bytes.fold(Usage::default(), Usage::with);
+        let weight = oldest.first().map(|candidate| weights.of(candidate.site));
         Self {
-            weight: entries.first().map_or(0, |(site, _)| weights.of(*site)),
-            usage: bytes.fold(Usage::default(), Usage::with),
-            oldest: entries.iter(),
+            weight: weight.unwrap_or(0),
+            usage,
+            rest: in_order(oldest, usage.bytes / UNREAD).into_iter(),
         }
     }
+}
+
+/// The entries of one site in the order of eviction: the slices by which an object exceeds `bound` bytes, and then all
+/// others. `oldest` has the oldest first.
+fn in_order(oldest: &[Candidate], bound: u64) -> Vec<Entry> {
+    let mut unread: HashMap<_, u64> = HashMap::new();
+    for candidate in oldest {
+        if let Some(object) = candidate.unread_slice_of {
+            *unread.entry(object).or_default() += candidate.entry.bytes;
+        }
+    }
+    let exceeds = |candidate: &&Candidate| {
+        let object = candidate.unread_slice_of;
+        let bytes = object.and_then(|object| unread.get_mut(&object));
+        bytes.filter(|bytes| **bytes > bound).is_some_and(|bytes| {
+            *bytes -= candidate.entry.bytes;
+            true
+        })
+    };
+    let (mut order, rest): (Vec<&Candidate>, Vec<_>) = oldest.iter().partition(exceeds);
+    order.extend(rest);
+    order.into_iter().map(|candidate| candidate.entry).collect()
 }
 
 /// The quantity that exceeds the target, with the bound that the rest must keep.
@@ -85,7 +118,7 @@ impl Excess {
 
     /// The number of shares that a site uses of the exceeded quantity. A site without a share uses more than any
     /// other.
-    fn load(self, site: &SiteEntries<'_>) -> u128 {
+    fn load(self, site: &SiteEntries) -> u128 {
         let load = |used: u64, bound: Option<u64>| {
             let Some(bound) = bound else { return 0 };
             let share = u128::from(bound.max(1)) * u128::from(site.weight);

@@ -10,8 +10,9 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::surplus::UNREAD;
 use super::*;
-use crate::cache::entries::{Entries, Entry, SiteId, Usage};
+use crate::cache::entries::{Entries, Entry, SiteId, UrlId, Usage};
 use crate::cache::shares::Shares;
 
 const ALL: Usage = Usage {
@@ -27,8 +28,12 @@ fn list(folder: &Path) -> Vec<Entry> {
 
 /// The numbers of the evicted entries if all belong to one site.
 fn gone(entries: Vec<Entry>, target: Usage) -> Vec<u64> {
-    let owned = entries.into_iter().map(|entry| (SiteId::default(), entry));
-    numbers(&surplus(owned.collect(), &Default::default(), target))
+    let candidates = entries.into_iter().map(|entry| Candidate {
+        site: SiteId::default(),
+        entry,
+        unread_slice_of: None,
+    });
+    numbers(&surplus(candidates.collect(), &Default::default(), target))
 }
 
 fn numbers(entries: &[Entry]) -> Vec<u64> {
@@ -82,6 +87,8 @@ struct Cached {
     shares: Vec<u32>,
     /// The site, the age and the bytes of each entry.
     entries: Vec<(usize, i64, u64)>,
+    /// The object of each entry that is an unread slice, by the number of the entry. Missing ones are no slices.
+    objects: Vec<Option<u64>>,
     target: Usage,
 }
 
@@ -93,7 +100,26 @@ impl Cached {
         format!("site-{site}")
     }
 
-    fn listed(&self) -> Vec<(SiteId, Entry)> {
+    fn object(&self, number: u64) -> Option<u64> {
+        self.objects.get(number as usize).copied().flatten()
+    }
+
+    /// The objects of the site `site` whose unread slices hold more than their part of its bytes, with those bytes.
+    /// The entries `gone` are missing, but they count for the bytes of the site.
+    fn excess(&self, site: usize, gone: &[(usize, u64)]) -> HashMap<u64, u64> {
+        let whole = self.left(&[]).0[&site].bytes;
+        let mut objects = HashMap::<u64, u64>::new();
+        for ((of, _, bytes), number) in self.entries.iter().zip(0_u64..) {
+            let is_gone = gone.contains(&(*of, number));
+            if let Some(object) = self.object(number).filter(|_| *of == site && !is_gone) {
+                *objects.entry(object).or_default() += bytes;
+            }
+        }
+        objects.retain(|_, bytes| *bytes > whole / UNREAD);
+        objects
+    }
+
+    fn listed(&self) -> Vec<Candidate> {
         let entries = self.entries.iter().zip(0..);
         let entries = entries.map(|((site, second, bytes), number)| {
             let touched = (*second, 0);
@@ -103,7 +129,12 @@ impl Cached {
                 number,
                 bytes: *bytes,
             };
-            (SiteId::of(Self::name(*site).as_bytes()), entry)
+            let object = self.object(number);
+            Candidate {
+                site: SiteId::of(Self::name(*site).as_bytes()),
+                entry,
+                unread_slice_of: object.map(|object| UrlId::of(b"", &object.to_le_bytes())),
+            }
         });
         entries.collect()
     }
@@ -159,12 +190,16 @@ impl Cached {
 fn cached() -> impl Strategy<Value = Cached> {
     let shares = prop::collection::vec(1_u32..10, 3..6);
     let entries = prop::collection::vec((0_usize..6, 0_i64..50, 1_u64..1_000), 0..80);
-    (shares, entries, 0_u64..30_000, 0_u64..80).prop_map(|(shares, mut entries, bytes, files)| {
+    let objects = prop::collection::vec(prop::option::of(0_u64..4), 0..80);
+    let target = (0_u64..30_000, 0_u64..80);
+    let all = (shares, entries, objects, target);
+    all.prop_map(|(shares, mut entries, objects, (bytes, files))| {
         entries.retain(|(site, ..)| *site < shares.len());
         let target = Usage { bytes, files };
         Cached {
             shares,
             entries,
+            objects,
             target,
         }
     })
@@ -189,7 +224,27 @@ proptest! {
     }
 
     #[test]
-    fn of_one_site_the_oldest_go_first(cached in cached()) {
+    fn of_one_site_the_oldest_unread_slices_of_a_large_object_go_first(cached in cached()) {
+        let gone = cached.evict();
+        for (done, (site, number)) in gone.iter().enumerate() {
+            let excess = cached.excess(*site, &gone[..done]);
+            let object = cached.object(*number);
+            prop_assert!(excess.is_empty() || object.is_some_and(|object| excess.contains_key(&object)));
+            let of_excess = |number| {
+                let object = cached.object(number);
+                excess.is_empty() || object.is_some_and(|object| excess.contains_key(&object))
+            };
+            let second = cached.entries[*number as usize].1;
+            for (other, left) in cached.entries.iter().zip(0_u64..) {
+                let stays = other.0 == *site && !gone[..=done].contains(&(*site, left));
+                prop_assert!(!stays || !of_excess(left) || (other.1, left) > (second, *number));
+            }
+        }
+    }
+
+    #[test]
+    fn without_slices_the_oldest_of_a_site_go_first(mut cached in cached()) {
+        cached.objects.clear();
         let gone = cached.evict();
         let entry = |number: u64| &cached.entries[number as usize];
         let gone_numbers: HashSet<_> = gone.iter().map(|(_, number)| *number).collect();
@@ -241,6 +296,7 @@ proptest! {
         for (site, ..) in &mut cached.entries {
             *site = 1;
         }
+        cached.objects.clear();
         let gone = cached.evict();
         let mut oldest: Vec<_> = cached.entries.iter().zip(0_u64..).collect();
         oldest.sort_by_key(|((_, second, _), number)| (*second, *number));
@@ -254,6 +310,7 @@ fn a_scan_of_one_site_takes_the_scan_and_not_the_older_entries_of_another() {
     let cached = Cached {
         shares: vec![0, 1, 1],
         entries: [entries(1, 400, 0), entries(2, 9_600, 1_000)].concat(),
+        objects: Vec::new(),
         target: Usage {
             bytes: 1 << 40,
             files: 9_000,
@@ -269,6 +326,7 @@ fn what_a_site_leaves_of_its_share_is_lent_to_the_others() {
     let cached = |second: usize| Cached {
         shares: vec![0, 3, 1],
         entries: [entries(1, 100, 0), entries(2, second, 0)].concat(),
+        objects: Vec::new(),
         target: Usage {
             bytes: 10_000,
             files: 1_000,
@@ -285,6 +343,7 @@ fn sites_above_their_shares_keep_what_their_weights_say() {
     let cached = Cached {
         shares: vec![0, 3, 1],
         entries: [entries(1, 1_000, 0), entries(2, 1_000, 0)].concat(),
+        objects: Vec::new(),
         target: Usage {
             bytes: 4_000,
             files: 1_000,
@@ -300,10 +359,46 @@ fn many_small_entries_do_not_go_for_the_bytes_of_large_ones() {
     let cached = Cached {
         shares: vec![0, 1, 1],
         entries: [entries(1, 500, 0), large].concat(),
+        objects: Vec::new(),
         target: Usage {
             bytes: 12_000,
             files: 511,
         },
     };
     assert_eq!(cached.evict(), [(2, 500), (2, 501), (2, 502)]);
+}
+
+/// A cache of one site with `old` small objects, and `slices` newer slices of one object, each of ten bytes.
+fn beside_slices(old: usize, slices: usize, target: u64) -> Cached {
+    Cached {
+        shares: vec![0, 1, 1],
+        entries: [entries(1, old, 0), entries(1, slices, 1_000)].concat(),
+        objects: [vec![None; old], vec![Some(1); slices]].concat(),
+        target: Usage {
+            bytes: target,
+            files: u64::MAX,
+        },
+    }
+}
+
+#[test]
+fn an_object_that_is_read_through_displaces_no_older_object() {
+    let gone = beside_slices(500, 500, 9_000).evict();
+    let oldest_slices: Vec<_> = (500..600).map(|number| (1, number)).collect();
+    assert_eq!(gone, oldest_slices);
+}
+
+#[test]
+fn an_eighth_of_the_site_stays_for_the_unread_slices_of_an_object() {
+    let gone = beside_slices(560, 240, 5_000).evict();
+    let slices = gone.iter().filter(|(_, number)| *number >= 560).count();
+    assert_eq!((slices, gone.len()), (140, 300));
+}
+
+#[test]
+fn slices_that_were_read_again_go_by_their_age_like_all_entries() {
+    let mut cached = beside_slices(500, 500, 9_000);
+    cached.objects.clear();
+    let oldest: Vec<_> = (0..100).map(|number| (1, number)).collect();
+    assert_eq!(cached.evict(), oldest);
 }

@@ -6,6 +6,7 @@
 //! shortly below the bound of the cache, or when the disk lacks space, see [`crate::cache::eviction`].
 
 mod sites;
+mod slices;
 #[cfg(test)]
 mod tests;
 mod variants;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use super::early_deaths::{EARLY, EarlyDeaths};
 use super::entries::{Change, Entries, FolderWatch, SiteId, StoredKey, UrlId, Usage};
-use super::eviction;
+use super::eviction::{self, Candidate};
 use super::folder::CacheFolder;
 use super::free_space::Shortage;
 use super::large_urls::LargeUrls;
@@ -30,10 +31,13 @@ use crate::log::{say, warn};
 use crate::settings::Cache;
 use crate::system::joining_thread::{JoiningThread, StopToken};
 use sites::FileSites;
+use slices::{FIRST_READING, SliceFiles};
 use variants::Variants;
 
 /// The time between two looks at the changes.
 const LOOK: Duration = Duration::from_millis(50);
+/// The time between two looks at a cache that grows and is nearly full.
+const SHORT_LOOK: Duration = Duration::from_millis(5);
 /// The longest pause between two batches of files. A longer batch has already let other threads work.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
@@ -58,6 +62,7 @@ pub struct Keeper {
     usage: Usage,
     sites: FileSites,
     variants: Variants,
+    slices: SliceFiles,
     shared: SharedState,
     /// The numbers of removed files.
     evictions: HashMap<(SiteId, EvictionReason), u64>,
@@ -122,6 +127,7 @@ impl Keeper {
             usage: Usage::default(),
             sites: FileSites::default(),
             variants: Variants::default(),
+            slices: SliceFiles::default(),
             shared,
             evictions: HashMap::new(),
             unchecked: UncheckedFiles::default(),
@@ -145,8 +151,14 @@ impl Keeper {
         self.check(stop, unchecked);
         drop(checks);
         let mut early = true;
-        while stop.wait(LOOK) {
-            self.follow();
+        let mut look = LOOK;
+        while stop.wait(look) {
+            let grows = self.follow();
+            look = if grows && self.is_nearly_full() {
+                SHORT_LOOK
+            } else {
+                LOOK
+            };
             self.make_room(stop);
             if early && start.elapsed() > EARLY {
                 early = false;
@@ -202,8 +214,8 @@ impl Keeper {
         }
     }
 
-    /// Notes the files that have been stored and removed since the last call.
-    fn follow(&mut self) {
+    /// Notes the files that have been stored and removed since the last call. Returns whether any was stored.
+    fn follow(&mut self) -> bool {
         let changes = self.watch.take();
         let changes = self.complain(changes, "eviction is left to Envoy");
         let mut stored = Vec::new();
@@ -219,8 +231,18 @@ impl Keeper {
             }
         }
         self.record(&stored);
+        while let Some(slice) = self.slices.take_grown(Instant::now()) {
+            self.live.take_back_readings(slice, FIRST_READING);
+        }
         let reports = self.shared.reports.clone();
         reports.answer(|| self.report());
+        !stored.is_empty()
+    }
+
+    /// Whether less than an eighth of a bound is free.
+    fn is_nearly_full(&self) -> bool {
+        let used = self.usage.and(self.unchecked.usage);
+        !used.is_within(self.bound.less_part(8))
     }
 
     /// The state of the cache for the metrics.
@@ -274,10 +296,12 @@ impl Keeper {
             self.usage = self.usage.without(file.bytes);
             self.sites.forget(number);
             self.variants.forget(number);
+            self.slices.forget(number);
         }
     }
 
-    /// Counts a file among the variants of its URL if it is one, and lists its URL if it is a slice.
+    /// Counts a file among the variants of its URL or the slices of its object if it is one, and lists the URL of a
+    /// slice.
     fn learn_key(&mut self, number: u64) {
         let Some(head) = self.live.key_head(number) else {
             return;
@@ -285,7 +309,13 @@ impl Keeper {
         if let Some(url) = UrlId::read_variant(&head) {
             self.keep_variant(number, url);
         }
-        if let (Some(list), Some(key)) = (&mut self.large_urls, StoredKey::read(&head)) {
+        let Some(key) = StoredKey::read(&head) else {
+            return;
+        };
+        if let Some(object) = key.sliced_object() {
+            self.slices.add(number, object, Instant::now());
+        }
+        if let Some(list) = &mut self.large_urls {
             let added = list.add_slice(key.host, key.path);
             let consequence = "a large object may pass in one piece after the next start";
             self.complain(added, consequence);
@@ -312,6 +342,7 @@ impl Keeper {
         };
         let mut before = std::mem::take(&mut self.files);
         self.usage = Usage::default();
+        self.slices = SliceFiles::default();
         let mut stored = Vec::new();
         for entry in found {
             match before.remove(&entry.number) {
@@ -356,19 +387,25 @@ impl Keeper {
         self.shortage.publish(0);
     }
 
-    /// Removes the oldest files in use of the sites that are above their shares, until the others are within `target`.
+    /// Removes files in use of the sites that are above their shares, until the others are within `target`.
     fn evict(&mut self, stop: &StopToken, target: Usage, reason: EvictionReason) -> io::Result<()> {
         let live = Arc::clone(&self.live);
         let weights = self.shared.shares.weights();
         let listed = live.list(&mut self.pace(stop))?;
-        let entries = match weights {
-            Some(_) => self.sites.of(listed),
-            None => listed
-                .into_iter()
-                .map(|entry| (SiteId::default(), entry))
-                .collect(),
-        };
-        let gone = eviction::surplus(entries, &weights.unwrap_or_default(), target);
+        let candidates = listed.into_iter().filter_map(|entry| {
+            let site = match weights {
+                Some(_) => self.sites.site(entry.number)?,
+                None => SiteId::default(),
+            };
+            let unread_slice_of = self.slices.unread(&entry);
+            Some(Candidate {
+                site,
+                entry,
+                unread_slice_of,
+            })
+        });
+        let candidates = candidates.collect();
+        let gone = eviction::surplus(candidates, &weights.unwrap_or_default(), target);
         let sites: HashMap<_, _> = gone
             .iter()
             .map(|entry| entry.number)

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-use crate::cache::entries::{Entries, Entry, SiteId};
+use crate::cache::entries::{Entries, SiteId};
 use crate::cache::recovery::Fingerprints;
 use crate::cache::report::SiteFiles;
 
@@ -36,13 +36,6 @@ impl FileSites {
     /// The site of a file.
     pub fn site(&self, number: u64) -> Option<SiteId> {
         self.0.get(&number).map(|(site, _)| *site)
-    }
-
-    /// The `entries` with a known site, each with its site.
-    pub fn of(&self, entries: Vec<Entry>) -> Vec<(SiteId, Entry)> {
-        let entries = entries.into_iter();
-        let known = entries.filter_map(|entry| Some((self.site(entry.number)?, entry)));
-        known.collect()
     }
 
     /// The usage and the age of each site's files.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The keeper, with files that appear and disappear.
 
-use std::fs;
+use std::fs::{self, FileTimes};
 use std::sync::mpsc;
+use std::time::SystemTime;
 
 use super::*;
 use crate::system::joining_thread::JoiningThread;
@@ -180,6 +181,85 @@ fn the_url_of_a_stored_slice_is_listed() {
         thread.follow();
         let found: Vec<_> = list().urls().collect();
         assert_eq!(found, [LargeUrl::of("a/large", &secret)]);
+    });
+}
+
+/// An entry of 1,000 bytes with this path.
+fn long_entry_of(path: &str) -> String {
+    format!("{:_<1000}", entry_of(path))
+}
+
+#[test]
+fn slices_of_an_object_that_is_read_through_go_and_older_files_stay() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, stop| {
+        for number in 0..300 {
+            cache.store(number, &long_entry_of("/small#00"));
+        }
+        for slice in 0..5_000 {
+            let path = format!("/large#00;s={slice}.1f");
+            cache.store(1_000 + slice, &long_entry_of(&path));
+            thread.follow();
+            thread.make_room(stop);
+        }
+        let kept = (0..300).filter(|number| thread.files.contains_key(number));
+        assert_eq!(kept.count(), 300);
+        assert!(thread.files.contains_key(&5_999), "the last one is shared");
+    });
+}
+
+#[test]
+fn slices_that_clients_have_read_again_stay_and_older_files_go() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, stop| {
+        let later = SystemTime::now() + 2 * FIRST_READING;
+        for number in 0..986 {
+            let path = match number {
+                0..300 => "/small#00".to_owned(),
+                _ => format!("/large#00;s={number}.1f"),
+            };
+            cache.store(number, &entry_of(&path));
+            if number >= 300 {
+                let file = cache.dir.path().join(format!("entries/cache-{number}"));
+                let times = FileTimes::new().set_accessed(later);
+                let file = fs::File::options().write(true).open(file).unwrap();
+                file.set_times(times).unwrap();
+            }
+        }
+        thread.follow();
+        thread.make_room(stop);
+        let kept = (300..986).filter(|number| thread.files.contains_key(number));
+        assert_eq!((kept.count(), thread.files.len()), (686, 924));
+    });
+}
+
+#[test]
+fn a_reading_counts_after_the_first_minute_although_there_was_one_before() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, _| {
+        let path = cache.dir.path().join("entries/cache-1");
+        cache.store(1, &entry_of("/large#00;s=0.1f"));
+        let stored = SystemTime::now() - 2 * FIRST_READING;
+        let early = stored + FIRST_READING / 2;
+        let times = FileTimes::new().set_modified(stored).set_accessed(early);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_times(times).unwrap();
+        thread.follow();
+        let entry = |thread: &Keeper| thread.live.look_at(1).unwrap();
+        assert_eq!(thread.slices.take_grown(Instant::now()), None);
+        assert!(thread.slices.unread(&entry(thread)).is_some());
+        let grown = thread.slices.take_grown(Instant::now() + FIRST_READING);
+        assert_eq!(grown, Some(1));
+        thread.live.take_back_readings(1, FIRST_READING);
+        let fresh = entry(thread);
+        assert_eq!(fresh.touched.0, fresh.written, "no reading is recorded");
+        assert!(thread.slices.unread(&fresh).is_some());
+        fs::read(&path).unwrap();
+        let read = entry(thread);
+        assert!(
+            read.touched > fresh.touched,
+            "the file system records readings"
+        );
+        assert_eq!(thread.slices.unread(&read), None);
+        thread.live.take_back_readings(1, FIRST_READING);
+        assert_eq!(entry(thread), read, "this reading counts");
     });
 }
 

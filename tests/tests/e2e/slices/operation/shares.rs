@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Slices are objects of the store and of their site's share. If the cache is full, slices that clients do not read go first.
 
-use crate::slices::world::{Asked, KNOWN, SLICES, assert_part, assert_whole, object, origin};
+use crate::slices::world::{
+    Asked, KNOWN, SLICE, SLICES, assert_part, assert_whole, object, origin,
+};
 use sluice_tests::client::send;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
-use sluice_tests::origin::Origin;
+use sluice_tests::origin::{Origin, Reply};
 use std::fs;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// An edge whose cache has room for two objects and a half.
@@ -46,6 +49,58 @@ async fn a_tail_that_no_client_reads_is_evicted_and_the_head_stays() {
     let asked = Asked::of(origin.requests(), KNOWN);
     let again = asked.slices.values().filter(|times| **times > 1);
     assert!(again.count() > 0 && asked.slices[&0] == 1, "{asked:?}");
+}
+
+/// Small objects, and their size in bytes.
+const SMALL: usize = 100;
+const SMALL_BYTES: usize = 200_000;
+/// Size of an object that is a quarter larger than the cache.
+const HUGE_BYTES: usize = 80 << 20;
+
+/// Reads all small objects. Returns the number of requests for them that the origin has received since the start.
+async fn read_small(origin: &Origin, edge: &Edge) -> usize {
+    for number in 0..SMALL {
+        let response = edge.get(&format!("/small/{number}")).await;
+        assert_eq!(response.body.len(), SMALL_BYTES, "{response}");
+    }
+    (0..SMALL)
+        .map(|number| origin.count(&format!("/small/{number}")))
+        .sum()
+}
+
+/// Starts an edge whose cache has the small objects.
+async fn start_with_small(origin: &Origin) -> Edge {
+    origin.on("/small/*", Reply::ok(SMALL_BYTES).max_age(3_600));
+    let edge = small(Edge::http(origin).origin_decides()).start().await;
+    assert_eq!(read_small(origin, &edge).await, SMALL);
+    assert_eq!(read_small(origin, &edge).await, SMALL);
+    edge
+}
+
+#[tokio::test]
+async fn an_object_larger_than_the_cache_displaces_no_small_object() {
+    let origin = Origin::start().ready().await;
+    let huge = Reply::ok(HUGE_BYTES).version(1).max_age(3_600);
+    // A build without optimizations takes its time to check the bytes of stored files.
+    origin.on("/huge.iso", huge.pace(64 << 10, Duration::from_millis(20)));
+    let edge = start_with_small(&origin).await;
+    let response = edge.get("/huge.iso").await;
+    assert_eq!(response.body.len(), HUGE_BYTES, "{response}");
+    wait_for_eviction(&edge, "").await;
+    assert_eq!(read_small(&origin, &edge).await, SMALL);
+    assert_eq!(origin.count("/huge.iso"), 1 + HUGE_BYTES / SLICE);
+}
+
+#[tokio::test]
+async fn control_as_many_bytes_of_whole_objects_displace_the_small_ones() {
+    let origin = Origin::start().ready().await;
+    origin.on("/whole/*", Reply::ok(SLICE).max_age(3_600));
+    let edge = start_with_small(&origin).await;
+    for number in 0..HUGE_BYTES / SLICE {
+        edge.get(&format!("/whole/{number}")).await;
+    }
+    wait_for_eviction(&edge, "").await;
+    assert!(read_small(&origin, &edge).await > SMALL);
 }
 
 /// A site in front of an origin.
