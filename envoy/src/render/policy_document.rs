@@ -7,7 +7,7 @@ use sluice_core::policy::Policy;
 
 use crate::origin::Origin;
 use crate::settings::Settings;
-use crate::sites::Site;
+use crate::sites::{Site, maintenance_page};
 
 /// A site's policy as a document for the filter, and in parsed form.
 #[derive(Clone, Debug)]
@@ -33,6 +33,7 @@ impl PolicyDocument {
             if let (Some(access), Some(sections)) = (&site.access, json.as_object_mut()) {
                 sections.insert("access".to_owned(), access.section.clone());
             }
+            maintenance_page::insert(&mut json)?;
             fill(&mut json, &decided(settings, &site.origin))?;
             let mut whole = json.clone();
             fill(&mut whole, edge)?;

@@ -57,7 +57,7 @@ use crate::origin::Origin;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
 use crate::sites::{
     Credentials, EXPECTED_KEEPALIVE, EXPECTED_PATIENCE, Failover, Servers, SiteAccess, Sites,
-    keepalive, patience,
+    keepalive, maintenance_page, patience,
 };
 use crate::sns::Sns;
 use crate::system::machine::Machine;
@@ -406,8 +406,8 @@ impl Settings {
         self.locations.state.join(name)
     }
 
-    /// The user's files that a reload reads again: those of the sites, the policies and the access rules, and the keys
-    /// of signed URLs. Envoy itself watches certificates and credentials.
+    /// The user's files that a reload reads again: those of the sites, the policies, the access rules and the
+    /// maintenance pages, and the keys of signed URLs. Envoy itself watches certificates and credentials.
     pub fn files_of_the_user(&self) -> Vec<PathBuf> {
         let base = self.sites_file.as_deref().and_then(Path::parent);
         let sites = self.sites.iter().flat_map(|sites| &sites.sites);
@@ -419,7 +419,17 @@ impl Settings {
         let rules = of_sites.chain(&self.access);
         let keys = rules.flat_map(SiteAccess::files).cloned();
         let named = self.sites_file.iter().chain(&self.access_file).cloned();
-        let files = paths.chain(named).chain(keys);
+        let of_sites = self.sites.iter().flat_map(|sites| &sites.sites);
+        let of_sites = of_sites.filter_map(|site| maintenance_page::file(&site.policy));
+        let of_policy = self
+            .policy
+            .iter()
+            .filter_map(PolicyChoice::maintenance_page);
+        let files = paths
+            .chain(named)
+            .chain(keys)
+            .chain(of_sites)
+            .chain(of_policy);
         let files = files.filter(|path| path.is_file());
         files
             .filter_map(|path| std::path::absolute(path).ok())

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The value of `SLUICE_POLICY`: a policy that comes with the edge, or a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
-use crate::sites::ready_made;
+use crate::sites::{maintenance_page, read_yaml, ready_made};
 
 /// The policy that a user has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,12 @@ impl PolicyChoice {
             None => env.file_text("SLUICE_POLICY")?,
         };
         Some(Self { name, text })
+    }
+
+    /// The file of the maintenance page, if the policy names one.
+    pub fn maintenance_page(&self) -> Option<PathBuf> {
+        let (policy, _) = read_yaml(&self.text).ok()?;
+        maintenance_page::file(&policy)
     }
 
     /// The file of the policy. `None`: the policy comes with the edge.

@@ -14,6 +14,7 @@ mod fields;
 mod file;
 mod host;
 mod hsts;
+pub mod maintenance_page;
 mod policy;
 mod profile;
 mod purge_token;

@@ -29,7 +29,7 @@ pub use access::{
 };
 pub use forms::error::PolicyError;
 pub use forms::large_url::LargeUrl;
-pub use forms::names::{NamePattern, is_bucket_name, is_key, is_site_name};
+pub use forms::names::{MAX_PAGE_BYTES, NamePattern, is_bucket_name, is_key, is_site_name};
 pub(crate) use forms::names::{is_for_edges, is_token};
 pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};
@@ -44,7 +44,7 @@ pub use sections::set_headers::{HeaderSource, SetHeader};
 pub use sections::slices::{MOST_AHEAD, SlicedLengths, SlicesPolicy};
 pub use sections::ttl::{Statuses, Ttl, TtlTable};
 pub use sections::ttl_bounds::TtlBounds;
-pub use sections::website::{CorsPolicy, FallbackFor, WebsitePolicy};
+pub use sections::website::{CorsPolicy, ErrorDocument, FallbackFor, WebsitePolicy};
 pub(crate) use site_section::{HttpsSection, SiteSection, SitesSection};
 
 /// Upper bound of a hot tier, in bytes. A worker's VM can address 4 GiB in all.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Substitutes for missing objects of a web site: a redirect to a directory, the document of an application that
-//! routes in the browser, or the site's own error page.
+//! Substitutes for missing objects and other errors of a web site: a redirect to a directory, the document of an
+//! application that routes in the browser, or a page of the site.
 
 pub mod cors;
 pub mod error_page;
@@ -10,7 +10,7 @@ pub mod redirect;
 use crate::http::syntax::field_value::FieldValue;
 use crate::http::url::escaping::escape_key;
 use crate::key::{CanonicalTarget, Target, is_stripped_path};
-use crate::policy::{FallbackFor, Origin, Policy, WebsitePolicy};
+use crate::policy::{ErrorDocument, FallbackFor, Origin, Policy, WebsitePolicy};
 
 /// A substitute for a missing object, in the order in which the filter looks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,21 +19,12 @@ pub enum Substitute {
     Directory,
     /// The fallback document, with status 200.
     Fallback,
-    /// The error document, with the status of the missing object.
+    /// The error document of the origin's status, with that status or the one that the policy names.
     Error,
 }
 
 impl Substitute {
     const ALL: [Self; 3] = [Self::Directory, Self::Fallback, Self::Error];
-
-    /// Returns the status of the response, after the bucket has answered with `missing`.
-    pub const fn status(self, missing: u16) -> u16 {
-        match self {
-            Self::Directory => 302,
-            Self::Fallback => 200,
-            Self::Error => missing,
-        }
-    }
 
     /// A token for `Cache-Status`.
     pub const fn name(self) -> &'static str {
@@ -44,6 +35,9 @@ impl Substitute {
         }
     }
 }
+
+/// Status of a redirect to a directory.
+pub const DIRECTORY_STATUS: u16 = 302;
 
 /// Facts of a request for an object of a site that are needed if the object is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,15 +71,38 @@ impl MissingObjectVisit {
         })
     }
 
-    /// The substitute to look for after `tried`.
-    pub fn next(&self, site: &WebsitePolicy, tried: Option<Substitute>) -> Option<Substitute> {
+    /// The substitute to look for after `tried`, if the origin has answered with `status`.
+    pub fn next(
+        &self,
+        site: &WebsitePolicy,
+        status: u16,
+        tried: Option<Substitute>,
+    ) -> Option<Substitute> {
+        let missing = site.is_missing(status);
         let applies = |substitute: &Substitute| match substitute {
-            Substitute::Directory => self.location.is_some(),
-            Substitute::Fallback => self.falls_back && site.fallback_document.is_some(),
-            Substitute::Error => site.error_document.is_some(),
+            Substitute::Directory => missing && self.location.is_some(),
+            Substitute::Fallback => missing && self.falls_back && site.fallback_document.is_some(),
+            Substitute::Error => site.error_document_of(status).is_some(),
         };
         let skipped = tried.map_or(0, |tried| tried as usize + 1);
         Substitute::ALL.into_iter().skip(skipped).find(applies)
+    }
+
+    /// The substitute to look for after `tried`, and its object, if the origin has answered with `status` for `object`.
+    pub fn next_document(
+        &self,
+        policy: &Policy,
+        object: &CanonicalTarget,
+        status: u16,
+        mut tried: Option<Substitute>,
+    ) -> Option<(Substitute, CanonicalTarget)> {
+        loop {
+            let substitute = self.next(&policy.website, status, tried)?;
+            if let Some(document) = document(policy, object, substitute, status) {
+                return Some((substitute, document));
+            }
+            tried = Some(substitute);
+        }
     }
 
     /// Location of the directory, if the path may be one.
@@ -100,6 +117,33 @@ impl WebsitePolicy {
         self.redirect_directories
             || self.fallback_document.is_some()
             || self.error_document.is_some()
+            || !self.error_documents.is_empty()
+    }
+
+    /// The name of the error document for the origin's `status`.
+    pub fn error_document_of(&self, status: u16) -> Option<&str> {
+        if let Some(entry) = self.error_documents_entry(status) {
+            return Some(&entry.document);
+        }
+        let missing = self.error_document.as_deref();
+        missing.filter(|_| self.is_missing(status))
+    }
+
+    /// The status of a response with that substitute, after the origin has answered with `status`.
+    pub fn substitute_status(&self, substitute: Substitute, status: u16) -> u16 {
+        match substitute {
+            Substitute::Directory => DIRECTORY_STATUS,
+            Substitute::Fallback => 200,
+            Substitute::Error => {
+                let entry = self.error_documents_entry(status);
+                entry.and_then(|entry| entry.status).unwrap_or(status)
+            }
+        }
+    }
+
+    fn error_documents_entry(&self, status: u16) -> Option<&ErrorDocument> {
+        let mut entries = self.error_documents.iter();
+        entries.find(|entry| entry.statuses.contains(&status))
     }
 
     /// Whether the bucket reports a missing object with that status.
@@ -113,11 +157,13 @@ impl WebsitePolicy {
     }
 }
 
-/// The object that becomes the substitute, or whose presence decides.
+/// The object that becomes the substitute, or whose presence decides, after the origin has answered with `status`.
+/// `None` if this is the missing object itself.
 pub fn document(
     policy: &Policy,
     missing: &CanonicalTarget,
     substitute: Substitute,
+    status: u16,
 ) -> Option<CanonicalTarget> {
     let Origin::Bucket(bucket) = &policy.origin else {
         return None;
@@ -129,9 +175,10 @@ pub fn document(
             format!("{}/{}", without_query(missing), escape_key(index))
         }
         Substitute::Fallback => below_prefix(policy.website.fallback_document.as_deref()?),
-        Substitute::Error => below_prefix(policy.website.error_document.as_deref()?),
+        Substitute::Error => below_prefix(policy.website.error_document_of(status)?),
     };
-    Some(missing.sibling(&path))
+    let document = missing.sibling(&path);
+    (document.cache_key() != missing.cache_key()).then_some(document)
 }
 
 fn without_query(target: &CanonicalTarget) -> &str {

@@ -109,6 +109,7 @@ fn a_bucket_needs_no_more_than_its_name_and_host() {
             .map(str::to_owned)
             .into(),
             cache_status_key: false,
+            maintenance_page: None,
             account: true,
         },
         cache: CachePolicy {
@@ -132,6 +133,7 @@ fn an_http_origin_needs_no_more_than_its_kind() {
             remove_headers: built_in_hidden_headers(),
             ignore_vary: Vec::new(),
             cache_status_key: false,
+            maintenance_page: None,
             account: true,
         },
         cache: default_cache(),

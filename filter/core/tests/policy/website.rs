@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sluice_core::policy::{FallbackFor, OriginPattern, WebsitePolicy};
+use sluice_core::policy::{ErrorDocument, FallbackFor, OriginPattern, WebsitePolicy};
 
 use crate::support::{bucket_policy, bucket_refusal, http_policy, http_refusal};
 
@@ -14,6 +14,7 @@ fn a_policy_that_says_nothing_makes_no_site() {
         fallback_document: None,
         fallback_for: FallbackFor::Navigation,
         error_document: None,
+        error_documents: Vec::new(),
         missing_statuses: vec![404],
         guess_content_type: false,
         content_types: Vec::new(),
@@ -28,7 +29,7 @@ fn every_field_of_a_site_counts() {
     let site = bucket_policy(
         "key: {index_document: index.html}\n\
          website:\n  redirect_directories: true\n  fallback_document: app/index.html\n  fallback_for: all\n  \
-         error_document: 404.html\n  missing_statuses: [403, 404]\n  guess_content_type: true\n  \
+         error_document: 404.html\n  error_documents: [{statuses: [403, 503], document: a/b, status: 200}]\n  missing_statuses: [403, 404]\n  guess_content_type: true\n  \
          content_types: {ABC: x/y; z=1}\n  cors: {allowed_origins: ['*', 'https://a.test']}",
     )
     .website;
@@ -36,6 +37,12 @@ fn every_field_of_a_site_counts() {
     assert_eq!(site.fallback_document.as_deref(), Some("app/index.html"));
     assert_eq!(site.fallback_for, FallbackFor::All);
     assert_eq!(site.error_document.as_deref(), Some("404.html"));
+    let entry = ErrorDocument {
+        statuses: vec![403, 503],
+        document: "a/b".to_owned(),
+        status: Some(200),
+    };
+    assert_eq!(site.error_documents, [entry]);
     assert_eq!(site.missing_statuses, [403, 404]);
     assert_eq!(
         site.content_types,
@@ -94,6 +101,30 @@ fn what_makes_no_sense_is_refused_with_field_value_and_what_is_accepted() {
         (
             "website: {error_document: ../x}",
             "website.error_document: \"../x\": expected the name of an object",
+        ),
+        (
+            "website: {error_documents: [{statuses: [399], document: a}]}",
+            "website.error_documents[0].statuses[0]: 399: expected a whole number from 400 to 599",
+        ),
+        (
+            "website: {error_documents: [{statuses: [], document: a}]}",
+            "website.error_documents[0].statuses: an empty list: expected statuses",
+        ),
+        (
+            "website: {error_documents: [{statuses: [404]}]}",
+            "website.error_documents[0].document: required",
+        ),
+        (
+            "website: {error_documents: [{statuses: [404], document: /a}]}",
+            "website.error_documents[0].document: \"/a\": expected the name of an object",
+        ),
+        (
+            "website: {error_documents: [{statuses: [404], document: a, status: 304}]}",
+            "website.error_documents[0].status: 304: expected 200, or a status from 400 to 599",
+        ),
+        (
+            "website: {error_documents: [{statuses: [404], document: a}, {statuses: [500, 404], document: b}]}",
+            "website.error_documents[1].statuses: 404: expected a status that no entry before it names",
         ),
         (
             "website: {fallback_for: some}",
@@ -168,6 +199,10 @@ fn what_makes_no_sense_is_refused_with_field_value_and_what_is_accepted() {
         (
             "website: {error_document: a}",
             "website.error_document: \"a\": expected none for an HTTP origin",
+        ),
+        (
+            "website: {error_documents: [{statuses: [404], document: a}]}",
+            "website.error_documents: a list: expected none for an HTTP origin",
         ),
         (
             "website: {guess_content_type: true}",

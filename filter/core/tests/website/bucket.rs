@@ -157,8 +157,8 @@ fn substitutes_are_looked_for_in_a_fixed_order() {
     let (policy, target, visit) = visit(all, "/a/b?x", Some("text/html"));
     let mut tried = None;
     let mut documents = Vec::new();
-    while let Some(substitute) = visit.next(&policy.website, tried) {
-        let document = document(&policy, &target, substitute).unwrap();
+    while let Some(substitute) = visit.next(&policy.website, 404, tried) {
+        let document = document(&policy, &target, substitute, 404).unwrap();
         documents.push((substitute, document.path().to_owned()));
         tried = Some(substitute);
     }
@@ -171,7 +171,41 @@ fn substitutes_are_looked_for_in_a_fixed_order() {
         documents,
         expected.map(|(each, path)| (each, path.to_owned()))
     );
-    assert_eq!(expected.map(|(each, _)| each.status(403)), [302, 200, 403]);
+    let status = |(each, _)| policy.website.substitute_status(each, 404);
+    assert_eq!(expected.map(status), [302, 200, 404]);
+}
+
+#[test]
+fn other_errors_of_the_bucket_have_only_the_document_of_their_status() {
+    let all = "key: {index_document: i.html}\n\
+               website: {redirect_directories: true, fallback_document: f.html, fallback_for: all, \
+               error_document: e.html, error_documents: [{statuses: [403, 404], document: d.html, status: 200}, \
+               {statuses: [503], document: s.html}]}";
+    let (policy, target, visit) = visit(all, "/a", None);
+    for (status, name, shown) in [
+        (403, Some("/site/d.html"), 200),
+        (404, Some("/site/d.html"), 200),
+        (503, Some("/site/s.html"), 503),
+        (500, None, 500),
+    ] {
+        let last = Some(Substitute::Fallback).filter(|_| status == 404);
+        let substitute = visit.next(&policy.website, status, last);
+        assert_eq!(substitute, name.map(|_| Substitute::Error), "{status}");
+        let document = document(&policy, &target, Substitute::Error, status);
+        let document = document.map(|document| document.path().to_owned());
+        assert_eq!(document.as_deref(), name);
+        let told = policy.website.substitute_status(Substitute::Error, status);
+        assert_eq!(told, shown);
+    }
+}
+
+#[test]
+fn a_document_does_not_replace_itself() {
+    let site = "website: {error_documents: [{statuses: [404], document: lost.html}]}";
+    let (policy, target, _) = visit(site, "/lost.html", None);
+    assert_eq!(document(&policy, &target, Substitute::Error, 404), None);
+    let (policy, target, _) = visit(site, "/other.html", None);
+    assert!(document(&policy, &target, Substitute::Error, 404).is_some());
 }
 
 #[test]
@@ -191,7 +225,7 @@ fn only_a_browser_that_goes_to_a_page_falls_back() {
     ] {
         let (policy, _, visit) = visit(FALLBACK, "/a", accept);
         assert_eq!(
-            visit.next(&policy.website, None).is_some(),
+            visit.next(&policy.website, 404, None).is_some(),
             expected,
             "{accept:?}"
         );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Missing objects of a web site: redirects to directories, fallback documents and error pages.
+//! Missing objects and other errors of a web site: redirects to directories, fallback documents and error pages.
 //!
 //! No filter can look up another object after a response has begun. Therefore the first request that finds a missing
 //! object is held at its response headers while the filter fetches the substitute by a call. The response is then
@@ -17,11 +17,11 @@ use sluice_core::http::conditional::range::Part;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::website::{MissingObjectVisit, Substitute, document};
+use sluice_core::website::{DIRECTORY_STATUS, MissingObjectVisit, Substitute};
 use sluice_core::workers::Millis;
 
 use crate::reply::CACHE_STATUS;
-use crate::reply::substitute::HeldResponse;
+use crate::reply::substitute::FailedResponse;
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
 use crate::request::stand_in::StandIn;
@@ -57,18 +57,17 @@ pub fn destination(
             None => Destination::Requested,
         },
         Some(MissingObject::Missing(missing)) => {
-            let substitute = visit.next(&policy.website, Some(Substitute::Directory));
-            let instead = substitute.and_then(|substitute| {
-                let stand_in = StandIn {
-                    substitute,
-                    missing,
-                };
-                Some(Destination::Document(
-                    stand_in,
-                    document(policy, target, substitute)?,
-                ))
-            });
-            instead.unwrap_or(Destination::Requested)
+            let tried = Some(Substitute::Directory);
+            match visit.next_document(policy, target, missing, tried) {
+                None => Destination::Requested,
+                Some((substitute, document)) => {
+                    let stand_in = StandIn {
+                        substitute,
+                        missing,
+                    };
+                    Destination::Document(stand_in, document)
+                }
+            }
         }
     }
 }
@@ -87,16 +86,11 @@ pub fn answer_redirect(
         ("location", location),
         (CACHE_STATUS, cache_status.as_str()),
     ];
-    host.respond(
-        Substitute::Directory.status(404),
-        "sluice_directory",
-        &headers,
-        "",
-    )
+    host.respond(DIRECTORY_STATUS, "sluice_directory", &headers, "")
 }
 
-/// Holds a response with a missing object's `status` until its substitute has arrived. Returns true if it waits.
-/// `known_for` is how long the object is known to be missing, in milliseconds.
+/// Holds a response with an error's `status` until its substitute has arrived. Returns true if it waits. `known_for` is
+/// how long a missing object is known to be missing, in milliseconds.
 pub fn hold_for_substitute(
     host: &dyn Host,
     keys: &Keys,
@@ -106,26 +100,20 @@ pub fn hold_for_substitute(
     known_for: Millis,
 ) -> host::Result<bool> {
     let policy = &stream.policy.policy;
-    let Some(visit) = stream
-        .visit
-        .as_ref()
-        .filter(|_| policy.website.is_missing(status))
-    else {
-        return Ok(false);
-    };
-    if policy.website.varies_by_accept() {
+    let missing = policy.website.is_missing(status);
+    if stream.visit.is_some() && missing && policy.website.varies_by_accept() {
         host.add_header(Map::Response, "vary", "Accept")?;
     }
-    let Some(substitute) = visit.next(&policy.website, None) else {
-        return Ok(false);
-    };
-    let held = HeldResponse {
-        stream: stream.id,
-        substitute,
+    let response = FailedResponse {
         status,
-        known_for: known_for.min(KNOWN_MILLIS),
+        known_for: if missing {
+            known_for.min(KNOWN_MILLIS)
+        } else {
+            0
+        },
+        is_dropped: false,
     };
-    let waits = substitutes::look_for_substitute(keys, calls, stream, held);
+    let waits = substitutes::look_for_substitute(keys, calls, stream, response, None);
     if waits {
         stream.body.hold();
     }

@@ -64,6 +64,8 @@ pub struct Fetch {
     pub invalidated: bool,
     /// Whether only the headers are requested from the origin.
     pub head: bool,
+    /// Whether the method is GET or HEAD.
+    pub reads: bool,
     /// Whether only the headers are stored, for which the store sends a GET.
     pub for_headers: bool,
     /// Whether the origin gets the credentials of the client that caused the request.
@@ -168,6 +170,7 @@ impl Fetch {
             slice,
             is_conditional,
             head: for_headers || headers.is(":method", "HEAD"),
+            reads: headers.is(":method", "HEAD") || headers.is(":method", "GET"),
             for_headers,
             authenticated,
             has_cookie: ignores_cookies && headers.has("cookie"),

@@ -9,6 +9,7 @@ mod clean;
 mod failure;
 mod fetch;
 mod judged;
+mod maintenance;
 mod not_modified;
 mod orphaned;
 mod outcome;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin's response: whether and in what form it is stored, and the outcome for its followers.
 
+use std::rc::Rc;
+
 use crate::worker::coalescing::Coalescing;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
@@ -26,12 +28,14 @@ use super::clean::{
 use super::failure::{bound_lines, bound_statuses, note_error, note_failure, say};
 use super::fetch::Fetch;
 use super::judged::{Judged, inspection};
+use super::maintenance;
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
 use super::second;
 use super::slice;
 use super::surrogate_keys::SurrogateKeys;
 use super::variants::variance::blur_head;
+use crate::reply::complete_reply::MAINTENANCE_STATUS;
 use crate::request::body::Body;
 use crate::request::sliced::Sliceable;
 use crate::worker::Worker;
@@ -106,8 +110,20 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
             headers = host.headers(Map::Response)?;
         }
     }
-    let body = fetch.clean(host, &headers, status, end_of_stream)?;
-    fetch.response.body = say(host, failure, body, end_of_stream)?;
+    let policy = Rc::clone(&fetch.policy.policy);
+    fetch.response.body = match maintenance::page(&policy, fetch, failure, status) {
+        Some(page) => {
+            status = MAINTENANCE_STATUS;
+            if !is_fill {
+                host.set_header(Map::Response, "cache-control", "no-store")?;
+            }
+            maintenance::replace(host, &headers, page, fetch.head, end_of_stream)?
+        }
+        None => {
+            let body = fetch.clean(host, &headers, status, end_of_stream)?;
+            say(host, failure, body, end_of_stream)?
+        }
+    };
     if !is_fill {
         inspection::tell(host, calls, questions, fetch, &headers, status, failure);
         fetch.response.ended = end_of_stream;

@@ -2,11 +2,15 @@
 //! Complete replies, most of them without a body: of ORIGIN to the store, to a request of the filter, and to a client
 //! that needs no body or gets an error.
 
+use std::rc::Rc;
+
 use sluice_core::http::caching::cache_name::CacheName;
 use sluice_core::http::caching::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::internal_headers::{SLICE_STATE_HEADER, SLICES_HEADER};
+use sluice_core::policy::Policy;
 use sluice_core::slices::asked::SliceState;
 use sluice_core::slices::plan::SlicePlan;
+use sluice_core::website::error_page::MEDIA_TYPE;
 use sluice_store::{LOOKUP_EXPIRED, LOOKUP_NO_ROOM, Revalidation};
 
 use super::CACHE_STATUS;
@@ -21,7 +25,14 @@ pub struct CompleteReply {
     details: &'static str,
     fields: Vec<Header>,
     body: &'static str,
+    /// The policy whose maintenance page replaces the body.
+    page: Option<Rc<Policy>>,
 }
+
+/// Status of a response with a maintenance page.
+pub const MAINTENANCE_STATUS: u16 = 503;
+/// `Retry-After` of a maintenance page, in seconds.
+pub const RETRY_AFTER: &str = "30";
 
 impl CompleteReply {
     /// Creates a reply with these header fields and without a body.
@@ -31,6 +42,7 @@ impl CompleteReply {
             details,
             fields,
             body: "",
+            page: None,
         }
     }
 
@@ -119,6 +131,25 @@ impl CompleteReply {
         Self::new(200, "sluice_plan", vec![(SLICES_HEADER.to_owned(), plan)])
     }
 
+    /// The same failure with the site's maintenance page, if it has one.
+    pub fn explained(mut self, policy: &Rc<Policy>) -> Self {
+        if policy.response.maintenance_page.is_none() || self.status < 500 {
+            return self;
+        }
+        for (name, value) in &mut self.fields {
+            if name == "content-type" {
+                *value = MEDIA_TYPE.into();
+            }
+        }
+        let retry_after = ("retry-after".to_owned(), RETRY_AFTER.into());
+        self.fields.insert(1, retry_after);
+        Self {
+            status: MAINTENANCE_STATUS,
+            page: Some(Rc::clone(policy)),
+            ..self
+        }
+    }
+
     fn refusal(status: u16, details: &'static str) -> Self {
         let no_store = ("cache-control".to_owned(), b"no-store".to_vec());
         Self::new(status, details, vec![no_store])
@@ -137,11 +168,13 @@ impl CompleteReply {
     pub fn send(&self, host: &dyn Host) -> host::Result<()> {
         let fields = self.fields.iter();
         let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
+        let page = self.page.as_deref();
+        let page = page.and_then(|policy| policy.response.maintenance_page.as_deref());
         host.respond_with(
             self.status,
             self.details,
             &serialize(fields),
-            self.body.as_bytes(),
+            page.unwrap_or(self.body).as_bytes(),
         )
     }
 }

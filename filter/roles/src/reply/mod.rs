@@ -38,7 +38,7 @@ pub enum DueReply {
     Reset,
     /// EDGE: a copy of the response that a follower has waited for, and that the store does not get.
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
-    /// EDGE: the document that replaces the held response of a missing object.
+    /// EDGE: the document that replaces the held response of a missing object, or another error.
     Substitute(Rc<Document>, Rc<EdgeRequest>, HeldResponse),
 }
 
@@ -50,6 +50,9 @@ impl DueReply {
             Self::Reset => host.reset(Half::Response),
             Self::Copied(copy, follower, way) => {
                 hot_copy::answer_follower(host, copy, follower, &way.member_of(name))
+            }
+            Self::Substitute(document, stream, held) if held.response.is_dropped => {
+                document.take_place_of_failure(host, name, stream, held.response.status)
             }
             Self::Substitute(document, stream, held) => document.take_place(host, stream, *held),
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses that replace an object that a site does not have.
+//! Responses that replace an error of a site, such as that of a missing object.
 
 use sluice_core::coalescing::SMALL_BYTES;
+use sluice_core::http::caching::cache_name::CacheName;
+use sluice_core::http::caching::cache_status::{CacheStatus, Forward};
 use sluice_core::policy::Policy;
 use sluice_core::website::cors::CORS_PREFIX;
 use sluice_core::website::{MissingObjectVisit, Substitute};
@@ -14,6 +16,8 @@ use crate::request::stand_in::StandIn;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Host, Map};
 
+/// Envoy's details of a response with a document.
+const DETAILS: &str = "sluice_substitute";
 /// The status that reports to a call that the requested variant is too large for it.
 pub const TOO_LARGE: u16 = 507;
 /// Fields of an error's response that describe its body and its way through caches.
@@ -45,17 +49,38 @@ const OF_THE_CALL: [&str; 8] = [
     "vary",
 ];
 
-/// A response that is held for its substitute.
+/// An error of the origin.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedResponse {
+    /// The bucket's status.
+    pub status: u16,
+    /// How long the object is known to be missing.
+    pub known_for: Millis,
+    /// Whether the client cannot get the origin's response: another request has received it, or the store has replaced
+    /// it by a response that must not be served.
+    pub is_dropped: bool,
+}
+
+impl FailedResponse {
+    /// An error that the client cannot get.
+    pub const fn dropped(status: u16) -> Self {
+        Self {
+            status,
+            known_for: 0,
+            is_dropped: true,
+        }
+    }
+}
+
+/// An error of the origin that is held for its substitute.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldResponse {
     /// The request that it answers.
     pub stream: StreamId,
     /// The substitute that is being fetched.
     pub substitute: Substitute,
-    /// The bucket's status.
-    pub status: u16,
-    /// How long the object is known to be missing.
-    pub known_for: Millis,
+    /// The error.
+    pub response: FailedResponse,
 }
 
 /// Turns the document's response into that of the missing object.
@@ -70,7 +95,10 @@ pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Resu
         for name in OF_THE_ERROR.into_iter().filter(|name| !kept(name)) {
             host.remove_header(Map::Response, name)?;
         }
-        let missing = stand_in.substitute.status(stand_in.missing);
+        let missing = stand_in.missing;
+        let missing = policy
+            .website
+            .substitute_status(stand_in.substitute, missing);
         host.set_header(Map::Response, ":status", missing.to_string())?;
     }
     Ok(())
@@ -141,6 +169,25 @@ impl Document {
         answer_with(host, demand, stream.head, 200, &headers, &self.body)
     }
 
+    /// Answers the effective context's request with the error document, in the place of a response that the client
+    /// cannot get. `name` is the name of the cache.
+    pub fn take_place_of_failure(
+        &self,
+        host: &dyn Host,
+        name: &CacheName,
+        stream: &EdgeRequest,
+        status: u16,
+    ) -> host::Result<()> {
+        let told = CacheStatus::forwarded(Forward::Miss).forward_status(status);
+        let told = told.detail(Substitute::Error.name()).member_of(name);
+        let own = self.headers.iter();
+        let own = own.filter(|(name, _)| is_of_the_document(Substitute::Error, name));
+        let headers = serialize(own.chain([(CACHE_STATUS, told.as_bytes()), NO_STORE]));
+        let website = &stream.policy.policy.website;
+        let status = website.substitute_status(Substitute::Error, status);
+        host.respond_with(status, DETAILS, &headers, &self.body)
+    }
+
     /// Whether the document has a media type.
     pub fn is_typed(&self) -> bool {
         self.headers.has("content-type")
@@ -154,7 +201,6 @@ impl Document {
         stream: &EdgeRequest,
         held: HeldResponse,
     ) -> host::Result<()> {
-        const DETAILS: &str = "sluice_substitute";
         let missing = host.headers(Map::Response)?;
         let told = said_of(&missing, held.substitute);
         let told = (CACHE_STATUS, told.as_slice());
@@ -167,9 +213,11 @@ impl Document {
             let has_own = is_of_the_document(held.substitute, name) && self.headers.has(name);
             is_of_the_missing(name) && !has_own
         });
+        let no_store = (held.response.status >= 500).then_some(NO_STORE);
         let fields = kept.chain(own).chain(location).chain([told]);
-        let headers = Headers::new(serialize(fields));
-        let status = held.substitute.status(held.status);
+        let headers = Headers::new(serialize(fields.chain(no_store)));
+        let website = &stream.policy.policy.website;
+        let status = website.substitute_status(held.substitute, held.response.status);
         match held.substitute {
             Substitute::Directory => host.respond_with(status, DETAILS, headers.bytes(), b""),
             Substitute::Fallback => {
@@ -180,6 +228,9 @@ impl Document {
         }
     }
 }
+
+/// Field of a document in the place of a failure, which may end at any moment.
+const NO_STORE: (&str, &[u8]) = ("cache-control", b"no-store");
 
 /// Whether the response that replaces a missing object's takes this header from the document.
 fn is_of_the_document(substitute: Substitute, name: &str) -> bool {

@@ -2,7 +2,7 @@
 //! Documents in place of the response for a missing object, in the sizes that sites have.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::internal_headers::BUCKET_ERROR_HEADER;
+use sluice_core::internal_headers::{BUCKET_ERROR_HEADER, FAILURE_HEADER};
 use sluice_core::metrics::Metric;
 use sluice_fake::{Client, Ending, FakeEnvoy, FetchId, Stage};
 
@@ -108,4 +108,192 @@ fn a_document_waits_for_the_end_of_the_response_whose_place_it_takes() {
     envoy.end(FIRST);
     let client = &envoy.clients[client.0];
     assert_eq!((client.status(), client.body()), (200, &b"page"[..]));
+}
+
+/// A site with documents for errors other than a missing object.
+const ERRORS: &str = r#""error_documents": [{"statuses": [403], "document": "denied.html"},
+    {"statuses": [503], "document": "sorry.html", "status": 200}, {"statuses": [404], "document": "404.html"}]"#;
+
+const HTML: [(&str, &str); 2] = [("content-type", "text/html"), ("etag", "\"page\"")];
+
+#[test]
+fn each_status_of_the_bucket_has_its_own_document_and_perhaps_another_status() {
+    for (of_bucket, code, document, told) in [
+        (403, "AccessDenied", "/denied.html", 403),
+        (503, "InternalError", "/sorry.html", 200),
+    ] {
+        let mut envoy = site(ERRORS);
+        envoy.calls_fail = true;
+        let same = [("if-none-match", "\"page\"")];
+        let client = envoy.request(0, "GET", KEY, &same);
+        envoy.answer_with(
+            FIRST,
+            of_bucket,
+            &[(BUCKET_ERROR_HEADER, code)],
+            b"<Error/>",
+        );
+        envoy.end(FIRST);
+        let asked = &envoy.fetches[1].cache_key;
+        assert!(asked.contains(document), "{asked}");
+        envoy.answer_with(FetchId(1), 200, &HTML, b"page");
+        envoy.end(FetchId(1));
+        let client = &envoy.clients[client.0];
+        assert_eq!((client.status(), client.body()), (told, &b"page"[..]));
+        assert_eq!(client.header("etag"), None);
+        let no_store = (of_bucket == 503).then_some("no-store");
+        assert_eq!(client.header("cache-control"), no_store);
+        let way = client.header("cache-status").unwrap();
+        let fields = format!("fwd-status={of_bucket}");
+        assert!(
+            way.contains(&fields) && way.ends_with("; detail=error-document"),
+            "{way}"
+        );
+    }
+}
+
+/// The same site, where a failure is not stored but shared with the requests that wait for it.
+fn unstored() -> String {
+    format!(r#"{ERRORS}}}, "cache": {{"ttl": {{"5xx": "0s"}}"#)
+}
+
+#[test]
+fn the_followers_of_a_failed_leader_get_the_document_too() {
+    let mut envoy = site(&unstored());
+    let leader = envoy.request(0, "GET", KEY, &[]);
+    let followers = [(); 2].map(|()| envoy.request(0, "GET", KEY, &[]));
+    envoy.answer_with(FIRST, 503, &UNREACHED, b"no connection");
+    envoy.end(FIRST);
+    envoy.tick(0);
+    for follower in followers {
+        assert_eq!(envoy.stage(follower), Stage::Parked);
+    }
+    assert_eq!(envoy.fetches.len(), 2, "one request for the document");
+    envoy.answer_with(FetchId(1), 200, &HTML, b"page");
+    envoy.end(FetchId(1));
+    envoy.close_all();
+    for client in [leader].into_iter().chain(followers) {
+        let stage = envoy.stage(client);
+        let client = &envoy.clients[client.0];
+        assert_eq!(stage, Stage::Over(Ending::Served), "{client:?}");
+        assert_eq!((client.status(), client.body()), (200, &b"page"[..]));
+        assert_eq!(client.header("content-type"), Some("text/html"));
+        assert_eq!(client.header("cache-control"), Some("no-store"));
+    }
+    assert_eq!(envoy.counter(Metric::HostErrors), 0);
+}
+
+#[test]
+fn without_the_document_leader_and_followers_get_the_failure_itself() {
+    let mut envoy = site(&unstored());
+    let leader = envoy.request(0, "GET", KEY, &[]);
+    let follower = envoy.request(0, "GET", KEY, &[]);
+    envoy.answer_with(FIRST, 503, &UNREACHED, b"no connection");
+    envoy.end(FIRST);
+    envoy.tick(0);
+    envoy.answer_with(FetchId(1), 404, &[], b"<Error/>");
+    envoy.end(FetchId(1));
+    envoy.close_all();
+    for client in [leader, follower] {
+        let client = &envoy.clients[client.0];
+        assert_eq!(client.status(), 503);
+        assert_ne!(client.body(), b"page");
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+}
+
+#[test]
+fn a_missing_document_is_missing_by_itself() {
+    let mut envoy = site(r#""error_document": "7""#);
+    let client = envoy.request(0, "GET", KEY, &[]);
+    envoy.answer_with(FIRST, 404, &[], b"<Error/>");
+    envoy.end(FIRST);
+    assert_eq!(envoy.clients[client.0].status(), 404);
+    assert_eq!(envoy.fetches.len(), 1);
+}
+
+#[test]
+fn control_a_status_without_a_document_is_the_buckets_own() {
+    let mut envoy = site(ERRORS);
+    let client = envoy.request(0, "GET", KEY, &[]);
+    envoy.answer_with(FIRST, 500, &[], b"<Error/>");
+    envoy.end(FIRST);
+    assert_eq!(envoy.clients[client.0].status(), 500);
+    assert_eq!(envoy.fetches.len(), 1);
+}
+
+/// A site whose maintenance page is `<p>Soon.</p>`.
+fn site_with_page(kind: &str) -> FakeEnvoy {
+    let policy = format!(
+        r#"{{"origin": {{{kind}}}, "compression": {{"enabled": false}}, "purge": {{"warm": false}},
+        "cache": {{"ttl": {{"5xx": "0s"}}}}, "response": {{"maintenance_page": "<p>Soon.</p>"}}}}"#
+    );
+    FakeEnvoy::new(&policy, 1)
+}
+
+const BUCKET: &str = r#""kind": "bucket", "bucket": "site", "authority": "s3.test""#;
+const HTTP: &str = r#""kind": "http""#;
+
+/// The answer of Envoy's hop in the place of an origin that cannot be reached.
+const UNREACHED: [(&str, &str); 1] = [(
+    FAILURE_HEADER,
+    "upstream_reset_before_response_started{connection_failure} 0",
+)];
+
+#[test]
+fn the_maintenance_page_answers_leader_and_followers_if_the_origin_fails() {
+    let failed: [(&str, u16, &[(&str, &str)]); 2] =
+        [(BUCKET, 504, &UNREACHED), (HTTP, 503, &UNREACHED)];
+    for (kind, status, headers) in failed {
+        let mut envoy = site_with_page(kind);
+        let leader = envoy.request(0, "GET", KEY, &[]);
+        let follower = envoy.request(0, "GET", KEY, &[]);
+        envoy.answer_with(FIRST, status, headers, b"<Error/>");
+        envoy.end(FIRST);
+        envoy.tick(0);
+        envoy.close_all();
+        assert_eq!(envoy.fetches.len(), 1);
+        for client in [leader, follower] {
+            let client = &envoy.clients[client.0];
+            assert_eq!(
+                (client.status(), client.body()),
+                (503, &b"<p>Soon.</p>"[..])
+            );
+            assert_eq!(
+                client.header("content-type"),
+                Some("text/html; charset=utf-8")
+            );
+            assert_eq!(client.header("retry-after"), Some("30"));
+            assert_eq!(client.header("cache-control"), Some("no-store"));
+        }
+    }
+}
+
+#[test]
+fn the_maintenance_page_replaces_the_errors_of_a_bucket() {
+    let mut envoy = site_with_page(BUCKET);
+    let client = envoy.request(0, "GET", KEY, &[]);
+    envoy.answer_with(FIRST, 500, &[("retry-after", "7")], b"<Error/>");
+    envoy.end(FIRST);
+    let client = &envoy.clients[client.0];
+    assert_eq!(
+        (client.status(), client.body()),
+        (503, &b"<p>Soon.</p>"[..])
+    );
+    assert_eq!(client.header("retry-after"), Some("7"));
+    assert_eq!(client.header("cache-control"), Some("no-store"));
+}
+
+#[test]
+fn control_the_errors_of_an_http_origin_and_of_clients_have_no_maintenance_page() {
+    for (kind, status) in [(HTTP, 503), (BUCKET, 404), (HTTP, 404)] {
+        let mut envoy = site_with_page(kind);
+        let client = envoy.request(0, "GET", KEY, &[]);
+        envoy.answer_with(FIRST, status, &[], b"<Error/>");
+        envoy.end(FIRST);
+        envoy.close_all();
+        let client = &envoy.clients[client.0];
+        assert_eq!(client.status(), status);
+        assert_eq!(client.header("retry-after"), None);
+        assert_ne!(client.body(), b"<p>Soon.</p>");
+    }
 }

@@ -320,3 +320,62 @@ async fn control_without_the_policy_a_missing_page_is_missing() {
         );
     }
 }
+
+#[tokio::test]
+async fn each_error_of_the_bucket_has_its_stored_document_and_perhaps_another_status() {
+    let origin = Origin::start().ready().await;
+    origin.on("/site/secret", Reply::status(403));
+    origin.on("/site/a", Reply::text("an object").max_age(600));
+    let html = |text: &str| Reply::text(text).header("content-type", "text/html");
+    origin.on("/site/denied.html", html("denied").etag("v1").max_age(600));
+    origin.on("/site/sorry.html", html("sorry").etag("v1").max_age(600));
+    let policy = "website:\n  error_documents:\n  - {statuses: [403], document: denied.html, status: 404}\n  \
+                  - {statuses: [500, 502, 503, 504], document: sorry.html}\n";
+    let edge = Edge::scripted_bucket(&origin)
+        .workers(1)
+        .env("SLUICE_S3_RETRIES", "0")
+        .policy(policy)
+        .start()
+        .await;
+    let mut client = Client::connect(edge.address()).await;
+    for _ in 0..3 {
+        let headers = [("range", "bytes=0-1"), ("if-none-match", "\"v1\"")];
+        let response = client.exchange(request("GET", "/secret", &headers)).await;
+        assert_eq!(response.status, 404, "{response}");
+        assert_eq!(response.body, b"denied", "{response}");
+        assert_eq!(response.header("content-type"), "text/html");
+        assert_eq!(response.headers.get("etag"), None, "{response}");
+    }
+    let head = client.exchange(request("HEAD", "/secret", &[])).await;
+    assert_eq!((head.status, head.header("content-length")), (404, "6"));
+    assert_eq!(origin.count("/site/denied.html"), 1);
+    // The document is stored, and is there when the bucket is not.
+    assert_eq!(client.get("/sorry.html").await.status, 200);
+    eventually("it is stored", async || {
+        client.get("/sorry.html").await.is_hit()
+    })
+    .await;
+    origin.refuse().await;
+    let crowd = (0..10).map(|_| edge.get("/cold"));
+    for response in futures_join(crowd).await {
+        assert_eq!(
+            (response.status, &*response.body),
+            (503, &b"sorry"[..]),
+            "{response}"
+        );
+        assert_eq!(response.header("cache-control"), "no-store", "{response}");
+        assert!(
+            response.cache_status().contains("detail=error-document"),
+            "{response}"
+        );
+    }
+    // The edge's own refusals have no document.
+    for (method, target, status) in [
+        ("GET", "/x/..%2f..%2fother", 400),
+        ("PURGE", "/secret", 405),
+    ] {
+        let refused = client.exchange(request(method, target, &[])).await;
+        assert_eq!(refused.status, status, "{refused}");
+        assert_eq!(refused.header("content-type"), "text/plain; charset=utf-8");
+    }
+}

@@ -7,4 +7,5 @@ mod cors;
 mod demo;
 mod documents;
 mod errors;
+mod maintenance;
 mod ready_made_policies;

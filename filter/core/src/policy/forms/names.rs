@@ -162,6 +162,17 @@ text!(
     |text| (is_key(text) && !is_for_edges(text.as_bytes())).then(|| text.to_owned())
 );
 
+/// The greatest size of a maintenance page, in bytes.
+pub const MAX_PAGE_BYTES: usize = 64 << 10;
+
+text!(
+    /// An HTML page.
+    HtmlPage => String,
+    "an HTML page, which begins with < and has at most 64 KiB",
+    "^[</]",
+    |text| (text.starts_with('<') && text.len() <= MAX_PAGE_BYTES).then(|| text.to_owned())
+);
+
 text!(
     /// The path in front of all paths that the edge serves, without a slash at its end.
     StripPrefix => String,

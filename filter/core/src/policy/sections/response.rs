@@ -3,7 +3,7 @@
 
 use crate::http::caching::targeted::SURROGATE_CONTROL;
 use crate::policy::forms::form::Kind;
-use crate::policy::forms::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
+use crate::policy::forms::names::{HeaderName, HeaderPattern, HtmlPage, NamePattern, any_matches};
 use crate::policy::forms::section::section;
 
 /// Response headers that are never sent to clients.
@@ -63,6 +63,10 @@ section! {
         /// Whether Cache-Status has the key under which a response is cached. It is for tests and debugging: the key
         /// has the URL as the edge reads it, and the request headers that distinguish its responses.
         cache_status_key: bool = false,
+        /// The HTML page, from < on and of at most 64 KiB, that a client gets with status 503 if the origin sends no
+        /// response, or a bucket fails, and nothing stored can be served. On an edge that is not in a mesh it is the
+        /// absolute path of a file with the page, such as /etc/sluice/sorry.html. Default: a line of text.
+        maintenance_page: Option<String> as Option<HtmlPage>,
         /// Whether the filter writes the result, key, role and times of each request into Envoy's filter state, under
         /// names that begin with wasm.sluice. It is false if neither access log nor traces show them. The entry point
         /// fills this in.

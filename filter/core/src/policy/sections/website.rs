@@ -29,6 +29,8 @@ section! {
         /// Bucket only: the object, below the prefix, that is served for a missing object with the bucket's status,
         /// instead of a plain page.
         error_document: Option<String> as Option<ObjectName>,
+        /// Bucket only: the objects that are served for other errors of the bucket, or with another status.
+        error_documents: Vec<ErrorDocument> as Vec<ErrorDocument> = Vec::new(),
         /// The statuses by which the bucket reports a missing object. S3 answers 403 if the credentials may not list
         /// the bucket.
         missing_statuses: Vec<u16> as Vec<Whole<400, 499>> = vec![404],
@@ -41,6 +43,30 @@ section! {
         /// Cross-origin resource sharing. With this section the edge answers preflights, and names on each response
         /// the pages that may read it, whatever the origin says. Default: CORS is left to the origin.
         cors: Option<CorsPolicy> as Option<CorsSection>,
+    }
+}
+
+section! {
+    /// The object that is served for some statuses of the bucket, also for the status by which the edge says that the
+    /// bucket does not answer. It wins over error_document. Refusals of the edge have no document.
+    pub struct ErrorDocument {
+        /// The statuses, from 400 to 599.
+        statuses: Vec<u16> as Vec<Whole<400, 599>>,
+        /// The object, below the prefix.
+        document: String as ObjectName,
+        /// The status of the response: 200, or 400 to 599. Default: the bucket's status.
+        status: Option<u16> as Option<DocumentStatus>,
+    }
+}
+
+/// The status of a response with an error document.
+pub(in crate::policy) struct DocumentStatus;
+
+impl Form<u16> for DocumentStatus {
+    fn read(value: &Value, kind: Kind) -> Result<u16, PolicyError> {
+        let status = Whole::<200, 599>::read(value, kind).ok();
+        let status = status.filter(|status| *status == 200 || *status >= 400);
+        status.ok_or_else(|| PolicyError::unexpected(value, "200, or a status from 400 to 599"))
     }
 }
 
@@ -120,6 +146,24 @@ impl WebsitePolicy {
             let message = "true: expected false, or key.index_document to be set";
             return Err(PolicyError::new("redirect_directories", message));
         }
+        self.check_error_documents()
+    }
+
+    /// Refuses entries without an effect.
+    fn check_error_documents(&self) -> Result<(), PolicyError> {
+        for (index, entry) in self.error_documents.iter().enumerate() {
+            let at = format!("error_documents[{index}].statuses");
+            if entry.statuses.is_empty() {
+                let message = "an empty list: expected statuses from 400 to 599";
+                return Err(PolicyError::new(&at, message));
+            }
+            let earlier = self.error_documents.iter().take(index);
+            let mut earlier = earlier.flat_map(|earlier| &earlier.statuses);
+            if let Some(status) = earlier.find(|status| entry.statuses.contains(status)) {
+                let message = format!("{status}: expected a status that no entry before it names");
+                return Err(PolicyError::new(&at, message));
+            }
+        }
         Ok(())
     }
 
@@ -141,6 +185,10 @@ impl WebsitePolicy {
                 let message = "true: expected false for an HTTP origin";
                 return Err(PolicyError::new(name, message));
             }
+        }
+        if !self.error_documents.is_empty() {
+            let message = format!("a list: expected {EXPECTED}");
+            return Err(PolicyError::new("error_documents", message));
         }
         if !self.content_types.is_empty() {
             let message = format!("an object: expected {EXPECTED}");

@@ -29,7 +29,7 @@ use crate::policy::sections::rules::{CanonicalGlob, FieldValue, HeaderValues};
 use crate::policy::sections::set_headers::{SetHeader, SetHeaders};
 use crate::policy::sections::slices::{GREATEST_SLICE, LEAST_SLICE, SliceBytes};
 use crate::policy::sections::ttl::{ORIGIN, RuleTtl, TtlTable};
-use crate::policy::sections::website::{ContentTypes, CorsPolicy, CorsSection};
+use crate::policy::sections::website::{ContentTypes, CorsPolicy, CorsSection, DocumentStatus};
 use crate::size;
 
 /// A form that the JSON Schema describes.
@@ -435,6 +435,13 @@ impl Described<u16> for RedirectStatus {
 
     fn shown(value: &u16) -> Value {
         (*value).into()
+    }
+}
+
+impl Described<u16> for DocumentStatus {
+    fn schema() -> Value {
+        let error = <Whole<400, 599> as Described<u16>>::schema();
+        json!({ "oneOf": [{ "const": 200 }, error] })
     }
 }
 

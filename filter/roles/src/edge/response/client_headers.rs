@@ -6,6 +6,7 @@ use sluice_core::http::caching::private_response::private_directives;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::policy::{Policy, Rule};
 
+use crate::reply::complete_reply::MAINTENANCE_STATUS;
 use sluice_host::{self as host, Host, Map};
 
 /// The fields with directives for other caches that a policy may leave out of `cache.targeted_fields` (RFC 9213; Edge
@@ -23,6 +24,13 @@ pub fn add_client_headers(
 ) -> host::Result<()> {
     let rule = policy.rule(store_path);
     add_headers(host, rule)?;
+    if status == MAINTENANCE_STATUS
+        && policy.response.maintenance_page.is_some()
+        && host.header(Map::Response, "cache-control")?.is_none()
+    {
+        // The store may keep the page for a moment.
+        return host.set_header(Map::Response, "cache-control", "no-store");
+    }
     let told = rule.client_cache_control(status);
     let told = match told {
         Some(told) if stored || is_public(host, rule)? => Some(told),

@@ -119,7 +119,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
         return refuse_mismatch(identity, keys, coalescing, calls, stream, FOREIGN_HEADERS);
     }
     let served = served_to(host, identity, keys, stream, entry, &fields);
-    if let Some(refused) = refuse_served(identity, keys, coalescing, stream, &served) {
+    if let Some(refused) = refuse_served(identity, keys, coalescing, calls, stream, &served) {
         return refused;
     }
     let length = fields.content_length();

@@ -14,11 +14,12 @@ use sluice_host::Host;
 use sluice_store::Served;
 
 use crate::reply::complete_reply::CompleteReply;
+use crate::reply::substitute::FailedResponse;
 use crate::reply::{DueReply, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::own_requests::{
-    mismatches,
+    mismatches, substitutes,
     variants::{fetch_again, fetch_variant},
 };
 use sluice_host::{self as host, Action};
@@ -34,6 +35,7 @@ pub fn refuse_served(
     identity: &Identity,
     keys: &mut Keys,
     coalescing: &mut Coalescing,
+    calls: &mut Calls,
     stream: &EdgeRequest,
     served: &Served<'_>,
 ) -> Option<host::Result<Action>> {
@@ -50,7 +52,7 @@ pub fn refuse_served(
     }
     let status = served.failure.unwrap_or(504);
     let is_expired = served.is_expired(&stream.control);
-    is_expired.then(|| refuse_expired(identity, coalescing, stream, status))
+    is_expired.then(|| refuse_expired(identity, keys, coalescing, calls, stream, status))
 }
 
 /// Refuses a request for the store only, because the store has no response that its client accepts.
@@ -156,7 +158,9 @@ pub fn ask_again(
 /// Refuses a stored response that is too old for the policy, because the origin has failed (RFC 9111, 4.2.4).
 fn refuse_expired(
     identity: &Identity,
+    keys: &Keys,
     coalescing: &mut Coalescing,
+    calls: &mut Calls,
     stream: &EdgeRequest,
     status: u16,
 ) -> host::Result<Action> {
@@ -165,6 +169,13 @@ fn refuse_expired(
     });
     stream.progress.answered.set(true);
     stream.progress.account.results_in(account::FAILED);
-    CompleteReply::failure(&identity.name, status, false).send(&*coalescing.host)?;
+    let error = FailedResponse::dropped(status);
+    if substitutes::look_for_substitute(keys, calls, stream, error, None) {
+        stream.body.hold_unwanted();
+        return Ok(Action::Pause);
+    }
+    CompleteReply::failure(&identity.name, status, false)
+        .explained(&stream.policy.policy)
+        .send(&*coalescing.host)?;
     Ok(Action::Pause)
 }

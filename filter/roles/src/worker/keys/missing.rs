@@ -23,6 +23,9 @@ impl Keys {
 
     /// Remembers for `known_for` milliseconds that the object at `url` is missing.
     pub fn learn_missing(&mut self, url: &str, missing: MissingObject, known_for: Millis) {
+        if known_for == 0 {
+            return;
+        }
         let until = self.host.monotonic_millis().saturating_add(known_for);
         self.missing.insert(self.key_hash(url), (missing, until));
     }

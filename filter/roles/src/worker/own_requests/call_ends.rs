@@ -93,7 +93,7 @@ fn end_document_call(
     let found = document.as_ref();
     match call {
         CallKind::Substitute(key) => {
-            substitutes::end_substitute(keys, roots, coalescing, calls, key, document);
+            substitutes::end_substitute(identity, keys, roots, coalescing, calls, key, document);
         }
         CallKind::Around(_) => {
             mismatches::end_fetch(identity, roots, coalescing, calls, call, found);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Missing objects. The worker holds their responses until the substitute has arrived.
+//! Missing objects and other errors. The worker holds their responses until the substitute has arrived.
 
 use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
@@ -7,28 +7,39 @@ use crate::worker::own_requests::calls::Calls;
 use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
-use sluice_core::website::{Substitute, document};
+use sluice_core::website::Substitute;
 use sluice_core::workers::KeyHash;
 
 use crate::reply::DueReply;
-use crate::reply::substitute::{Document, HeldResponse};
+use crate::reply::complete_reply::CompleteReply;
+use crate::reply::substitute::{Document, FailedResponse, HeldResponse};
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
+use crate::worker::identity::Identity;
 use crate::worker::keys::MissingObject;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::roots::Roots;
 
-/// Makes a held response wait for its substitute. Returns false if no document can replace it.
+/// Makes an error wait for the substitute after `tried`. Returns false if no document can replace it.
 pub fn look_for_substitute(
     keys: &Keys,
     calls: &mut Calls,
     stream: &EdgeRequest,
-    held: HeldResponse,
+    response: FailedResponse,
+    tried: Option<Substitute>,
 ) -> bool {
-    let policy = &stream.policy;
-    let Some(target) = document(&policy.policy, &stream.target, held.substitute) else {
+    let (policy, object) = (&stream.policy, &stream.target);
+    let visit = stream.visit.as_ref();
+    let next =
+        visit.and_then(|visit| visit.next_document(&policy.policy, object, response.status, tried));
+    let Some((substitute, target)) = next else {
         return false;
+    };
+    let held = HeldResponse {
+        stream: stream.id,
+        substitute,
+        response,
     };
     let key = keys.key_hash(target.cache_key());
     if calls.hold(key, held) {
@@ -40,6 +51,7 @@ pub fn look_for_substitute(
 
 /// Releases the responses that wait for a document. The document has arrived, or does not exist.
 pub fn end_substitute(
+    identity: &Identity,
     keys: &mut Keys,
     roots: &Roots,
     coalescing: &mut Coalescing,
@@ -57,7 +69,7 @@ pub fn end_substitute(
             .filter(|document| document.serves_as(held.substitute))
         {
             Some(document) => release_with(keys, coalescing, calls, &stream, held, document),
-            None => look_further(keys, roots, calls, &stream, held),
+            None => look_further(identity, keys, roots, coalescing, calls, &stream, held),
         }
     }
     roots.restore(roots.serving());
@@ -73,14 +85,18 @@ fn release_with(
 ) {
     let known = match held.substitute {
         Substitute::Directory => MissingObject::Directory,
-        Substitute::Fallback | Substitute::Error => MissingObject::Missing(held.status),
+        Substitute::Fallback | Substitute::Error => MissingObject::Missing(held.response.status),
     };
     let url = stream.target.url();
-    keys.learn_missing(url, known, held.known_for);
+    keys.learn_missing(url, known, held.response.known_for);
     calls
         .metrics
         .count_of(&stream.policy, Metric::RequestsSubstituted);
     let reply = DueReply::Substitute(Rc::clone(document), Rc::clone(stream), held);
+    if held.response.is_dropped {
+        coalescing.wakeups.answer(stream.id.0, reply);
+        return;
+    }
     calls.keep_reply(stream.id, reply);
     settle(coalescing, calls, stream);
 }
@@ -97,23 +113,27 @@ pub fn settle(coalescing: &mut Coalescing, calls: &mut Calls, stream: &EdgeReque
 }
 
 fn look_further(
+    identity: &Identity,
     keys: &Keys,
     roots: &Roots,
+    coalescing: &mut Coalescing,
     calls: &mut Calls,
     stream: &EdgeRequest,
     held: HeldResponse,
 ) {
-    let site = &stream.policy.policy.website;
-    let next = stream
-        .visit
-        .as_ref()
-        .and_then(|visit| visit.next(site, Some(held.substitute)));
-    let waits = next.is_some_and(|substitute| {
-        look_for_substitute(keys, calls, stream, HeldResponse { substitute, ..held })
-    });
-    if !waits {
-        release(roots, &calls.metrics, stream);
+    let tried = Some(held.substitute);
+    if look_for_substitute(keys, calls, stream, held.response, tried) {
+        return;
     }
+    if held.response.is_dropped {
+        let failure = CompleteReply::failure(&identity.name, held.response.status, true)
+            .explained(&stream.policy.policy);
+        coalescing
+            .wakeups
+            .answer(stream.id.0, DueReply::Complete(failure));
+        return;
+    }
+    release(roots, &calls.metrics, stream);
 }
 
 /// Lets a held response continue.

@@ -4,16 +4,18 @@
 use sluice_core::coalescing::{Effect, Store as _};
 use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::SliceState;
-use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Message;
+use sluice_core::workers::{Millis, StreamId};
 
 use crate::reply::DueReply;
 use crate::reply::complete_reply::CompleteReply;
+use crate::reply::substitute::FailedResponse;
 use crate::request::account;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
 use crate::worker::coalescing::requests::OpenRequests;
 use crate::worker::own_requests::calls::{BackgroundCall, Calls};
+use crate::worker::own_requests::substitutes::look_for_substitute;
 use crate::worker::policies::Policies;
 use crate::worker::slices::KnownObjects;
 use crate::worker::waking::resumption;
@@ -58,15 +60,7 @@ impl Worker {
                     if follower.is_none_or(|follower| follower.counts) {
                         self.metrics.count(Metric::FollowersFailed, 1);
                     }
-                    let failure =
-                        match is_of_former_version(&self.coalescing.requests, &self.slices, stream)
-                        {
-                            true => CompleteReply::outdated_slice(SliceState::Changed),
-                            false => CompleteReply::failure(&self.identity.name, status, true),
-                        };
-                    let failure = DueReply::Complete(failure);
-                    self.coalescing
-                        .answer_follower(stream, waited, account::FAILED, failure);
+                    self.fail(stream, status, waited);
                 }
                 Effect::Confirm { key, target } => self.keys.confirm_current(key, &target),
                 Effect::Learn { target, names } => self.keys.learn(&target, names),
@@ -94,6 +88,33 @@ impl Worker {
                 Effect::AwaitNoMore { key } => self.confirmations.await_no_more(key),
             }
         }
+    }
+
+    /// Answers a follower whose leader got an error with this `status`: by the error document, if the site has one.
+    fn fail(&mut self, stream: StreamId, status: u16, waited: Millis) {
+        let follower = self.coalescing.requests.get(stream);
+        let error = FailedResponse::dropped(status);
+        let documented = follower.as_ref().is_some_and(|follower| {
+            look_for_substitute(&self.keys, &mut self.calls, follower, error, None)
+        });
+        if let Some(follower) = follower.as_ref().filter(|_| documented) {
+            self.coalescing.has_waited(stream, waited);
+            follower.progress.answered.set(true);
+            follower.progress.account.results_in(account::FAILED);
+            return;
+        }
+        let outdated = is_of_former_version(&self.coalescing.requests, &self.slices, stream);
+        let failure = match outdated {
+            true => CompleteReply::outdated_slice(SliceState::Changed),
+            false => CompleteReply::failure(&self.identity.name, status, true),
+        };
+        let failure = match follower.filter(|_| !outdated) {
+            Some(follower) => failure.explained(&follower.policy.policy),
+            None => failure,
+        };
+        let failure = DueReply::Complete(failure);
+        self.coalescing
+            .answer_follower(stream, waited, account::FAILED, failure);
     }
 
     /// Passes the store's news about awaited responses to the coalescer, and asks the store again for the other
