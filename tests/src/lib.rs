@@ -25,6 +25,7 @@ pub mod conformance;
 pub mod edge;
 pub mod h2spec;
 pub mod http;
+pub mod http3;
 pub mod image;
 pub mod machine;
 pub mod mesh;

@@ -257,16 +257,22 @@ fn environment() -> anyhow::Result<Environment<'static>> {
 
 /// The values of the bootstrap and of the listeners for clients.
 fn edge(settings: &Settings, sites: &Sites) -> Value {
-    let plain = context! { name => "edge", port => settings.edge_port, tls => false };
-    let tls = |port| context! { name => "edge_tls", port => port, tls => true };
-    let tls = settings.tls_port.map(tls);
+    let plain =
+        context! { name => "edge", port => settings.edge_port, tls => false, quic => false };
+    let tls = |name: &str, port: u16, quic: bool| {
+        context! { name => name, port => port, tls => true, quic => quic }
+    };
+    let quic_port = settings.tls_port.filter(|_| settings.http3.listens());
+    let quic = quic_port.map(|port| tls("edge_quic", port, true));
+    let tls = settings.tls_port.map(|port| tls("edge_tls", port, false));
     let default_host = match sites.sites.as_slice() {
         [site] if site.name.is_empty() => site.origin.endpoint().authority(),
         _ => NO_HOST.to_owned(),
     };
     context! {
         bind => settings.bind.to_string(),
-        listeners => std::iter::once(plain).chain(tls).collect::<Vec<_>>(),
+        listeners => std::iter::once(plain).chain(tls).chain(quic).collect::<Vec<_>>(),
+        alt_svc => settings.http3.alt_svc(),
         default_host => default_host,
         admin => settings.admin_socket(),
         workers => settings.workers_socket(),

@@ -9,6 +9,7 @@ mod access;
 mod cache;
 pub mod docs;
 mod environment;
+mod http3;
 mod https;
 mod listeners;
 mod locations;
@@ -34,6 +35,7 @@ use std::time::Duration;
 pub use cache::{Cache, HotTier, Medium, Reserve, Slices};
 use environment::Environment;
 pub use environment::names::OTHER_NAMES;
+pub use http3::Http3;
 pub use https::Https;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
@@ -101,6 +103,8 @@ pub struct Settings {
     pub https: Https,
     /// The TLS listener's port; `None`: no site has a certificate.
     pub tls_port: Option<u16>,
+    /// HTTP/3 for clients.
+    pub http3: Http3,
     /// The trust in clients' addresses, and limits on clients' requests.
     pub clients: Clients,
     /// The PROXY protocol on the listeners for clients; `None`: it is not read.
@@ -295,6 +299,8 @@ impl Settings {
             Some(sites) => listeners::read_tls_port(env, sites),
             None => tls.as_ref().map(|tls| tls.port),
         };
+        let has_proxy_protocol = matches!(proxy_protocol, Some(Some(_)));
+        let http3 = Http3::read(env, tls_port, has_proxy_protocol);
         let purge_port = purge_listens.map(|purge| purge.address.port());
         let metrics_port = metrics.map(|address| address.port());
         let ports = [edge_port, tls_port, purge_port, metrics_port];
@@ -333,6 +339,7 @@ impl Settings {
             tls,
             https: https?,
             tls_port,
+            http3: http3?,
             clients: clients?,
             proxy_protocol: proxy_protocol?,
             purge: purge?,

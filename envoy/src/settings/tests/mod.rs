@@ -295,6 +295,8 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
         "a number from 0 to 1000000",
     ),
     ("SLUICE_PROXY_PROTOCOL", "v2", "off, optional or on"),
+    ("SLUICE_HTTP3", "h3", "off, on or clear"),
+    ("SLUICE_HTTP3_PORT", "0", "a port from 1 to 65535"),
     ("SLUICE_REDIRECT_TO_HTTPS", "always", "on or off"),
     (
         "SLUICE_HSTS",
@@ -453,6 +455,28 @@ fn what_belongs_together_is_asked_for_together() {
         (
             &[("SLUICE_PROXY_PROTOCOL_FROM", "10.0.0.0/8")],
             "SLUICE_PROXY_PROTOCOL_FROM: must be unset, or SLUICE_PROXY_PROTOCOL be on or optional",
+        ),
+        (
+            &[("SLUICE_HTTP3", "on")],
+            "SLUICE_HTTP3: needs a certificate: SLUICE_TLS_CERT and SLUICE_TLS_KEY",
+        ),
+        (
+            &[("SLUICE_HTTP3", "clear")],
+            "SLUICE_HTTP3: needs a certificate: SLUICE_TLS_CERT and SLUICE_TLS_KEY",
+        ),
+        (
+            &[("SLUICE_HTTP3_PORT", "443")],
+            "SLUICE_HTTP3_PORT: must be unset, or SLUICE_HTTP3 be on",
+        ),
+        (
+            &[
+                ("SLUICE_HTTP3", "on"),
+                ("SLUICE_TLS_CERT", "/dev/null"),
+                ("SLUICE_TLS_KEY", "/dev/null"),
+                ("SLUICE_PROXY_PROTOCOL", "on"),
+                ("SLUICE_PROXY_PROTOCOL_FROM", "10.0.0.0/8"),
+            ],
+            "SLUICE_HTTP3: must be off, as SLUICE_PROXY_PROTOCOL is set",
         ),
         (
             &[("SLUICE_REDIRECT_TO_HTTPS", "on")],

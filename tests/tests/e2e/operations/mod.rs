@@ -5,6 +5,7 @@ mod access_log;
 mod drain;
 mod health_check;
 mod host_calls;
+mod http3;
 mod ipv6;
 mod memory_bounds;
 mod observability;
