@@ -8,6 +8,12 @@ pub const PROOF_HEADER: &str = "x-sluice-proof";
 /// Name of the request header with the client's address, by which EDGE tells it to the cluster of a server that is
 /// asked for access.
 pub const CLIENT_HEADER: &str = "x-sluice-client";
+/// Name of the response header by which the verifier of tokens, a listener inside of Envoy, tells EDGE the issuer of a
+/// token that it has verified.
+pub const TOKEN_ISSUER_HEADER: &str = "x-sluice-token-issuer";
+/// Name of the response header by which the verifier of tokens tells EDGE the reason of a refusal, as in Envoy's
+/// `%RESPONSE_CODE_DETAILS%`.
+pub const TOKEN_REFUSAL_HEADER: &str = "x-sluice-token-refusal";
 /// Name of the request header by which ORIGIN tells the hop the server of a request, among the servers of all sites.
 /// A site without a name does not use it.
 pub const SERVER_HEADER: &str = "x-sluice-server";

@@ -9,6 +9,7 @@ use super::grant::{Grant, GrantedResource};
 use super::parameters::SignatureParameters;
 use super::secrets::AccessSecrets;
 use super::signing_key::SigningKeys;
+use super::token::PresentedToken;
 use super::users::is_basic;
 use crate::key::Target;
 use crate::key::client_url::ClientUrl;
@@ -29,6 +30,8 @@ pub struct AccessRequest<'a> {
     pub signatures: &'a PresentedSignatures,
     /// The value of `Authorization`, if there is one alone.
     pub authorization: Option<&'a [u8]>,
+    /// The token.
+    pub token: &'a PresentedToken,
     /// Finds the client's address. `None`: it is not known.
     pub address: &'a dyn Fn() -> Option<IpAddr>,
     /// The present time, in seconds since the Unix epoch.
@@ -75,6 +78,8 @@ pub enum AccessRefusal {
     OtherPath,
     /// The site has no user with this name and this password.
     WrongPassword,
+    /// The token is not valid, or the request has several.
+    WrongToken,
 }
 
 impl AccessRefusal {
@@ -91,6 +96,7 @@ impl AccessRefusal {
             Self::OtherAddress => "other_address",
             Self::OtherPath => "other_path",
             Self::WrongPassword => "wrong_password",
+            Self::WrongToken => "wrong_token",
         }
     }
 
@@ -110,7 +116,8 @@ pub enum AccessDecision {
         /// The name of the key of its signature, or of its user.
         name: Option<String>,
     },
-    /// Only a server that is asked can admit the request. The other schemes refuse it, for this reason.
+    /// Only a server that is asked, or the verification of its token, can admit the request. The other schemes refuse
+    /// it, for this reason.
     Asks(AccessRefusal),
     /// The request is refused, for this reason.
     Refused(AccessRefusal),
@@ -135,7 +142,7 @@ pub fn decide(
     };
     match facts.decide(access, secrets) {
         Ok((check, name)) => AccessDecision::Admitted { check, name },
-        Err(refusal) if refusal.is_for_lack_of_credentials() && access.forward().is_some() => {
+        Err(refusal) if refusal.is_for_lack_of_credentials() && facts.asks(access) => {
             AccessDecision::Asks(refusal)
         }
         Err(refusal) => AccessDecision::Refused(refusal),
@@ -201,8 +208,17 @@ impl Facts<'_> {
                 let user = user.ok_or(AccessRefusal::WrongPassword)?;
                 Ok((AccessCheck::Basic, Some(user.to_owned())))
             }
-            AccessScheme::Forward(_) => Err(AccessRefusal::NoProof),
+            AccessScheme::Jwt(_) if *self.request.token == PresentedToken::Malformed => {
+                Err(AccessRefusal::WrongToken)
+            }
+            AccessScheme::Jwt(_) | AccessScheme::Forward(_) => Err(AccessRefusal::NoProof),
         }
+    }
+
+    /// Whether a question can still admit the request.
+    fn asks(&self, access: &AccessPolicy) -> bool {
+        let has_token = matches!(self.request.token, PresentedToken::Present(_));
+        access.forward().is_some() || (has_token && access.jwt().is_some())
     }
 
     fn comes_from(&self, networks: &[Network]) -> bool {

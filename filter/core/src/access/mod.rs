@@ -7,6 +7,7 @@
 //! | the facts that a signature covers | [`grant`] |
 //! | the keys of signatures | [`signing_key`], [`sealed_key`] |
 //! | the users of the scheme Basic | [`users`] |
+//! | the token in a request | [`token`] |
 //! | all secrets of a site | [`secrets`] |
 //! | the signatures in a request, and the request without them | [`credentials`], [`parameters`] |
 
@@ -18,4 +19,5 @@ pub mod parameters;
 pub mod sealed_key;
 pub mod secrets;
 pub mod signing_key;
+pub mod token;
 pub mod users;

@@ -4,7 +4,7 @@
 use super::signing_key::SigningKeys;
 use super::users::PasswordUsers;
 use crate::key::secret::StoreSecret;
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{KeySetSource, Policy, PolicyError};
 
 /// The secrets of a site.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +19,14 @@ impl AccessSecrets {
     /// Opens the sealed secrets of a policy.
     ///
     /// # Errors
-    /// A secret was not sealed with `secret`. The error shows no part of it.
+    /// A secret was not sealed with `secret`, or the keys of an issuer of tokens are not installed in this Envoy. The
+    /// error shows no part of a secret.
     pub fn open(policy: &Policy, secret: &StoreSecret) -> Result<Self, PolicyError> {
+        let jwt = policy.access.as_ref().and_then(|access| access.jwt());
+        if jwt.is_some_and(|jwt| !matches!(jwt.jwks, KeySetSource::Installed(_))) {
+            let expected = "expected a standalone edge: in a mesh, RequestAuthentication of Istio verifies tokens";
+            return Err(PolicyError::new("access.any_of.jwt", expected));
+        }
         Ok(Self {
             keys: SigningKeys::open(policy, secret)?,
             users: PasswordUsers::open(policy, secret)?,

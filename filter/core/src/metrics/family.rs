@@ -74,6 +74,7 @@ const LABELLED: &[LabelledFamily] = &[
             (Metric::AccessByAddress, "address"),
             (Metric::AccessBySignature, "signed"),
             (Metric::AccessByPassword, "basic"),
+            (Metric::AccessByToken, "jwt"),
             (Metric::AccessByForward, "forward"),
         ],
     },
@@ -85,6 +86,7 @@ const LABELLED: &[LabelledFamily] = &[
             (Metric::AccessRefusedByAllow, "allow"),
             (Metric::AccessRefusedBySignature, "signed"),
             (Metric::AccessRefusedByPassword, "basic"),
+            (Metric::AccessRefusedByToken, "jwt"),
             (Metric::AccessRefusedByForward, "forward"),
             (Metric::AccessRefusedWithoutProof, "none"),
         ],
@@ -93,7 +95,10 @@ const LABELLED: &[LabelledFamily] = &[
         name: "sluice_access_failures_total",
         label: "check",
         help: "Requests of clients to sites with access rules that were answered with 503 because a check gave no answer.",
-        members: &[(Metric::AccessForwardFailures, "forward")],
+        members: &[
+            (Metric::AccessTokenFailures, "jwt"),
+            (Metric::AccessForwardFailures, "forward"),
+        ],
     },
     LabelledFamily {
         name: "sluice_slices_total",

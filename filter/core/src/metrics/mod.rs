@@ -101,9 +101,12 @@ with_reasons! { metrics! {
     AccessBySignature, "sluice_access_by_signature", Counter, "Requests of clients that were admitted by the scheme signed.";
     AccessByPassword, "sluice_access_by_password", Counter, "Requests of clients that were admitted by the scheme basic.";
     AccessByForward, "sluice_access_by_forward", Counter, "Requests of clients that were admitted by the scheme forward.";
+    AccessByToken, "sluice_access_by_token", Counter, "Requests of clients that were admitted by the scheme jwt.";
     AccessRefusedByAllow, "sluice_access_refused_by_allow", Counter, "Requests refused because their client is in no network of allow.";
     AccessRefusedBySignature, "sluice_access_refused_by_signature", Counter, "Requests refused because their signature is not valid.";
     AccessRefusedByPassword, "sluice_access_refused_by_password", Counter, "Requests refused because no user has their name and password.";
+    AccessRefusedByToken, "sluice_access_refused_by_token", Counter, "Requests refused because their token is not valid.";
+    AccessTokenFailures, "sluice_access_token_failures", Counter, "Requests answered with 503 because their token could not be verified, such as while the keys of the issuer have not been fetched.";
     AccessRefusedByForward, "sluice_access_refused_by_forward", Counter, "Requests that the server of the scheme forward has refused.";
     AccessForwardFailures, "sluice_access_forward_failures", Counter, "Requests answered with 503 because the server of the scheme forward has not answered, or not in a form that is understood.";
     AccessRefusedWithoutProof, "sluice_access_refused_without_proof", Counter, "Requests refused because they satisfy no scheme, and have no credentials.";

@@ -24,8 +24,8 @@ use forms::section::section;
 use purge::{DeclaredPurges, PurgePolicy};
 
 pub use access::{
-    AccessPolicy, AccessScheme, BasicPolicy, CheckerUrl, ForwardPolicy, KeyEntry, KeySource,
-    Network, SignedPolicy, UserSource, is_key_name,
+    AccessPolicy, AccessScheme, BasicPolicy, CheckerUrl, ForwardPolicy, JwtPolicy, KeyEntry,
+    KeySetSource, KeySource, Network, SignedPolicy, UserSource, is_key_name,
 };
 pub use forms::error::PolicyError;
 pub use forms::large_url::LargeUrl;

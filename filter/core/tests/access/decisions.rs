@@ -6,6 +6,7 @@ use serde_json::json;
 use sluice_core::access::decision::AccessRefusal::*;
 use sluice_core::access::decision::{AccessCheck, AccessDecision, AccessRefusal};
 use sluice_core::access::grant::{Grant, GrantedResource};
+use sluice_core::access::secrets::AccessSecrets;
 use sluice_core::access::signing_key::{SHORTEST_KEY, SigningKey, SigningKeys};
 use sluice_core::access::users::PasswordUsers;
 use sluice_core::key::secret::StoreSecret;
@@ -391,4 +392,77 @@ fn a_password_admits_beside_the_other_schemes_and_its_user_is_named() {
     }
     let other = StoreSecret::new([1, 3]);
     assert!(PasswordUsers::open(&policy, &other).is_err());
+}
+
+#[test]
+fn only_the_verification_of_a_token_admits_a_request_with_one() {
+    let jwt = json!({ "issuer": "https://id.test", "audiences": ["docs"], "jwks": { "installed": "00" } });
+    let office = json!({ "address": ["198.51.100.0/24"] });
+    let rules = json!({ "any_of": [{ "jwt": jwt }, office], "except": ["/public/*"] });
+    let policy = policy(rules, json!({}));
+    let token = "eyJhbGciOiJFUzI1NiJ9.e30.c2ln";
+    let bearer = format!("Bearer {token}");
+    let cookie = format!("token={token}");
+    for (authorization, cookie, address, path, decision) in [
+        (None, "", ADDRESS, "/a", refused(NoProof)),
+        (
+            Some(bearer.as_str()),
+            "",
+            ADDRESS,
+            "/a",
+            AccessDecision::Asks(NoProof),
+        ),
+        (
+            None,
+            cookie.as_str(),
+            ADDRESS,
+            "/a",
+            AccessDecision::Asks(NoProof),
+        ),
+        (Some("Bearer a.b.c"), "", ADDRESS, "/a", refused(WrongToken)),
+        (
+            Some("Bearer a.b.c"),
+            "",
+            ADDRESS,
+            "/public/a",
+            admitted(AccessCheck::Except),
+        ),
+        (
+            Some("Bearer a.b.c"),
+            "",
+            "198.51.100.1",
+            "/a",
+            admitted(AccessCheck::Address),
+        ),
+        // What costs nothing comes first.
+        (
+            Some(bearer.as_str()),
+            "",
+            "198.51.100.1",
+            "/a",
+            admitted(AccessCheck::Address),
+        ),
+    ] {
+        let sent = Sent {
+            authorization,
+            cookie,
+            address,
+            ..get(path)
+        };
+        assert_eq!(
+            sent.decide(&policy),
+            decision,
+            "{authorization:?} {cookie} {address} {path}"
+        );
+    }
+}
+
+#[test]
+fn a_policy_whose_keys_are_not_installed_verifies_no_token() {
+    let jwt = json!({ "issuer": "https://id.test", "audiences": ["docs"], "jwks": "keys.json" });
+    let policy = policy(json!({ "any_of": [{ "jwt": jwt }] }), json!({}));
+    let error = AccessSecrets::open(&policy, &SECRET).unwrap_err();
+    let expected =
+        "access.any_of.jwt: expected a standalone edge: in a mesh, RequestAuthentication of Istio";
+    assert!(error.to_string().starts_with(expected), "{error}");
 }

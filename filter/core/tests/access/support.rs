@@ -11,6 +11,7 @@ use sluice_core::access::grant::{Grant, GrantedResource};
 use sluice_core::access::sealed_key::{KeyPlace, SealedKey};
 use sluice_core::access::secrets::AccessSecrets;
 use sluice_core::access::signing_key::SigningKey;
+use sluice_core::access::token::PresentedToken;
 use sluice_core::hexadecimal;
 use sluice_core::key::Target;
 use sluice_core::key::secret::StoreSecret;
@@ -84,6 +85,9 @@ impl Sent<'_> {
                 .map(|cookies| cookies.signatures)
                 .unwrap_or_default(),
         };
+        let lines = self.authorization.map(|line| line.as_bytes().to_vec());
+        let lines: Vec<_> = lines.into_iter().collect();
+        let token = PresentedToken::of(&lines, [self.cookie.as_bytes()].into_iter(), Some("token"));
         let path = signed.map_or(self.path.to_vec(), |signed| signed.rest);
         let address: Option<IpAddr> = self.address.parse().ok();
         let request = AccessRequest {
@@ -95,6 +99,7 @@ impl Sent<'_> {
             },
             signatures: &signatures,
             authorization: self.authorization.map(str::as_bytes),
+            token: &token,
             address: &|| address,
             now: self.now,
         };

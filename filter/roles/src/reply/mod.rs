@@ -77,6 +77,7 @@ pub fn answer_rejection(
         Rejection::Loop
             | Rejection::AccessDenied
             | Rejection::Unauthorized
+            | Rejection::InvalidToken
             | Rejection::AccessUnknown
     ) {
         headers.push(("cache-control", "no-store"));

@@ -52,6 +52,8 @@ pub enum Rejection {
     AccessDenied,
     /// A client that may read the site only with credentials (RFC 9110, 15.5.2).
     Unauthorized,
+    /// A client with a token that is not valid (RFC 6750, 3.1).
+    InvalidToken,
     /// A client about which no server could decide.
     AccessUnknown,
 }
@@ -60,7 +62,7 @@ impl Rejection {
     /// Returns the status of the response.
     pub fn status(&self) -> u16 {
         match self {
-            Self::Unauthorized => 401,
+            Self::Unauthorized | Self::InvalidToken => 401,
             Self::AccessUnknown => 503,
             Self::Upgrade | Self::AccessDenied => 403,
             Self::NoObject | Self::NoSite => 404,
@@ -102,6 +104,7 @@ impl Rejection {
             Self::Loop => "The request has come back to this cache.",
             Self::AccessDenied => "Access denied.",
             Self::Unauthorized => "Credentials are required.",
+            Self::InvalidToken => "The token is not valid.",
             Self::AccessUnknown => "Access could not be checked. Try again.",
         }
     }
@@ -130,6 +133,7 @@ impl Rejection {
             Self::Loop => "loop",
             Self::AccessDenied => "access_denied",
             Self::Unauthorized => "unauthorized",
+            Self::InvalidToken => "invalid_token",
             Self::AccessUnknown => "access_unknown",
         }
     }

@@ -9,7 +9,7 @@ use crate::policy::forms::form::{Form, Kind, read_text};
 use crate::policy::forms::section::section;
 
 /// The realm, unless the policy has one.
-const REALM: &str = "Restricted";
+pub(super) const REALM: &str = "Restricted";
 
 section! {
     /// Names and passwords of users, in HTTP's scheme Basic.

@@ -3,6 +3,7 @@
 
 mod basic;
 mod forward;
+mod jwt;
 mod key_source;
 mod network;
 #[cfg(test)]
@@ -23,6 +24,9 @@ pub use basic::{BasicPolicy, UserSource};
 #[cfg(test)]
 pub(in crate::policy) use forward::{CertificateFile, CookieName, CopiedHeaders};
 pub use forward::{CheckerUrl, ForwardPolicy};
+pub use jwt::{JwtPolicy, KeySetSource};
+#[cfg(test)]
+pub(in crate::policy) use jwt::{KeySetPlace, LONGEST_NAME, TokenCookie, TokenName};
 pub(in crate::policy) use key_source::KeyEntries;
 #[cfg(test)]
 pub(in crate::policy) use key_source::MAX_NAME_BYTES;
@@ -51,6 +55,10 @@ section! {
     }
 }
 
+/// The error about a field that the scheme forward does not have.
+const LOGIN: &str = "unknown field: the pages for the login are a second site, with the server as its origin and their \
+                     folder as its path, such as origin: http://oauth2-proxy:4180 and path: /oauth2";
+
 /// A way in which a request shows that its client may read the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessScheme {
@@ -60,19 +68,22 @@ pub enum AccessScheme {
     Signed(SignedPolicy),
     /// The request has the name and the password of a user.
     Basic(BasicPolicy),
+    /// The request has a valid token of an issuer.
+    Jwt(JwtPolicy),
     /// A server says that the client may read the site.
     Forward(ForwardPolicy),
 }
 
 impl AccessScheme {
     /// The names of all schemes.
-    pub(in crate::policy) const NAMES: [&str; 4] = ["address", "signed", "basic", "forward"];
+    pub(in crate::policy) const NAMES: [&str; 5] = ["address", "signed", "basic", "jwt", "forward"];
 
     const fn name(&self) -> &'static str {
         match self {
             Self::Address(_) => "address",
             Self::Signed(_) => "signed",
             Self::Basic(_) => "basic",
+            Self::Jwt(_) => "jwt",
             Self::Forward(_) => "forward",
         }
     }
@@ -90,6 +101,8 @@ impl Form<Self> for AccessScheme {
             "address" => Filled::<Network>::read(value, kind).map(Self::Address),
             "signed" => SignedPolicy::read(value, kind).map(Self::Signed),
             "basic" => BasicPolicy::read(value, kind).map(Self::Basic),
+            "jwt" => JwtPolicy::read(value, kind).map(Self::Jwt),
+            "forward" if value.get("login").is_some() => Err(PolicyError::new("login", LOGIN)),
             "forward" => ForwardPolicy::read(value, kind).map(Self::Forward),
             _ => Err(PolicyError::new(
                 "",
@@ -144,6 +157,14 @@ impl AccessPolicy {
         })
     }
 
+    /// The issuer of tokens, if the site accepts tokens.
+    pub fn jwt(&self) -> Option<&JwtPolicy> {
+        self.any_of.iter().find_map(|scheme| match scheme {
+            AccessScheme::Jwt(jwt) => Some(jwt),
+            _ => None,
+        })
+    }
+
     /// The server that is asked about clients, if the site has one.
     pub fn forward(&self) -> Option<&ForwardPolicy> {
         self.any_of.iter().find_map(|scheme| match scheme {
@@ -154,13 +175,20 @@ impl AccessPolicy {
 
     /// Whether `Authorization` is for the edge or for a server that it asks. The origin then does not get that header.
     pub fn takes_authorization(&self) -> bool {
-        self.basic().is_some() || self.forward().is_some()
+        self.basic().is_some() || self.jwt().is_some() || self.forward().is_some()
     }
 
-    /// Whether the cookie of this name is for a server that the edge asks. The origin then does not get the cookie.
+    /// Whether the cookie of this name is for a server that the edge asks, or has a token. The origin then does not
+    /// get the cookie.
     pub fn takes_cookie(&self, name: &[u8]) -> bool {
-        self.forward()
-            .is_some_and(|forward| forward.has_cookie(name))
+        let has_session = |forward: &ForwardPolicy| forward.has_cookie(name);
+        self.has_token(name) || self.forward().is_some_and(has_session)
+    }
+
+    /// Whether the cookie of this name has a token.
+    pub fn has_token(&self, name: &[u8]) -> bool {
+        let cookie = self.jwt().and_then(|jwt| jwt.cookie.as_ref());
+        cookie.is_some_and(|cookie| cookie.as_bytes() == name)
     }
 
     /// The names of the headers that the origin gets from a server that the edge asks, and from no client.
@@ -169,9 +197,11 @@ impl AccessPolicy {
     }
 
     /// The values of `WWW-Authenticate` for a client without credentials (RFC 9110, 11.6.1), one for each scheme.
-    pub fn challenges(&self) -> impl Iterator<Item = String> {
-        self.any_of.iter().filter_map(|scheme| match scheme {
+    /// `has_token` tells that the client has sent a token that is not valid.
+    pub fn challenges(&self, has_token: bool) -> impl Iterator<Item = String> {
+        self.any_of.iter().filter_map(move |scheme| match scheme {
             AccessScheme::Basic(basic) => Some(basic.challenge()),
+            AccessScheme::Jwt(_) => Some(JwtPolicy::challenge(has_token)),
             AccessScheme::Address(_) | AccessScheme::Signed(_) | AccessScheme::Forward(_) => None,
         })
     }

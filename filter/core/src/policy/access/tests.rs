@@ -49,12 +49,55 @@ fn each_scheme_with_credentials_has_a_challenge() {
     let challenges = |basic: Value| {
         let schemes = json!([{ "address": ["::1"] }, { "basic": basic }]);
         let access = parse(&json!({ "any_of": schemes })).unwrap();
-        access.challenges().collect::<Vec<_>>()
+        access.challenges(false).collect::<Vec<_>>()
     };
     let file = challenges(json!({ "users": "u" }));
     assert_eq!(file, [r#"Basic realm="Restricted", charset="UTF-8""#]);
     let named = challenges(json!({ "users": { "sealed": "00" }, "realm": "Docs" }));
     assert_eq!(named, [r#"Basic realm="Docs", charset="UTF-8""#]);
+}
+
+#[test]
+fn tokens_are_verified_under_the_rules_of_their_site_alone() {
+    let rules = json!({ "issuer": "https://id.test", "audiences": ["docs"], "jwks": { "installed": "00" } });
+    let jwt = |more: Value| {
+        let mut jwt = rules.clone();
+        for (name, value) in more.as_object().unwrap() {
+            jwt[name] = value.clone();
+        }
+        let access = parse(&json!({ "any_of": [{ "jwt": jwt }] })).unwrap();
+        access.jwt().unwrap().clone()
+    };
+    let plain = jwt(json!({}));
+    let name = plain.cluster("a").unwrap();
+    assert_eq!(jwt(json!({})).cluster("a").unwrap(), name);
+    assert_ne!(plain.cluster("b").unwrap(), name);
+    for other in [
+        json!({ "issuer": "https://id.test/" }),
+        json!({ "audiences": ["docs", "more"] }),
+        json!({ "audiences": ["do", "cs"] }),
+        json!({ "jwks": { "installed": "01" } }),
+    ] {
+        assert_ne!(jwt(other.clone()).cluster("a").unwrap(), name, "{other}");
+    }
+    let file = jwt(json!({ "jwks": "keys.json" }));
+    assert_eq!(file.cluster("a"), None);
+    assert_ne!(file.hash_of_keys("{}"), file.hash_of_keys("[]"));
+    let url = jwt(json!({ "jwks": "https://id.test/keys" }));
+    let slow = jwt(json!({ "jwks": "https://id.test/keys", "refresh": "5m" }));
+    assert_ne!(url.hash_of_keys(""), slow.hash_of_keys(""));
+}
+
+#[test]
+fn a_client_without_a_valid_token_is_told_so() {
+    let jwt = json!({ "issuer": "https://id.test", "audiences": ["docs"], "jwks": "k", "cookie": "session" });
+    let access = parse(&json!({ "any_of": [{ "jwt": jwt }] })).unwrap();
+    let challenges = |has_token| access.challenges(has_token).collect::<Vec<_>>();
+    assert_eq!(challenges(false), [r#"Bearer realm="Restricted""#]);
+    let invalid = r#"Bearer realm="Restricted", error="invalid_token""#;
+    assert_eq!(challenges(true), [invalid]);
+    assert!(access.takes_authorization() && access.takes_cookie(b"session"));
+    assert!(!access.takes_cookie(b"session2"));
 }
 
 #[test]
@@ -100,6 +143,12 @@ fn a_bucket_gets_no_copied_header() {
 fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
     let keys = |keys: Value| json!({ "any_of": [{ "signed": { "keys": keys } }] });
     let forward = |forward: Value| json!({ "any_of": [{ "forward": forward }] });
+    let jwt = |field: &str, value: Value| {
+        let mut jwt =
+            json!({ "issuer": "https://id.test", "audiences": ["docs"], "jwks": "keys.json" });
+        jwt[field] = value;
+        json!({ "any_of": [{ "jwt": jwt }] })
+    };
     for (access, error) in [
         (json!({}), "access: expected allow or any_of"),
         (
@@ -164,6 +213,10 @@ fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
             "access.any_of[0].forward.url: \"oauth2-proxy:4180\": expected a URL such as http://",
         ),
         (
+            forward(json!({ "url": "http://a", "login": ["/oauth2/*"] })),
+            "access.any_of[0].forward.login: unknown field: the pages for the login are a second site",
+        ),
+        (
             forward(json!({ "url": "http://a", "copy": ["x-user", "Cookie"] })),
             "access.any_of[0].forward.copy[1]: \"cookie\": expected another header than authorization,",
         ),
@@ -178,6 +231,34 @@ fn a_wrong_rule_is_refused_with_its_field_and_what_is_accepted() {
         (
             forward(json!({ "url": "http://a", "cookie": "a b" })),
             "access.any_of[0].forward.cookie: \"a b\": expected the name of a cookie",
+        ),
+        (
+            jwt("audiences", json!([])),
+            "access.any_of[0].jwt.audiences: an empty list",
+        ),
+        (
+            jwt("audiences", json!(null)),
+            "access.any_of[0].jwt.audiences: ",
+        ),
+        (
+            jwt("issuer", json!("-")),
+            "access.any_of[0].jwt.issuer: \"-\": expected 2 to 512 visible ASCII characters",
+        ),
+        (
+            jwt("jwks", json!("ftp://id.test/keys")),
+            "access.any_of[0].jwt.jwks: \"ftp://id.test/keys\": expected the path of a file, or a URL such as https",
+        ),
+        (
+            jwt("cookie", json!("session*")),
+            "access.any_of[0].jwt.cookie: \"session*\": expected the name of a cookie without *",
+        ),
+        (
+            jwt("refresh", json!("10ms")),
+            "access.any_of[0].jwt.refresh: \"10ms\": expected at least 1s",
+        ),
+        (
+            json!({ "any_of": [{ "jwt": {} }] }),
+            "access.any_of[0].jwt.issuer: required, but missing",
         ),
         (
             keys(json!({})),

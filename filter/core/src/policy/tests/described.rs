@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::http::accept_encoding::Coding;
 use crate::policy::access::{
     AccessScheme, AuthenticationRealm, BasicPolicy, CertificateFile, CheckerUrl, CookieName,
-    CopiedHeaders, Filled, ForwardPolicy, KeyEntries, KeyEntry, MAX_NAME_BYTES, Network,
-    SignedPolicy, UserFile, UserSource,
+    CopiedHeaders, Filled, ForwardPolicy, JwtPolicy, KeyEntries, KeyEntry, KeySetPlace,
+    KeySetSource, LONGEST_NAME, MAX_NAME_BYTES, Network, SignedPolicy, TokenCookie, TokenName,
+    UserFile, UserSource,
 };
 use crate::policy::forms::duration;
 use crate::policy::forms::form::{AtLeast, Bytes, Form, Kind, Seconds, Whole};
@@ -251,6 +252,7 @@ impl Described<Self> for AccessScheme {
             Filled::<Network>::schema(),
             SignedPolicy::schema(),
             BasicPolicy::schema(),
+            JwtPolicy::schema(),
             ForwardPolicy::schema(),
         ];
         let schemes = Self::NAMES.into_iter().zip(schemas).map(|(name, schema)| {
@@ -290,6 +292,24 @@ impl Described<NamePattern> for CookieName {
 impl Described<String> for CertificateFile {
     fn schema() -> Value {
         json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+impl Described<KeySetSource> for KeySetPlace {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+impl Described<String> for TokenName {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": format!("^[!-~]{{2,{LONGEST_NAME}}}$") })
+    }
+}
+
+impl Described<String> for TokenCookie {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[-!#$%&'+.^_`|~0-9A-Za-z]+$" })
     }
 }
 

@@ -3,7 +3,9 @@
 //! site, in front of everything that knows an object.
 
 mod answer;
+mod asker;
 mod question;
+mod verification;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,6 +13,7 @@ use sluice_core::access::credentials::{PresentedSignatures, SignedCookies, Signe
 use sluice_core::access::decision::{
     AccessCheck, AccessDecision, AccessRefusal, AccessRequest, decide,
 };
+use sluice_core::access::token::PresentedToken;
 use sluice_core::admission::is_preflight;
 use sluice_core::host::HostError;
 use sluice_core::http::syntax::field_value::FieldValue;
@@ -38,6 +41,8 @@ pub(in crate::edge) struct TakenCredentials {
     signatures: PresentedSignatures,
     /// The lines of `Authorization`.
     authorization: Vec<Vec<u8>>,
+    /// The token.
+    token: PresentedToken,
     /// Whether cookies have been taken.
     has_cookies: bool,
     /// The headers without them; `None` if there were none.
@@ -106,7 +111,8 @@ impl Edge {
         let signed = access.signed();
         let path = signed.and_then(|_| SignedPath::of(headers.target().path));
         let is_taken = |name: &[u8]| access.takes_cookie(name);
-        let reads_cookies = signed.is_some() || access.forward().is_some();
+        let reads_cookies =
+            signed.is_some() || access.forward().is_some() || access.jwt().is_some();
         let cookies = reads_cookies.then(|| SignedCookies::of(lines(b"cookie"), &is_taken));
         let cookies = cookies.flatten();
         let authorization: Vec<_> = match access.takes_authorization() {
@@ -116,6 +122,9 @@ impl Edge {
         if path.is_none() && cookies.is_none() && authorization.is_empty() {
             return None;
         }
+        let token = access
+            .jwt()
+            .map(|jwt| PresentedToken::of(&authorization, lines(b"cookie"), jwt.cookie.as_deref()));
         let rest = Rest {
             path: path.as_ref().map(|path| path.rest.as_slice()),
             cookies: cookies.as_ref().map(|cookies| cookies.rest.as_slice()),
@@ -134,6 +143,7 @@ impl Edge {
                 cookies: cookies.unwrap_or_default(),
             },
             authorization,
+            token: token.unwrap_or_default(),
             has_cookies,
             headers: Some(headers),
             shown_path,
@@ -143,8 +153,11 @@ impl Edge {
     /// The values of `WWW-Authenticate` in the answer to a request that is refused.
     pub(super) fn challenges(&self, rejection: Rejection) -> Vec<String> {
         let access = self.policy.policy.access.iter();
-        let access = access.filter(|_| rejection == Rejection::Unauthorized);
-        access.flat_map(AccessPolicy::challenges).collect()
+        let has_token = rejection == Rejection::InvalidToken;
+        let access = access.filter(|_| has_token || rejection == Rejection::Unauthorized);
+        access
+            .flat_map(|access| access.challenges(has_token))
+            .collect()
     }
 
     /// Removes the headers that only a server that is asked may set from a client's request. Returns the other headers
@@ -204,6 +217,7 @@ impl Edge {
             target: headers.target(),
             signatures: &taken.signatures,
             authorization: taken.only_authorization(),
+            token: &taken.token,
             address: &|| client_address(host),
             now: host.unix_millis() / 1_000,
         };
@@ -264,7 +278,8 @@ impl Rest<'_> {
 
 /// The answer to a request that is refused: 401 if other credentials could admit its client, else 403.
 fn rejection(access: &AccessPolicy, refusal: AccessRefusal) -> Rejection {
-    match access.challenges().next() {
+    match access.challenges(false).next() {
+        Some(_) if refusal == AccessRefusal::WrongToken => Rejection::InvalidToken,
         Some(_) if refusal.is_for_lack_of_credentials() => Rejection::Unauthorized,
         _ => Rejection::AccessDenied,
     }
@@ -291,6 +306,7 @@ const fn metric_of(decision: &AccessDecision) -> Metric {
         AccessDecision::Refused(AccessRefusal::Address) => Metric::AccessRefusedByAllow,
         AccessDecision::Refused(AccessRefusal::NoProof) => Metric::AccessRefusedWithoutProof,
         AccessDecision::Refused(AccessRefusal::WrongPassword) => Metric::AccessRefusedByPassword,
+        AccessDecision::Refused(AccessRefusal::WrongToken) => Metric::AccessRefusedByToken,
         AccessDecision::Refused(_) | AccessDecision::Asks(_) => Metric::AccessRefusedBySignature,
     }
 }

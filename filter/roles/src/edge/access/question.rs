@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A question to a server whether the client of a request may read the site. The request waits for the answer.
+//! A question whether the client of a request may read the site: to Envoy's verifier of tokens, or to a server. The
+//! request waits for the answer.
 
-use sluice_core::access::credentials::SignedCookies;
+use std::time::Duration;
+
 use sluice_core::access::decision::AccessRefusal;
+use sluice_core::access::token::PresentedToken;
 use sluice_core::host::HostError;
 use sluice_core::http::caching::cache_name::CDN_LOOP;
-use sluice_core::internal_headers::CLIENT_HEADER;
+use sluice_core::key::Rejection;
 use sluice_core::key::client_url::ClientUrl;
-use sluice_core::key::{Rejection, Target};
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{ForwardPolicy, Policy};
+use sluice_core::policy::{AccessPolicy, Policy};
 
 use super::answer::{CheckerAnswer, Verdict};
-use super::{TakenCredentials, client_address};
+use super::asker::Asker;
+use super::{TakenCredentials, client_address, verification};
 use crate::edge::{Edge, Refusal, State};
 use crate::request::account::{tell_access, tell_access_user};
 use crate::request::headers::Header;
@@ -21,14 +24,30 @@ use crate::worker::access_calls::AccessCall;
 use sluice_host::headers::{Headers, extend, serialize};
 use sluice_host::{Action, Half, Host, Map};
 
-/// Headers of the client that each server gets.
-const ALWAYS_SENT: [&str; 3] = ["accept", "authorization", "user-agent"];
+/// The part of Envoy, or the server, that a question is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checker {
+    /// Envoy's verifier of tokens.
+    Tokens,
+    /// The server of the scheme forward.
+    Server,
+}
+
+impl Checker {
+    /// The counter of its questions without an answer.
+    const fn failures(self) -> Metric {
+        match self {
+            Self::Tokens => Metric::AccessTokenFailures,
+            Self::Server => Metric::AccessForwardFailures,
+        }
+    }
+}
 
 /// A question that waits for its answer.
 #[derive(Debug)]
 pub(in crate::edge) struct Question {
-    /// The client's headers without credentials.
-    headers: Headers,
+    /// The client's headers as they were sent.
+    sent: Headers,
     taken: TakenCredentials,
     /// Whether the request ends with its headers.
     ends: bool,
@@ -38,8 +57,11 @@ pub(in crate::edge) struct Question {
     has_ended: bool,
     /// The reason for which the other schemes refuse the request.
     refusal: AccessRefusal,
+    checker: Checker,
+    /// Whether an earlier question has had no answer, so that the request may not be refused for good.
+    is_in_doubt: bool,
     /// The count of the question.
-    _call: AccessCall,
+    call: Option<AccessCall>,
 }
 
 impl Question {
@@ -48,10 +70,23 @@ impl Question {
         self.has_body |= bytes;
         self.has_ended |= ends;
     }
+
+    /// The client's headers without credentials.
+    fn headers(&self) -> &Headers {
+        self.taken.headers.as_ref().unwrap_or(&self.sent)
+    }
+}
+
+/// The call of a question.
+struct QuestionCall {
+    cluster: String,
+    fields: Vec<Header>,
+    timeout: Duration,
 }
 
 impl Edge {
-    /// Asks the server of the scheme forward about a client's request with these headers, which no other scheme admits.
+    /// Asks about a client's request with these headers, which EDGE alone does not admit: first
+    /// the verifier of tokens if the request has a token, else the server of the scheme forward.
     pub(in crate::edge) fn ask(
         &mut self,
         host: &dyn Host,
@@ -61,54 +96,93 @@ impl Edge {
         ends: bool,
         refusal: AccessRefusal,
     ) -> Result<Action, Refusal> {
-        let headers = taken.headers.as_ref().unwrap_or(sent).clone();
-        if headers.has(CDN_LOOP) && self.has_come_back(&headers) {
-            return Err(Refusal::Rejected(Rejection::Loop));
-        }
-        let policy = &self.policy.policy;
-        let forward = policy.access.as_ref().and_then(|access| access.forward());
-        let (Some(worker), Some(forward)) = (worker, forward) else {
+        let Some(worker) = worker else {
             return Err(Refusal::Rejected(Rejection::AccessUnknown));
         };
-        let target = headers.target();
-        let url = ClientUrl::of(policy, &target).map_err(Refusal::Rejected)?;
-        let client = Asker {
-            forward,
-            url: &url,
-            target: &target,
-            is_secure: self.is_secure,
+        let checker = match taken.token {
+            PresentedToken::Present(_) => Checker::Tokens,
+            PresentedToken::Absent | PresentedToken::Malformed => Checker::Server,
         };
-        let mut fields = client.fields(sent, client_address(host).map(|ip| ip.to_string()));
-        let own = self.identity.name.cdn_loop();
-        fields.push((CDN_LOOP.to_owned(), own.into_bytes()));
-        let fields = fields.iter();
-        let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
-        let fields: Vec<_> = fields.collect();
-        let cluster = forward.cluster(&policy.site.name);
-        let call = worker.access_calls.begin().filter(|_| {
-            let made = host.call(&cluster, &fields, None, forward.timeout);
-            made.is_ok()
-        });
-        let Some(call) = call else {
-            return Err(self.lack_answer(worker));
-        };
-        self.state = State::Asking(Box::new(Question {
-            headers,
+        let question = Question {
+            sent: sent.clone(),
             taken,
             ends,
             has_body: false,
             has_ended: false,
             refusal,
-            _call: call,
-        }));
+            checker,
+            is_in_doubt: false,
+            call: None,
+        };
+        self.put(host, worker, question)
+    }
+
+    /// Sends the call of a question. The request waits.
+    fn put(
+        &mut self,
+        host: &dyn Host,
+        worker: &mut Worker,
+        mut question: Question,
+    ) -> Result<Action, Refusal> {
+        let policy = self.policy.policy.clone();
+        let call = match (&policy.access, question.checker) {
+            (Some(access), Checker::Tokens) => {
+                verification_call(access, &policy.site.name, &question.taken.token)
+            }
+            (Some(access), Checker::Server) => {
+                self.server_call(host, &policy, access, &question)?
+            }
+            (None, _) => None,
+        };
+        question.call = worker.access_calls.begin().filter(|_| {
+            let made = call.map(|call| call.send(host));
+            made.is_some_and(|made| made.is_ok())
+        });
+        if question.call.is_none() {
+            return Err(self.lack_answer(worker, question.checker));
+        }
+        self.state = State::Asking(Box::new(question));
         Ok(Action::Pause)
     }
 
-    /// The refusal of a request about which no server has given an answer.
-    fn lack_answer(&self, worker: &Worker) -> Refusal {
-        worker
-            .metrics
-            .count_of(&self.policy, Metric::AccessForwardFailures);
+    /// The call to the server of the scheme forward; `None` if the site has none.
+    fn server_call(
+        &self,
+        host: &dyn Host,
+        policy: &Policy,
+        access: &AccessPolicy,
+        question: &Question,
+    ) -> Result<Option<QuestionCall>, Refusal> {
+        let Some(forward) = access.forward() else {
+            return Ok(None);
+        };
+        let headers = question.headers();
+        if headers.has(CDN_LOOP) && self.has_come_back(headers) {
+            return Err(Refusal::Rejected(Rejection::Loop));
+        }
+        let target = headers.target();
+        let url = ClientUrl::of(policy, &target).map_err(Refusal::Rejected)?;
+        let client = Asker {
+            access,
+            forward,
+            url: &url,
+            target: &target,
+            is_secure: self.is_secure,
+        };
+        let address = client_address(host).map(|ip| ip.to_string());
+        let mut fields = client.fields(&question.sent, address);
+        let own = self.identity.name.cdn_loop();
+        fields.push((CDN_LOOP.to_owned(), own.into_bytes()));
+        Ok(Some(QuestionCall {
+            cluster: forward.cluster(&policy.site.name),
+            fields,
+            timeout: forward.timeout,
+        }))
+    }
+
+    /// The refusal of a request about which a checker has given no answer.
+    fn lack_answer(&self, worker: &Worker, checker: Checker) -> Refusal {
+        worker.metrics.count_of(&self.policy, checker.failures());
         Refusal::Rejected(Rejection::AccessUnknown)
     }
 
@@ -127,7 +201,10 @@ impl Edge {
         let (State::Asking(question), Some(worker)) = (state, worker) else {
             return self.refuse(host, &Refusal::Rejected(Rejection::AccessUnknown));
         };
-        let received = self.go_on_after(host, worker, *question, answered, size);
+        let received = match question.checker {
+            Checker::Tokens => self.go_on_after_tokens(host, worker, *question, answered),
+            Checker::Server => self.go_on_after_server(host, worker, *question, answered, size),
+        };
         self.note_received(worker, &received);
         match received {
             Ok(Action::Pause) => {}
@@ -144,7 +221,57 @@ impl Edge {
         }
     }
 
-    fn go_on_after(
+    fn go_on_after_tokens(
+        &mut self,
+        host: &dyn Host,
+        worker: &mut Worker,
+        mut question: Question,
+        answered: bool,
+    ) -> Result<Action, Refusal> {
+        let policy = self.policy.policy.clone();
+        let Some(access) = &policy.access else {
+            return Err(self.lack_answer(worker, Checker::Tokens));
+        };
+        let answer = answered.then(|| host.headers(Map::CallResponse));
+        let answer = answer.transpose()?;
+        let verdict = answer
+            .zip(access.jwt())
+            .map_or(Verdict::Unknown, |(answer, jwt)| {
+                verification::verdict(jwt, &answer)
+            });
+        let has_server = access.forward().is_some();
+        let has_user = policy.response.account;
+        match verdict {
+            Verdict::Admitted => {
+                worker.metrics.count_of(&self.policy, Metric::AccessByToken);
+                if let Some(user) = question.taken.token.subject().filter(|_| has_user) {
+                    tell_access_user(host, &user)?;
+                }
+                self.continue_with(host, worker, &question, question.headers())
+            }
+            Verdict::Unknown | Verdict::Refused if has_server => {
+                question.checker = Checker::Server;
+                question.is_in_doubt = verdict == Verdict::Unknown;
+                if verdict == Verdict::Refused {
+                    question.refusal = AccessRefusal::WrongToken;
+                }
+                // The former call is over.
+                question.call = None;
+                self.put(host, worker, question)
+            }
+            Verdict::Unknown => Err(self.lack_answer(worker, Checker::Tokens)),
+            Verdict::Refused => {
+                let metric = Metric::AccessRefusedByToken;
+                worker.metrics.count_of(&self.policy, metric);
+                if policy.response.account {
+                    tell_access(host, AccessRefusal::WrongToken.name())?;
+                }
+                Err(Refusal::Rejected(Rejection::InvalidToken))
+            }
+        }
+    }
+
+    fn go_on_after_server(
         &mut self,
         host: &dyn Host,
         worker: &mut Worker,
@@ -155,10 +282,13 @@ impl Edge {
         let policy = self.policy.policy.clone();
         let answer = match answered {
             true => host.headers(Map::CallResponse)?,
-            false => return Err(self.lack_answer(worker)),
+            false => return Err(self.lack_answer(worker, Checker::Server)),
         };
         match Verdict::of(&answer, size) {
-            Verdict::Unknown => Err(self.lack_answer(worker)),
+            Verdict::Unknown => Err(self.lack_answer(worker, Checker::Server)),
+            Verdict::Refused if question.is_in_doubt => {
+                Err(self.lack_answer(worker, Checker::Tokens))
+            }
             Verdict::Refused => {
                 let metric = Metric::AccessRefusedByForward;
                 worker.metrics.count_of(&self.policy, metric);
@@ -174,7 +304,7 @@ impl Edge {
                 worker
                     .metrics
                     .count_of(&self.policy, Metric::AccessByForward);
-                let headers = self.take_over(host, &policy, &answer, &question.headers)?;
+                let headers = self.take_over(host, &policy, &answer, question.headers())?;
                 self.continue_with(host, worker, &question, &headers)
             }
         }
@@ -230,61 +360,25 @@ impl Edge {
     }
 }
 
-/// The facts about a client's request that a server gets.
-struct Asker<'a> {
-    forward: &'a ForwardPolicy,
-    url: &'a ClientUrl,
-    target: &'a Target<'a>,
-    is_secure: bool,
+impl QuestionCall {
+    fn send(&self, host: &dyn Host) -> Result<u32, HostError> {
+        let fields = self.fields.iter();
+        let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
+        let fields: Vec<_> = fields.collect();
+        host.call(&self.cluster, &fields, None, self.timeout)
+    }
 }
 
-impl Asker<'_> {
-    /// The headers of the question about a request that was `sent` with these headers.
-    fn fields(&self, sent: &Headers, address: Option<String>) -> Vec<Header> {
-        let url = &self.forward.url;
-        let path = match self.forward.append {
-            true => [url.path.trim_end_matches('/'), self.url.as_str()].concat(),
-            false => url.path.clone(),
-        };
-        let method = sent.get(":method").map(|method| method.bytes().to_vec());
-        let method = method.unwrap_or_default();
-        let scheme = if self.is_secure { "https" } else { "http" };
-        let host = self.target.authority;
-        let uri = self.url.as_str().as_bytes();
-        let original = [scheme.as_bytes(), b"://", host, uri].concat();
-        let mut fields = vec![
-            (":method", b"GET".to_vec()),
-            (":scheme", scheme.as_bytes().to_vec()),
-            (":authority", url.authority.clone().into_bytes()),
-            (":path", path.into_bytes()),
-            ("x-forwarded-method", method.clone()),
-            ("x-original-method", method),
-            ("x-forwarded-proto", scheme.as_bytes().to_vec()),
-            ("x-forwarded-host", host.to_vec()),
-            ("x-forwarded-uri", uri.to_vec()),
-            ("x-original-url", original),
-        ];
-        if let Some(address) = address {
-            // The server's cluster makes X-Forwarded-For from this header.
-            fields.push((CLIENT_HEADER, address.into_bytes()));
-        }
-        let listed = self.forward.headers.iter().map(String::as_str);
-        let names = ALWAYS_SENT.into_iter().chain(listed);
-        let lines = names.flat_map(|wanted| {
-            let lines = sent.iter().filter(move |(name, _)| *name == wanted);
-            lines.map(move |(_, value)| (wanted, value.to_vec()))
-        });
-        fields.extend(lines);
-        let cookies = sent.fields().filter(|(name, _)| *name == b"cookie");
-        let cookies: Vec<_> = cookies.map(|(_, value)| value).collect();
-        let signed = SignedCookies::of(cookies.iter().copied(), &|_| false);
-        let rest = signed.map_or_else(|| cookies.join(&b"; "[..]), |signed| signed.rest);
-        if !rest.is_empty() {
-            fields.push(("cookie", rest));
-        }
-        let owned = fields.into_iter();
-        owned
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
-    }
+/// The call to the verifier of tokens of a site; `None` if the site has none, or the request has no token.
+fn verification_call(
+    access: &AccessPolicy,
+    site: &str,
+    token: &PresentedToken,
+) -> Option<QuestionCall> {
+    let cluster = access.jwt()?.cluster(site)?;
+    Some(QuestionCall {
+        fields: verification::question(&cluster, token)?,
+        cluster,
+        timeout: verification::TIMEOUT,
+    })
 }
