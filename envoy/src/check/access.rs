@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Finding;
 use crate::origin::Origin;
 use crate::settings::Settings;
-use crate::sites::{Site, SiteAccess};
+use crate::sites::{IssuerKeys, Site, SiteAccess};
 
 /// The findings about the access rules of a site.
 pub fn check(site: &Site, settings: &Settings) -> Vec<Finding> {
@@ -49,7 +49,8 @@ pub fn check(site: &Site, settings: &Settings) -> Vec<Finding> {
             ));
         }
     }
-    let readable = access.files().filter(|file| is_readable_to_others(file));
+    findings.extend(check_key_set(&name, access, is_clear));
+    let readable = access.secret_files().filter(|file| has_mode(file, 0o007));
     findings.extend(readable.map(|file| {
         let file = file.display();
         format!("{name}: other users can read the secrets in {file}: run chmod 600 {file}")
@@ -57,12 +58,38 @@ pub fn check(site: &Site, settings: &Settings) -> Vec<Finding> {
     findings.into_iter().map(Finding::warning).collect()
 }
 
+/// The findings about the keys that verify tokens.
+fn check_key_set(name: &str, access: &SiteAccess, is_clear: bool) -> Vec<String> {
+    let Some(issuer) = &access.issuer else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    if is_clear {
+        findings.push(format!(
+            "{name}: the site has the scheme jwt but no certificate: tokens are sent in clear"
+        ));
+    }
+    match &issuer.keys {
+        IssuerKeys::Url { url, endpoint, .. } if !endpoint.tls => findings.push(format!(
+            "{name}: jwt: the keys of {url} are fetched in clear: whoever is on the way can issue tokens"
+        )),
+        IssuerKeys::File { path, .. } if has_mode(path, 0o002) => {
+            let path = path.display();
+            findings.push(format!(
+                "{name}: other users can replace the keys in {path}, and so issue tokens: run chmod o-w {path}"
+            ));
+        }
+        IssuerKeys::Url { .. } | IssuerKeys::File { .. } => {}
+    }
+    findings
+}
+
 fn exceptions(access: &SiteAccess) -> impl Iterator<Item = &str> {
     let patterns = access.section.get("except").and_then(Value::as_array);
     patterns.into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn is_readable_to_others(file: &Path) -> bool {
+fn has_mode(file: &Path, bits: u32) -> bool {
     file.metadata()
-        .is_ok_and(|about| about.permissions().mode() & 0o007 != 0)
+        .is_ok_and(|about| about.permissions().mode() & bits != 0)
 }

@@ -28,7 +28,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 28] = templates![
+const TEMPLATES: [(&str, &str); 30] = templates![
     "access_log.yaml.j2",
     "attempts.yaml.j2",
     "background.yaml.j2",
@@ -56,6 +56,8 @@ const TEMPLATES: [(&str, &str); 28] = templates![
     "servers.yaml.j2",
     "site_servers.yaml.j2",
     "slices.yaml.j2",
+    "verifier.yaml.j2",
+    "verifier_cluster.yaml.j2",
     "workers.yaml.j2",
 ];
 
@@ -108,7 +110,7 @@ impl Templates {
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         filter.name_servers(&servers);
         let checkers = sites.sites.iter();
-        let checkers = checkers.map(|site| Checker::of(settings, site));
+        let checkers = checkers.map(|site| Checker::all(settings, site));
         let checkers = checkers.collect::<anyhow::Result<Vec<_>>>()?;
         let checkers: Vec<_> = checkers.into_iter().flatten().collect();
         let takes_purges = settings.filter && (filter.has_purge_token || settings.sns.is_some());

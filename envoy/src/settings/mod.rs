@@ -305,6 +305,12 @@ impl Settings {
         let metrics_port = metrics.map(|address| address.port());
         let ports = [edge_port, tls_port, purge_port, metrics_port];
         listeners::check_ports(env, ports);
+        let own = access::OwnAddresses {
+            bind,
+            ports: [edge_port, tls_port],
+            sites: sites.as_ref().map_or(&[], |sites| &sites.sites),
+        };
+        own.check(env, access.as_ref());
         let health_path = listeners::read_health_path(env);
         let watches = env.switch("SLUICE_WATCH");
         let drain = env.number("SLUICE_DRAIN_SECONDS", 0..=3600, "a number of seconds");

@@ -3,6 +3,7 @@
 
 mod checker_server;
 mod signing_secret;
+mod token_issuer;
 mod users_file;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use super::file::{Document, Problem};
 use crate::origin::Origin;
 pub use checker_server::CheckerServer;
 pub use signing_secret::SigningSecret;
+pub use token_issuer::{IssuerKeys, TokenIssuer};
 pub use users_file::UsersFile;
 
 /// The path of the section in a policy.
@@ -24,7 +26,8 @@ const SECTION: &str = "access";
 /// The access rules of a site.
 #[derive(Clone, PartialEq)]
 pub struct SiteAccess {
-    /// The rules as the user has written them, without the keys themselves.
+    /// The rules as the user has written them, without the keys themselves, and with a hash in place of the keys of an
+    /// issuer of tokens.
     pub section: Value,
     /// The keys of signed URLs.
     pub keys: Vec<SigningSecret>,
@@ -32,6 +35,8 @@ pub struct SiteAccess {
     pub users: Option<UsersFile>,
     /// The server of the scheme forward.
     pub checker: Option<CheckerServer>,
+    /// The issuer of the scheme jwt.
+    pub issuer: Option<TokenIssuer>,
     /// The rules, in parsed form.
     pub policy: AccessPolicy,
 }
@@ -88,12 +93,21 @@ impl AccessReader<'_> {
             problems.push(problem);
             None
         });
+        let issuer = self.find_issuer(&policy).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
+        let mut section = value.clone();
+        if let Some(issuer) = &issuer {
+            issuer.install(&mut section);
+        }
         match problems.is_empty() {
             true => Ok(SiteAccess {
-                section: value.clone(),
+                section,
                 keys,
                 users,
                 checker,
+                issuer,
                 policy,
             }),
             false => Err(problems),
@@ -118,10 +132,18 @@ impl AccessReader<'_> {
 
     fn find_checker(&self, policy: &AccessPolicy) -> Result<Option<CheckerServer>, Problem> {
         CheckerServer::of(policy, self.document).map_err(|(field, error)| {
-            let mut schemes = policy.any_of.iter();
-            let index = schemes.position(|scheme| matches!(scheme, AccessScheme::Forward(_)));
+            let is_forward = |scheme: &AccessScheme| matches!(scheme, AccessScheme::Forward(_));
+            let index = policy.any_of.iter().position(is_forward);
             let index = index.unwrap_or_default();
             self.problem(&format!("any_of[{index}].forward.{field}"), &error)
+        })
+    }
+
+    fn find_issuer(&self, policy: &AccessPolicy) -> Result<Option<TokenIssuer>, Problem> {
+        TokenIssuer::of(policy, self.document).map_err(|(field, error)| {
+            let is_jwt = |scheme: &AccessScheme| matches!(scheme, AccessScheme::Jwt(_));
+            let index = policy.any_of.iter().position(is_jwt).unwrap_or_default();
+            self.problem(&format!("any_of[{index}].jwt.{field}"), &error)
         })
     }
 
@@ -184,8 +206,21 @@ impl SiteAccess {
     }
 
     /// The files with secrets: keys and users.
-    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn secret_files(&self) -> impl Iterator<Item = &PathBuf> {
         let keys = self.keys.iter().filter_map(SigningSecret::file);
         keys.chain(self.users.as_ref().map(UsersFile::file))
+    }
+
+    /// The file with the public keys of the issuer of tokens.
+    pub fn key_set_file(&self) -> Option<&PathBuf> {
+        match &self.issuer.as_ref()?.keys {
+            IssuerKeys::File { path, .. } => Some(path),
+            IssuerKeys::Url { .. } => None,
+        }
+    }
+
+    /// The files that the rules name.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.secret_files().chain(self.key_set_file())
     }
 }
