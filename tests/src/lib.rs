@@ -33,6 +33,7 @@ pub mod origin;
 pub mod prometheus;
 pub mod server;
 pub mod sns;
+pub mod token_issuer;
 pub mod torture;
 
 use std::time::Duration;

@@ -34,6 +34,8 @@ pub struct Direct {
     pub heap_bytes: Option<u64>,
     /// Whether Envoy's allocator keeps all free memory.
     pub keeps_free_memory: bool,
+    /// Another change of the configuration.
+    pub change: Option<fn(&mut Value)>,
     /// Another level of the log.
     pub log_level: Option<&'static str>,
 }
@@ -101,6 +103,9 @@ impl Direct {
         }
         if self.exact_balance {
             balance_exactly(config);
+        }
+        if let Some(change) = self.change {
+            change(config);
         }
         if self.listener_file {
             let listeners = config["static_resources"]["listeners"].take();

@@ -7,4 +7,4 @@ mod bucket_signing;
 mod bucket_trouble;
 pub mod hop;
 mod s3_servers;
-mod websocket;
+pub mod websocket;

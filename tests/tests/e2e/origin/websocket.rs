@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 
 /// An origin that echoes the messages of a WebSocket, and has a page for other requests.
-async fn echo() -> SocketAddr {
+pub async fn echo() -> SocketAddr {
     raw_origin(async |mut stream| {
         let (read, mut write) = stream.split();
         let mut wire = Wire::new(read);
@@ -35,18 +35,21 @@ async fn echo() -> SocketAddr {
     .await
 }
 
-async fn connect(edge: &Edge) -> Client {
-    let mut client = Client::connect(edge.address()).await;
+/// The request for a WebSocket at this path.
+pub fn handshake(target: &str) -> Vec<u8> {
     let headers = [
         ("connection", "upgrade"),
         ("upgrade", "websocket"),
         ("sec-websocket-version", "13"),
         ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
     ];
-    client
-        .send(request("GET", "/chat", &headers))
-        .await
-        .unwrap();
+    request("GET", target, &headers)
+}
+
+/// A client with an open WebSocket at this path.
+pub async fn connect(edge: &Edge, target: &str) -> Client {
+    let mut client = Client::connect(edge.address()).await;
+    client.send(handshake(target)).await.unwrap();
     let mut switched = Vec::new();
     while !switched.ends_with(b"\r\n\r\n") {
         switched.extend(client.some(usize::MAX).await.unwrap());
@@ -55,7 +58,7 @@ async fn connect(edge: &Edge) -> Client {
     client
 }
 
-async fn say(client: &mut Client, message: &str) {
+pub async fn say(client: &mut Client, message: &str) {
     client.send_more(message).await.unwrap();
     assert_eq!(client.some(usize::MAX).await.unwrap(), message.as_bytes());
 }
@@ -70,7 +73,7 @@ async fn a_websocket_stays_open_both_ways() {
             ..Direct::default()
         };
         let edge = before(echo().await).direct(impatient).start().await;
-        let mut client = connect(&edge).await;
+        let mut client = connect(&edge, "/chat").await;
         for message in ["ping", "pong"] {
             // The connection is idle for longer than the origin's idle timeout.
             tokio::time::sleep(Duration::from_millis(2_500)).await;
