@@ -277,8 +277,11 @@ fn manager(config: &mut Value) -> &mut Value {
     &mut verifier(config)["filter_chains"][0]["filters"][0]["typed_config"]
 }
 
+/// A change of Envoy's configuration.
+type Change = fn(&mut Value);
+
 /// Each part of the way to a verified token, taken out of Envoy's configuration.
-const PARTS: &[(&str, fn(&mut Value))] = &[
+const PARTS: &[(&str, Change)] = &[
     ("the filter", |config| {
         manager(config)["http_filters"]
             .as_array_mut()
@@ -311,7 +314,7 @@ const PARTS: &[(&str, fn(&mut Value))] = &[
 async fn a_verifier_without_one_of_its_parts_admits_nobody() {
     let (origin, issuer) = (origin().await, TokenIssuer::edwards("a"));
     let rules = of_file(&[&issuer]);
-    let whole: (&str, fn(&mut Value)) = ("nothing", |_| {});
+    let whole: (&str, Change) = ("nothing", |_| {});
     for (part, change) in PARTS.iter().chain([&whole]) {
         let change = Direct {
             change: Some(*change),
