@@ -36,15 +36,17 @@ impl Admin {
     /// The number of requests in flight: from clients, and to the origin, because a fill continues without its
     /// client. `None`: Envoy does not answer.
     pub fn active_requests(&self) -> Option<u64> {
-        let path = "/stats?filter=(downstream|upstream)_rq_active$";
-        let gauges = self.call("GET", path).ok()?;
+        let gauges = self.statistics("(downstream|upstream)_rq_active$")?;
         let ours =
-            |line: &&str| line.starts_with("http.edge") || line.starts_with("cluster.origin.");
-        let values = gauges.lines().filter(ours).filter_map(|line| {
-            let (_, value) = line.rsplit_once(": ")?;
-            value.parse::<u64>().ok()
-        });
-        Some(values.sum())
+            |name: &str| name.starts_with("http.edge") || name.starts_with("cluster.origin.");
+        let values = gauges.iter().filter(|(name, _)| ours(name));
+        Some(values.map(|(_, value)| value).sum())
+    }
+
+    /// The number of connections of clients over HTTP/3. `None`: Envoy does not answer.
+    pub fn http3_connections(&self) -> Option<u64> {
+        let gauges = self.statistics("^http.edge_tls.downstream_cx_http3_active$")?;
+        Some(gauges.values().sum())
     }
 
     /// The counters and gauges whose names match `filter`, a regular expression. `None`: Envoy does not answer.

@@ -275,6 +275,7 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         bind => settings.bind.to_string(),
         listeners => std::iter::once(plain).chain(tls).chain(quic).collect::<Vec<_>>(),
         alt_svc => settings.http3.alt_svc(),
+        http3 => settings.http3.listens(),
         default_host => default_host,
         admin => settings.admin_socket(),
         workers => settings.workers_socket(),

@@ -25,6 +25,9 @@ use crate::system::service_manager;
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// Bound on the time in which a dying Envoy ends. An Envoy that does not answer for longer is still alive.
 const END_PATIENCE: Duration = Duration::from_millis(500);
+/// Bound on the time in which the last bytes of responses over HTTP/3 reach their clients. Envoy itself sends them, and
+/// again if they are lost, unlike those of TCP, which the kernel has.
+const LAST_PACKETS: Duration = Duration::from_secs(5);
 /// The time between two polls.
 pub const POLL: Duration = Duration::from_millis(20);
 
@@ -145,6 +148,11 @@ impl RunningEdge<'_> {
         is_told
     }
 
+    /// Whether clients over HTTP/3 are connected.
+    fn has_http3_clients(&self, admin: &Admin) -> bool {
+        self.settings.http3.listens() && admin.http3_connections() != Some(0)
+    }
+
     /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
     /// edge is told to stop once more. Returns the exit code.
     fn stop_in_order(&mut self) -> u8 {
@@ -152,9 +160,12 @@ impl RunningEdge<'_> {
         let admin = Admin::new(self.settings.admin_socket());
         admin.fail_health_checks();
         let start = Instant::now();
+        let mut last_request = start;
         while self.envoy.exited().is_none() {
             let active = admin.active_requests();
-            if active == Some(0) {
+            if active != Some(0) {
+                last_request = Instant::now();
+            } else if last_request.elapsed() >= LAST_PACKETS || !self.has_http3_clients(&admin) {
                 break;
             }
             let is_late = start.elapsed() >= self.settings.drain;
