@@ -178,7 +178,8 @@ test-image: release minio ## Test the release: make it twice, push and pull its 
 	@diff -r $(release) $(release).again
 	@rm -r $(release).again
 	@qemu=$$(.ci/debian.sh qemu-user && command -v qemu-$(machine_$(other))) || [ -z "$${CI:-}" ]; \
-	exec env $(tested) SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(release)/images" \
+	exec env $(tested) SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_HELM="$(here)/$(dir $(helm))" \
+		SLUICE_IMAGE="$(here)/$(release)/images" \
 		SLUICE_RELEASE="$(here)/$(release)" SLUICE_BIN="$(builds)/release/sluice" $${qemu:+SLUICE_QEMU="$$qemu"} \
 		tests/run.sh -p sluice-tests --test image
 

@@ -2,7 +2,7 @@
 //! The files of a release.
 
 use serde_json::Value;
-use sluice_tests::machine::tool::{entry_point, folder, module, repository};
+use sluice_tests::machine::tool::{entry_point, folder, module, repository, tool};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -111,6 +111,7 @@ fn a_release_for_a_repository_names_the_images_in_it() {
         .arg(entry_point())
         .arg(module())
         .arg(".sluice/book")
+        .arg(tool("SLUICE_HELM", "helm"))
         .arg("registry.example.com/sluice"));
     let index = std::fs::read_to_string(release().join("images/edge/index.json")).unwrap();
     let index: Value = serde_json::from_str(&index).unwrap();
@@ -134,4 +135,11 @@ fn a_release_for_a_repository_names_the_images_in_it() {
         }
     }
     assert!(modules > 0 && services == 1);
+    let chart = unpacked(&there.path().join(format!("sluice-{VERSION}.tgz")));
+    let values = std::fs::read_to_string(chart.path().join("sluice/values.yaml")).unwrap();
+    let image = values.lines().find(|line| line.starts_with("image:"));
+    let image = image.unwrap();
+    for part in ["repository: registry.example.com/sluice/edge,", digest] {
+        assert!(image.contains(part), "{part}: {image}");
+    }
 }
