@@ -55,11 +55,15 @@ async fn a_purge_reaches_every_edge_within_the_interval() {
     }
     bucket.put("a", &[], b"0").await;
     bucket.put("other", &[], b"other").await;
-    let mut times = Vec::new();
+    let (mut times, mut fetched) = (Vec::new(), 0);
     for round in 1..=5 {
         for edge in &edges {
             assert_eq!(hit(edge, "/a").await, (round - 1).to_string().as_bytes());
             hit(edge, "/other").await;
+        }
+        if round == 1 {
+            // In front of its first look at the feed, a worker validates.
+            fetched = bucket.count("other");
         }
         let new = round.to_string();
         bucket.put("a", &[], new.as_bytes()).await;
@@ -88,7 +92,7 @@ async fn a_purge_reaches_every_edge_within_the_interval() {
     assert!(times[times.len() / 2] < EVERY.mul_f64(0.9), "{times:?}");
     assert_eq!(
         bucket.count("other"),
-        edges.len(),
+        fetched,
         "the rest of the cache stays"
     );
 }
@@ -98,7 +102,9 @@ async fn an_edge_that_was_down_catches_up() {
     let bucket = minio::shared().await.bucket().await;
     bucket.put("a", &[], b"one").await;
     bucket.put("other", &[], b"other").await;
-    let mut edge = edge(&bucket, "300ms").start().await;
+    // The worker that reads the feed is the one that serves.
+    let edge = edge(&bucket, "300ms").workers(1);
+    let mut edge = edge.start().await;
     append(&edge, "/first").await;
     hit(&edge, "/a").await;
     hit(&edge, "/other").await;
