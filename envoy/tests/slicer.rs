@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use sluice::settings::Settings;
-use support::{PATIENCE, envoy, eventually, exchange_on, free_port, native_module, trap_module};
+use support::{
+    PATIENCE, envoy, eventually, exchange_on, free_port, native_module, read_head, trap_module,
+};
 
 /// Size of a slice.
 const SLICE: usize = 256 << 10;
@@ -59,12 +61,9 @@ impl Server {
 fn serve(mut stream: TcpStream, log: &Mutex<Vec<String>>, object: &[u8]) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                return;
-            }
-        }
+        let Some(head) = read_head(&mut reader) else {
+            return;
+        };
         let path = head.split(' ').nth(1).unwrap_or_default();
         let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
         let asked = field("x-sluice-slice: ").unwrap_or_default();

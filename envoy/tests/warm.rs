@@ -2,11 +2,15 @@
 //! `sluice warm` requests the URLs of a list or a sitemap as a client would.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::io::{BufRead as _, BufReader, Write as _};
+mod support;
+
+use std::io::{BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use support::read_head;
 
 /// A server that answers each path as this function says: status, `Cache-Status` and body.
 type Answer = fn(&str) -> (u16, &'static str, String);
@@ -74,12 +78,9 @@ impl Edge {
 fn serve(mut stream: TcpStream, answer: Answer, requests: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                return;
-            }
-        }
+        let Some(head) = read_head(&mut reader) else {
+            return;
+        };
         let (status, cache_status, body) = answer(head.split(' ').nth(1).unwrap_or_default());
         requests.lock().unwrap().push(head);
         let length = body.len();

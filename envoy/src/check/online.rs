@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::bucket::ask;
 use super::{Finding, feed};
 use crate::net::bucket_client::BucketClient;
-use crate::net::ca_bundle;
-use crate::origin::{Bucket, Origin};
+use crate::origin::Origin;
 use crate::purge_feed::FeedPlace;
 use crate::render;
 use crate::run;
@@ -65,8 +64,7 @@ fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
     };
     match bucket_keys(&site.credentials, &|name| settings.secrets.variable(name)) {
         Ok(Some(keys)) => {
-            let client = roots(settings, bucket)
-                .and_then(|roots| BucketClient::new(bucket, keys, roots.as_deref()));
+            let client = BucketClient::new(bucket, keys, settings.aws_ca_file.as_deref());
             match client.and_then(|client| ask(&client)) {
                 Ok(answer) => answer.findings(),
                 Err(error) => {
@@ -78,13 +76,6 @@ fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
         Ok(None) => check_by_edge(settings, site),
         Err(error) => vec![Finding::problem(format!("{error:#}"))],
     }
-}
-
-/// The file with the CA certificates that the bucket's endpoint needs.
-fn roots(settings: &Settings, bucket: &Bucket) -> anyhow::Result<Option<std::path::PathBuf>> {
-    let server = bucket.endpoint.to_string();
-    let find = || ca_bundle::find(settings.aws_ca_file.as_deref(), &server);
-    bucket.endpoint.tls.then(find).transpose()
 }
 
 /// Asks the bucket through the edge with these settings. Only the edge has the credentials of the standard chain.

@@ -9,7 +9,7 @@ use rusty_s3::{Credentials as Keys, S3Action, UrlStyle};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use super::http;
+use super::{ca_bundle, http};
 use crate::origin::{Addressing, Bucket};
 
 /// The validity of a signed request.
@@ -45,18 +45,22 @@ impl Precondition<'_> {
 }
 
 impl BucketClient {
-    /// Creates a client. `roots` has the CA certificates for an endpoint that speaks TLS.
+    /// Creates a client. An endpoint that speaks TLS is verified by the user's `chosen` file with CA certificates, or
+    /// else by the system's.
     ///
     /// # Errors
-    /// The certificates cannot be read, or the endpoint has no URL.
-    pub fn new(bucket: &Bucket, keys: Keys, roots: Option<&Path>) -> anyhow::Result<Self> {
+    /// There are no certificates, they cannot be read, or the endpoint has no URL.
+    pub fn new(bucket: &Bucket, keys: Keys, chosen: Option<&Path>) -> anyhow::Result<Self> {
+        let endpoint = bucket.endpoint.to_string();
+        let find = || ca_bundle::find(chosen, &endpoint);
+        let roots = bucket.endpoint.tls.then(find).transpose()?;
         let slash = if bucket.prefix.is_empty() { "" } else { "/" };
         Ok(Self {
-            agent: http::client_of_servers(roots).context("the CA certificates")?,
+            agent: http::client_of_servers(roots.as_deref()).context("the CA certificates")?,
             signer: signer(bucket)?,
             keys,
             prefix: format!("{}{slash}", bucket.prefix),
-            endpoint: bucket.endpoint.to_string(),
+            endpoint,
         })
     }
 

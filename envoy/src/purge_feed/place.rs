@@ -8,7 +8,6 @@ use anyhow::{Context as _, bail};
 use sluice_core::policy::purge::{FEED_NAME, USUAL_EVERY};
 
 use crate::net::bucket_client::BucketClient;
-use crate::net::ca_bundle;
 use crate::origin::{Bucket, Origin};
 use crate::render;
 use crate::settings::Settings;
@@ -85,10 +84,7 @@ impl FeedPlace {
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: must be set, or `credentials` of the site, because only Envoy \
              gets the keys of roles: `aws configure export-credentials --format env` prints those of a role",
         )?;
-        let server = self.bucket.endpoint.to_string();
-        let find = || ca_bundle::find(settings.aws_ca_file.as_deref(), &server);
-        let roots = self.bucket.endpoint.tls.then(find).transpose()?;
-        BucketClient::new(&self.bucket, keys, roots.as_deref())
+        BucketClient::new(&self.bucket, keys, settings.aws_ca_file.as_deref())
     }
 }
 

@@ -7,7 +7,7 @@ pub mod edge;
 pub mod modules;
 pub mod origin;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,17 @@ use std::time::{Duration, Instant};
 
 /// Bound on a wait. It is longer than a machine may stall while it writes much to a slow disk.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Head of the next request on a connection; `None` if the connection has ended.
+pub fn read_head(reader: &mut impl BufRead) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return None;
+        }
+    }
+    Some(head)
+}
 
 /// The Envoy binary: `SLUICE_ENVOY`, or else the one that the Makefile has installed.
 pub fn envoy() -> PathBuf {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An HTTP origin that counts and records requests.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
+
+use super::read_head;
 
 /// A running origin. Its paths: `/held…` is answered after [`Origin::release`], and `/stalled…` never. Others are
 /// answered at once: `…/style…` with a compressible object, `…/image…` with another type, and all others with a
@@ -61,12 +63,9 @@ impl Origin {
 fn serve(mut stream: TcpStream, shared: &Shared) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                return;
-            }
-        }
+        let Some(head) = read_head(&mut reader) else {
+            return;
+        };
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let mut state = shared.state.lock().unwrap();
         state.requests.push(head);

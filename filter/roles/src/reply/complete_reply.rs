@@ -131,7 +131,7 @@ impl CompleteReply {
         Self::new(200, "sluice_plan", vec![(SLICES_HEADER.to_owned(), plan)])
     }
 
-    /// The same failure with the site's maintenance page, if it has one.
+    /// Adds the site's maintenance page to a failure, if the site has one.
     pub fn explained(mut self, policy: &Rc<Policy>) -> Self {
         if policy.response.maintenance_page.is_none() || self.status < 500 {
             return self;

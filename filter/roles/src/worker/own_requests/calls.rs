@@ -70,7 +70,7 @@ impl BackgroundCall {
         }
     }
 
-    /// The same call once more.
+    /// Copy of the call, whose answer is not doubted again.
     pub fn repeated(&self) -> Self {
         Self {
             is_repeated: true,
