@@ -39,7 +39,7 @@ k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
 helm := .sluice/tools/helm-$(helm_version)/helm
-# The definitions of the custom resources that the chart makes.
+# The definitions of the custom resources that the chart and the mesh's components make.
 definitions := .sluice/tools/definitions-$(definitions_version)/definitions.yaml
 kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
@@ -81,7 +81,7 @@ builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" SLUICE_NATIVE="$(here)/$(native)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
 mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)" \
-	SLUICE_ETCD="$(here)/$(dir $(etcd))" \
+	SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_DEFINITIONS="$(here)/$(dir $(definitions))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))" \
 	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))" \
 	SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))"
@@ -134,7 +134,7 @@ conformance: wasm native envoy $(conformance) $(h2spec) peers ## Run the public 
 		http::h2spec --include-ignored --nocapture --test-threads 1
 
 .PHONY: test-mesh
-test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
+test-mesh: image trap envoy minio prometheus mesh-tools $(definitions) ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
 	@exec env $(tested) $(mesh_locations) \
 		tests/run.sh -p sluice-tests --features mesh --test mesh
 
@@ -245,7 +245,7 @@ bench-run:
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 
 .PHONY: lint
-lint: $(linters) $(istio_files) $(compose) $(envoy) ## Check format, style, circles of modules, the host layer, the ABI's names, schemas of manifests, links and tables of the documents
+lint: $(linters) $(istio_files) $(definitions) $(compose) $(envoy) ## Check format, style, circles of modules, the host layer, the ABI's names, schemas of manifests, links and tables of the documents
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
 	.ci/links.py
@@ -257,7 +257,7 @@ lint: $(linters) $(istio_files) $(compose) $(envoy) ## Check format, style, circ
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	$(linters)/bin/ruff check --quiet
-	PYTHONPATH=$(linters) .ci/manifests.py $(addprefix $(istio_files)/,crd-all.gen.yaml gateway-api.yaml)
+	PYTHONPATH=$(linters) .ci/manifests.py $(definitions) $(addprefix $(istio_files)/,crd-all.gen.yaml gateway-api.yaml)
 	$(compose) envoy/compose/compose.yaml >/dev/null
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features sluice-tests/mesh -- --deny warnings

@@ -696,3 +696,64 @@ fn assert_told(edge: &mut Policy, mesh: &Policy) {
     assert!(mesh.response.account && !edge.response.account);
     edge.response.account = true;
 }
+
+/// The YAML document in a file of the repository.
+fn document(file: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_saphyr::from_str(&text).unwrap()
+}
+
+/// The relabelings of Prometheus, with the names that the operator's definitions have for their fields.
+fn as_the_operator_names(relabelings: &Value) -> Vec<Value> {
+    let renamed = |relabeling: &Value| {
+        let fields = relabeling.as_object().unwrap().iter();
+        let renamed = fields.map(|(name, value)| {
+            let name = match name.as_str() {
+                "source_labels" => "sourceLabels",
+                "target_label" => "targetLabel",
+                other => other,
+            };
+            (name.to_owned(), value.clone())
+        });
+        Value::Object(renamed.collect())
+    };
+    relabelings
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(renamed)
+        .collect()
+}
+
+#[test]
+fn the_operator_names_the_metrics_of_gateways_as_the_scrape_configuration_does() {
+    let scrape = &document("envoy/observability/prometheus-istio.yaml")["scrape_configs"][0];
+    let mut wanted = as_the_operator_names(&scrape["metric_relabel_configs"]);
+    // A gateway has no label `sluice_cache`: the rule for sidecars, and the removal of the label, are for nothing.
+    wanted.retain(|relabeling| {
+        !relabeling["regex"]
+            .as_str()
+            .unwrap()
+            .starts_with("enabled;")
+    });
+    let last = wanted.last_mut().unwrap();
+    let dropped = last["regex"].as_str().unwrap().replace("|sluice_cache", "");
+    last["regex"] = dropped.into();
+
+    let monitor = document("mesh/components/pod-monitor/pod-monitor.yaml");
+    let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
+    assert_eq!(endpoint["metricRelabelings"], Value::Array(wanted));
+    assert_eq!(endpoint["path"], scrape["metrics_path"]);
+    // The address and the instance are the same; the operator itself finds the pods.
+    let targets = as_the_operator_names(&scrape["relabel_configs"]);
+    let same = endpoint["relabelings"].as_array().unwrap().iter();
+    let others = same
+        .filter(|relabeling| !targets.contains(relabeling))
+        .collect::<Vec<_>>();
+    assert_eq!(
+        others,
+        [&json!({"targetLabel": "job", "replacement": scrape["job_name"]})]
+    );
+}

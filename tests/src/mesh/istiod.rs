@@ -7,6 +7,7 @@ use crate::client;
 use crate::eventually;
 use crate::machine::ports::{free_port, loopback};
 use crate::machine::process::{self, Process};
+use crate::machine::tool::folder;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,8 +36,11 @@ struct Ports {
     monitoring: u16,
 }
 
-/// Creates the resource types of Istio and of Kubernetes' Gateway API in the cluster, and Istio's namespace.
+/// Creates the resource types of Istio, of Kubernetes' Gateway API and of the Prometheus operator in the cluster, and
+/// Istio's namespace.
 pub fn define(cluster: &Cluster) {
+    let operator = folder("SLUICE_DEFINITIONS").join("definitions.yaml");
+    cluster.apply(&std::fs::read_to_string(operator).unwrap());
     for definitions in ["crd-all.gen.yaml", "gateway-api.yaml"] {
         cluster.apply(&Release::Current.file(definitions));
     }
