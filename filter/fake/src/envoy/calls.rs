@@ -78,19 +78,51 @@ impl FakeEnvoy {
         outside.map(|call| call.body.clone()).collect()
     }
 
+    /// Returns the clusters and the headers of the calls to other clusters that wait for an answer.
+    pub fn outside_questions(&self, seat: usize) -> Vec<(&str, &HeaderMap)> {
+        let calls = self.vms[seat].iter().flat_map(|vm| &vm.calls);
+        let outside = calls.filter(|call| call.cluster != BACKGROUND);
+        outside
+            .map(|call| (call.cluster.as_str(), &call.headers))
+            .collect()
+    }
+
     /// Answers the oldest call to another cluster.
     pub fn answer_outside_call(&mut self, seat: usize, status: u16) {
-        let Some(vm) = &mut self.vms[seat] else {
-            return;
-        };
+        self.answer_outside_call_with(seat, status, &[], b"");
+    }
+
+    /// Answers the oldest call to another cluster with these headers and this body.
+    pub fn answer_outside_call_with(
+        &mut self,
+        seat: usize,
+        status: u16,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) {
+        if let Some(call) = self.take_outside_call(seat) {
+            let mut answer = HeaderMap::of(&[(":status", &status.to_string())]);
+            for (name, value) in headers {
+                answer.add(name, value);
+            }
+            self.answer_call(&call, Some((answer, body.to_vec())));
+            self.run();
+        }
+    }
+
+    /// Lets the oldest call to another cluster fail.
+    pub fn fail_outside_call(&mut self, seat: usize) {
+        if let Some(call) = self.take_outside_call(seat) {
+            self.answer_call(&call, None);
+            self.run();
+        }
+    }
+
+    fn take_outside_call(&mut self, seat: usize) -> Option<Call> {
+        let calls = &mut self.vms[seat].as_mut()?.calls;
         let outside = |call: &Call| call.cluster != BACKGROUND;
-        let Some(position) = vm.calls.iter().position(outside) else {
-            return;
-        };
-        let call = vm.calls.remove(position).expect("a call");
-        let headers = HeaderMap::of(&[(":status", &status.to_string())]);
-        self.answer_call(&call, Some((headers, Vec::new())));
-        self.run();
+        let position = calls.iter().position(outside)?;
+        calls.remove(position)
     }
 
     /// Passes the result of a request of the filter to the context that has made the call.
@@ -158,6 +190,9 @@ impl FakeEnvoy {
             };
             let mut late = Vec::new();
             late.extend(vm.lost.extract_if(.., |call| call.deadline <= now));
+            let is_late = |call: &Call| call.cluster != BACKGROUND && call.deadline <= now;
+            late.extend(vm.calls.iter().filter(|call| is_late(call)).cloned());
+            vm.calls.retain(|call| !is_late(call));
             while vm.lookups.front().is_some_and(|call| call.deadline <= now) {
                 late.extend(vm.lookups.pop_front());
             }

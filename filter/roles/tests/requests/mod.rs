@@ -6,6 +6,7 @@ mod claims;
 mod declared;
 mod host;
 mod interleavings;
+mod questions;
 mod sites;
 mod store_names;
 mod validation;
