@@ -39,31 +39,35 @@ impl SignedPath {
     /// [`PARAMETER_PREFIX`], in any case. `None` if there are none.
     pub fn of(path: &[u8]) -> Option<Self> {
         let (path, query) = split_query(path)?;
-        let parts = query
-            .split(is_separator)
-            .map(|part| (is_of_signature(part), part));
-        let parts: Vec<_> = parts.collect();
-        let of_kind = |own| {
-            let parts = parts.iter().filter(move |(is_own, _)| *is_own == own);
-            parts.map(|(_, part)| *part)
-        };
-        of_kind(true).next()?;
-        let others: Vec<_> = of_kind(false).collect();
+        let mut own = Vec::new();
+        let (mut others, mut shown) = (Vec::new(), [path, b"?"].concat());
+        for (number, part) in query.split(is_separator).enumerate() {
+            if number > 0 {
+                shown.push(b'&');
+            }
+            if is_of_signature(part) {
+                for shown_part in [name_of(part), b"=", HIDDEN.as_bytes()] {
+                    shown.extend_from_slice(shown_part);
+                }
+                own.push(part);
+            } else {
+                shown.extend_from_slice(part);
+                others.push(part);
+            }
+        }
+        if own.is_empty() {
+            return None;
+        }
         let mut rest = path.to_vec();
         // An empty query is the client's only if nothing was removed from it.
         if others.iter().any(|part| !part.is_empty()) {
             rest.push(b'?');
             rest.extend(others.join(&b'&'));
         }
-        let shown = parts.iter().map(|(is_own, part)| match is_own {
-            true => [name_of(part), b"=", HIDDEN.as_bytes()].concat(),
-            false => part.to_vec(),
-        });
-        let shown: Vec<_> = shown.collect();
         Some(Self {
             rest,
-            shown: [path, b"?", &shown.join(&b'&')].concat(),
-            signature: SignatureParameters::parse(of_kind(true)),
+            shown,
+            signature: SignatureParameters::parse(own),
         })
     }
 }

@@ -34,8 +34,8 @@ pub struct AccessRequest<'a> {
     pub token: &'a PresentedToken,
     /// Finds the client's address. `None`: it is not known.
     pub address: &'a dyn Fn() -> Option<IpAddr>,
-    /// The present time, in seconds since the Unix epoch.
-    pub now: u64,
+    /// Reads the present time, in seconds since the Unix epoch.
+    pub now: &'a dyn Fn() -> u64,
 }
 
 /// The check that has admitted a request.
@@ -297,7 +297,7 @@ impl Facts<'_> {
         parameters: &SignatureParameters,
         url: &ClientUrl,
     ) -> Result<(), AccessRefusal> {
-        let now = self.request.now;
+        let now = (self.request.now)();
         if parameters.expires.saturating_add(SKEW_SECONDS) < now {
             return Err(AccessRefusal::Expired);
         }

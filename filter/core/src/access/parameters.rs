@@ -86,7 +86,10 @@ impl Values {
             SIGNATURE => &mut self.signature,
             _ => return None,
         };
-        let value = String::from_utf8(unescaped(value.as_bytes()).collect()).ok()?;
+        let value = match value.contains('%') {
+            true => String::from_utf8(unescaped(value.as_bytes()).collect()).ok()?,
+            false => value.to_owned(),
+        };
         place.replace(value).is_none().then_some(())
     }
 
@@ -124,6 +127,7 @@ impl Values {
 
 /// Reads a number of seconds in its one spelling.
 fn time(text: &str) -> Option<u64> {
-    let number: u64 = text.parse().ok()?;
-    (number.to_string() == text).then_some(number)
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_shortest = text == "0" || !text.starts_with('0');
+    text.parse().ok().filter(|_| is_digits && is_shortest)
 }

@@ -101,7 +101,7 @@ impl Sent<'_> {
             authorization: self.authorization.map(str::as_bytes),
             token: &token,
             address: &|| address,
-            now: self.now,
+            now: &|| self.now,
         };
         let secrets = AccessSecrets::open(policy, &SECRET).unwrap();
         decide(policy, policy.access.as_ref().unwrap(), &secrets, &request)

@@ -219,7 +219,7 @@ impl Edge {
             authorization: taken.only_authorization(),
             token: &taken.token,
             address: &|| client_address(host),
-            now: host.unix_millis() / 1_000,
+            now: &|| host.unix_millis() / 1_000,
         };
         let decision = decide(policy, access, &self.policy.secrets, &request);
         let decided = match decision {
