@@ -75,6 +75,7 @@ async fn count(variant: &Variant, origin: &Responder, (warm, counted): (usize, u
     let headers = [("host", host.as_str()), ("accept-encoding", "identity")];
     let mut ask = async |times: usize| {
         for target in targets.by_ref().take(times) {
+            let target = variant.target(&target, envoy.address);
             let response = client.exchange(request("GET", &target, &headers)).await;
             assert_eq!(response.status, 200, "{response}");
         }

@@ -5,7 +5,7 @@
 //! round. They hold on a machine that is not idle, unlike the microseconds.
 
 use crate::contenders::WORKERS;
-use crate::contenders::variants::{self, BYTES};
+use crate::contenders::variants::{self, BYTES, Variant};
 use crate::figures::{Figures, Row, Table, in_turn};
 use crate::load::h2load::{self, Ask, Protocol};
 use crate::machine;
@@ -13,6 +13,7 @@ use crate::machine::usage::Meter;
 use crate::peers::Peer;
 use crate::report::Report;
 use crate::stories::scope;
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -30,31 +31,32 @@ pub async fn run(quick: bool) -> Option<Report> {
     let mut all = Vec::new();
     for variant in &variants {
         let peer = variant.start(&origin, WORKERS, |_| None).await;
-        let _ = measure(&peer, 0).await;
-        all.push((variant.name.as_str(), peer));
+        let _ = measure(variant, &peer, 0).await;
+        all.push((variant, peer));
     }
     let rows = in_turn(
-        all.iter().map(|(name, _)| *name),
+        all.iter().map(|(variant, _)| variant.name.as_str()),
         rounds,
         async |name, round| {
-            let (_, peer) = all.iter().find(|(other, _)| *other == name)?;
-            Some(measure(peer, round).await)
+            let (variant, peer) = all.iter().find(|(other, _)| other.name == name)?;
+            Some(measure(variant, peer, round).await)
         },
     );
     Some(report(&rows.await))
 }
 
 /// Sends requests, and returns the CPU time of a response, in microseconds.
-async fn measure(peer: &Peer, round: u32) -> (f64, f64) {
+async fn measure(variant: &Variant, peer: &Peer, round: u32) -> (f64, f64) {
     let meter = Meter::start(&[peer.pid()]);
+    let target = variant.target("/object", peer.address);
     let ask = Ask {
         address: peer.address,
         tls: false,
         protocol: Protocol::Http1,
-        path: "/object",
+        path: &target,
     };
     let answered = if variants::misses() {
-        miss(ask, round * MISSES..(round + 1) * MISSES).await
+        miss(variant, peer.address, round * MISSES..(round + 1) * MISSES).await
     } else {
         h2load::saturate(&ask, CONNECTIONS, Duration::from_secs(1))
             .await
@@ -65,12 +67,18 @@ async fn measure(peer: &Peer, round: u32) -> (f64, f64) {
 }
 
 /// Requests these objects on each connection, which no other connection requests; returns the number of responses.
-async fn miss(ask: Ask<'static>, numbers: std::ops::Range<u32>) -> u64 {
+async fn miss(variant: &Variant, address: SocketAddr, numbers: std::ops::Range<u32>) -> u64 {
+    let ask = Ask {
+        address,
+        tls: false,
+        protocol: Protocol::Http1,
+        path: "/object",
+    };
     let mut asking = JoinSet::new();
     for connection in 0..CONNECTIONS {
         let paths = numbers
             .clone()
-            .map(|number| format!("/object/{connection}/{number}"));
+            .map(|number| variant.target(&format!("/object/{connection}/{number}"), address));
         let paths: Vec<_> = paths.collect();
         asking.spawn(async move { h2load::each_once(&ask, &paths).await.answered });
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The named changes of an edge's configuration.
 
-use crate::contenders::variants::BYTES;
+use crate::contenders::variants::{BYTES, access};
 use serde_json::{Value, json};
 
 /// Changes Envoy's configuration.
 pub type Change = fn(&mut Value);
 
-const CHANGES: [(&str, Change); 7] = [
+const CHANGES: [(&str, Change); 10] = [
     // Default settings.
     ("edge", |_| {}),
     ("bare", bare),
@@ -16,6 +16,9 @@ const CHANGES: [(&str, Change); 7] = [
     ("memory-store", memory_store),
     ("no-hop", no_hop),
     ("no-next-turn", no_next_turn),
+    ("allow", allow),
+    (access::SIGNED, signed),
+    ("beside-access", beside_access),
 ];
 
 /// The names of all changes.
@@ -111,22 +114,46 @@ pub fn first_start(config: &mut Value) {
     each_policy(config, |policy| policy["purge"] = purge.clone());
 }
 
+/// Rules for the addresses of clients.
+fn allow(config: &mut Value) {
+    each_policy(config, |policy| policy["access"] = access::allow());
+}
+
+/// Rules for signed URLs.
+fn signed(config: &mut Value) {
+    each_policy(config, |policy| policy["access"] = access::signed());
+}
+
+/// Rules for another site than that of the clients.
+fn beside_access(config: &mut Value) {
+    each_document(config, |document| {
+        document["sites"][0]["policy"]["access"] = access::allow();
+    });
+}
+
 /// Changes the policy of the filter for the whole edge.
 fn each_policy(config: &mut Value, change: impl Fn(&mut Value)) {
+    each_document(config, |document| {
+        // With named sites it is in the part of the edge.
+        change(match document.get_mut("edge") {
+            Some(edge) => edge,
+            None => document,
+        });
+    });
+}
+
+/// Changes the configuration of the filter.
+fn each_document(config: &mut Value, change: impl Fn(&mut Value)) {
     each_filter(config, "sluice.edge", |filter| {
         let config = &mut filter["typed_config"];
         let value = match config.get("filter_config") {
             Some(_) => &mut config["filter_config"]["value"],
             None => &mut config["config"]["configuration"]["value"],
         };
-        let mut policy: Value =
+        let mut document: Value =
             serde_json::from_str(value.as_str().expect("a policy")).expect("a policy");
-        // With named sites it is in the part of the edge.
-        change(match policy.get_mut("edge") {
-            Some(edge) => edge,
-            None => &mut policy,
-        });
-        *value = policy.to_string().into();
+        change(&mut document);
+        *value = document.to_string().into();
     });
 }
 

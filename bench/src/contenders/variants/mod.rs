@@ -2,6 +2,7 @@
 //! Envoy as Sluice configures it, with one change: the effect of a change, or of a build of the module, on the cost
 //! of a request.
 
+mod access;
 mod changes;
 mod sites;
 
@@ -9,6 +10,7 @@ use crate::origins::Responder;
 use crate::peers::Peer;
 use serde_json::Value;
 use sluice::settings::Runtime;
+use sluice_core::key::secret::SECRET_VARIABLE;
 use sluice_tests::http::http_date;
 use sluice_tests::machine::tool::entry_point;
 use std::net::SocketAddr;
@@ -120,12 +122,21 @@ impl Variant {
                 }
                 None => Command::new(&envoy),
             };
+            command.env(SECRET_VARIABLE, access::SECRET);
             command.args(["--disable-hot-restart", "--log-level", "error"]);
             command.args(["--concurrency", &workers.to_string(), "-c"]);
             command.arg(config);
             command
         };
         Peer::start("variant", command).await
+    }
+
+    /// The target of a request for this URL, with a signature if the variant needs one.
+    pub fn target(&self, target: &str, address: SocketAddr) -> String {
+        match self.name.split('+').any(|name| name == access::SIGNED) {
+            true => access::sign(target, address),
+            false => target.to_owned(),
+        }
     }
 
     /// The runtime of its module, if it has one.
