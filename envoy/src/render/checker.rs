@@ -69,9 +69,12 @@ impl Checker {
                 (None, Some(url), vec![Self::new(name, values)])
             }
         };
+        let named = settings.stats_of_sites && !site.is_empty();
         let values = context! {
             kind => "tokens",
             name => name,
+            // The site that its statistics name.
+            site => named.then_some(site),
             issuer => issuer.policy.issuer,
             audiences => issuer.policy.audiences,
             keys => text,

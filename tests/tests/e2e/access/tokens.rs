@@ -212,8 +212,19 @@ async fn keys_of_a_url_are_fetched_when_they_can_be_and_kept_when_not() {
     let [former, newer] = [&first, &second].map(|issuer| issuer.token(&json!({})));
     keys.on("/keys", Reply::text(key_set(&[&first])));
     keys.refuse().await;
-    let rules = rules(&format!("{}/keys", keys.url()), ", refresh: 1s");
-    let edge = rules.edge(&origin).allow_log_of("jwt").start().await;
+    let rules = Rules::new("");
+    let file = rules.0.path().join("sites.yaml");
+    let access = format!(
+        "{{any_of: [{{jwt: {{issuer: {ISSUER}, audiences: [docs], jwks: '{}/keys', refresh: 1s}}}}]}}",
+        keys.url()
+    );
+    let site = format!(
+        "- name: docs\n  origin: {}\n  access: {access}\n",
+        origin.url()
+    );
+    std::fs::write(&file, format!("sites:\n{site}")).unwrap();
+    let edge = Builder::new().env("SLUICE_SITES", file.display().to_string());
+    let edge = edge.metrics().allow_log_of("jwt").start().await;
     let unknown = get(&edge, "/a", &former).await;
     assert_eq!(unknown.status, 503, "{unknown}");
     assert_eq!(unknown.header("retry-after"), "1", "{unknown}");
@@ -258,7 +269,19 @@ async fn keys_of_a_url_are_fetched_when_they_can_be_and_kept_when_not() {
     }
     keys.refuse().await;
     assert_eq!(get(&edge, "/a", &newer).await.status, 200);
-    assert!(edge.counter("sluice_access_token_failures").await >= 1);
+    // Each fetch is counted for its site.
+    for (result, least) in [("success", 3), ("failed", 3)] {
+        let name = format!("envoy_http_jwt_authn_jwks_fetch_{result}{{");
+        let document = edge.metrics_document().await;
+        let mut lines = document.lines().filter(|line| line.starts_with(&name));
+        let line = lines.next().unwrap_or_default();
+        assert!(line.contains(r#"site="docs""#), "{name} {line}");
+        let counted = line.rsplit(' ').next().and_then(|count| count.parse().ok());
+        assert!(counted.is_some_and(|count: u64| count >= least), "{line}");
+    }
+    let refused = r#"sluice_access_failures_total{check="jwt",site="docs"}"#;
+    let document = edge.metrics_document().await;
+    assert!(document.contains(refused), "{document}");
 }
 
 fn verifier(config: &mut Value) -> &mut Value {
