@@ -3,16 +3,21 @@
 
 use std::net::SocketAddr;
 
+use serde_json::json;
 use sluice_tests::chance::rng::Rng;
 use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
+use sluice_tests::edge::purger::Purger;
 use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::server::gate::Gate;
 
 use super::world::Rules;
 
-/// Requests by each protocol.
-const TRIES: usize = 5_000;
+/// Requests in each state of the object, unless [`VARIABLE`] has another number.
+const TRIES: usize = 1_400;
+/// The variable with the number of requests in each state.
+const VARIABLE: &str = "FUZZ_REQUESTS";
 /// Ways to write the path of a protected object, and of paths near it.
 const PATHS: &[&str] = &[
     "/private/x",
@@ -29,6 +34,8 @@ const PATHS: &[&str] = &[
     "/private/x?sluice-key=a",
     "/private/x?sluice-key=a&sluice-expires=9999999999&sluice-signature=00",
     "/private/y",
+    "/./private/held",
+    "/private/held",
     "/",
 ];
 const METHODS: &[&str] = &["GET", "GET", "HEAD", "POST", "OPTIONS", "DELETE"];
@@ -94,7 +101,7 @@ fn assert_closed(status: u16, body: &[u8], what: &str) {
 
 async fn over_http1(address: SocketAddr, tries: usize, seed: u64) {
     let mut rng = Rng::new(seed);
-    for _ in 0..tries / 50 {
+    for _ in 0..tries.div_ceil(50) {
         let mut client = Client::connect(address).await;
         for _ in 0..50 {
             let (method, path, fields) = draw(&mut rng);
@@ -110,7 +117,7 @@ async fn over_http1(address: SocketAddr, tries: usize, seed: u64) {
 
 async fn over_http2(address: SocketAddr, tries: usize, seed: u64) {
     let mut rng = Rng::new(seed);
-    for _ in 0..tries / 50 {
+    for _ in 0..tries.div_ceil(50) {
         let client = Http2::connect(address).await;
         for _ in 0..50 {
             let (method, path, fields) = draw(&mut rng);
@@ -123,21 +130,22 @@ async fn over_http2(address: SocketAddr, tries: usize, seed: u64) {
     }
 }
 
-async fn attack(edge: &Edge, tries: usize) {
-    let address = edge.address();
+/// Sends requests of strangers. None may reach the origin.
+async fn attack(edge: &Edge, origin: &Origin, state: &str) {
+    let tries = std::env::var(VARIABLE).ok();
+    let tries = tries.map_or(TRIES, |number| number.parse().unwrap());
+    let (address, before) = (edge.address(), origin.requests().total());
     tokio::join!(
-        over_http1(address, tries / 2, 1),
-        over_http1(address, tries / 2, 2),
-        over_http2(address, tries / 2, 3),
-        over_http2(address, tries / 2, 4),
+        over_http1(address, tries / 4, 1),
+        over_http1(address, tries / 4, 2),
+        over_http2(address, tries / 4, 3),
+        over_http2(address, tries / 4, 4),
     );
+    assert_eq!(origin.requests().total(), before, "{state}");
 }
 
-#[tokio::test]
-async fn no_request_of_a_stranger_gets_a_byte_with_all_schemes_in_place() {
-    let (origin, checker) = (Origin::start().ready().await, Origin::start().ready().await);
-    origin.on("*", Reply::ok(1_000).max_age(2).ranges());
-    checker.on("*", Reply::text("no").with_status(403));
+/// The rules with all schemes that need no keys of an issuer.
+fn rules(checker: &Origin) -> Rules {
     let url = checker.url();
     let rules = Rules::new(&format!(
         "any_of:\n- address: [10.0.0.0/8]\n- basic: {{users: users}}\n- signed: {{keys: {{a: {{env: SIGNING_KEY}}}}}}\n- \
@@ -145,19 +153,39 @@ async fn no_request_of_a_stranger_gets_a_byte_with_all_schemes_in_place() {
     ));
     let users = "ada:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n";
     std::fs::write(rules.0.path().join("users"), users).unwrap();
-    let edge = rules.edge(&origin).workers(2).start().await;
-    attack(&edge, TRIES / 5).await;
+    rules
+}
+
+#[tokio::test]
+async fn no_request_of_a_stranger_gets_a_byte_with_all_schemes_in_place() {
+    let (origin, checker) = (Origin::start().ready().await, Origin::start().ready().await);
+    let (gate, purger) = (Gate::new(), Purger::new());
+    origin.on("*", Reply::ok(1_000).max_age(2).ranges());
+    let held = Reply::ok(1_000).max_age(600).hold_after(500, &gate);
+    origin.on("/private/held", held);
+    checker.on("*", Reply::text("no").with_status(403));
+    let rules = rules(&checker);
+    let edge = purger.open(rules.edge(&origin)).workers(2).start().await;
+    attack(&edge, &origin, "cold").await;
     assert_eq!(origin.requests().total(), 0);
-    // Hot, stored, and stale meanwhile.
     let inside = [("x-forwarded-for", "10.1.2.3")];
-    for _ in 0..4 {
-        let mut connection = Client::connect(edge.address()).await;
-        connection.heat("/private/x", &inside).await;
-        let before = origin.requests().total();
-        attack(&edge, TRIES / 5).await;
-        assert_eq!(origin.requests().total(), before);
-    }
+    let mut connection = Client::connect(edge.address()).await;
+    connection.heat("/private/x", &inside).await;
+    attack(&edge, &origin, "stored, hot, and then stale").await;
+    connection.heat("/private/x", &inside).await;
+    purger.purge(json!({"everything": true})).await;
+    attack(&edge, &origin, "purged").await;
+    let mut leader = Client::connect(edge.address()).await;
+    leader
+        .send(&request("GET", "/private/held", &inside))
+        .await
+        .unwrap();
+    gate.wait_reached(1).await;
+    attack(&edge, &origin, "on its way to a client inside").await;
+    gate.open();
+    let whole = leader.response().await.unwrap();
+    assert_eq!((whole.status, whole.body.len()), (200, 1_000));
     let open = edge.send("GET", "/public/x", &[]).await;
     assert_eq!(open.status, 200, "{open}");
-    assert!(checker.requests().total() > TRIES / 2);
+    assert!(checker.requests().total() > TRIES);
 }
