@@ -353,6 +353,46 @@ fn access_rules_that_open_too_much_are_named() {
 }
 
 #[test]
+fn keys_of_an_issuer_that_cannot_be_read_or_that_others_can_replace_are_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = TempDir::new().unwrap();
+    let keys = folder.path().join("jwks.json");
+    let variables = [("ORIGIN", "http://127.0.0.1:1"), ("ACCESS", "access.yaml")];
+    let checked = |jwks: &str| {
+        let rules = format!(
+            "any_of: [{{jwt: {{issuer: 'https://id.test', audiences: [docs], jwks: '{jwks}'}}}}]\n"
+        );
+        std::fs::write(folder.path().join("access.yaml"), rules).unwrap();
+        let (status, told) = check(folder.path(), &[], &variables);
+        (status, told.join("\n"))
+    };
+    let (status, told) = checked("jwks.json");
+    assert_eq!(status, Some(1), "{told}");
+    assert!(told.contains("any_of[0].jwt.jwks: "), "{told}");
+    assert!(told.contains("jwks.json"), "{told}");
+    std::fs::write(&keys, r#"{"keys": [{"kty": "oct", "k": "hush"}]}"#).unwrap();
+    let (status, told) = checked("jwks.json");
+    assert_eq!(status, Some(1), "{told}");
+    assert!(told.contains("keys[0].kty: \"oct\""), "{told}");
+    assert!(!told.contains("hush"), "{told}");
+    std::fs::write(&keys, r#"{"keys": [{"kty": "EC", "x": "a"}]}"#).unwrap();
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o646)).unwrap();
+    let (status, told) = checked("jwks.json");
+    assert_eq!(status, Some(0), "{told}");
+    assert!(told.contains("tokens are sent in clear"), "{told}");
+    assert!(
+        told.contains("other users can replace the keys in"),
+        "{told}"
+    );
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let (_, told) = checked("jwks.json");
+    assert!(!told.contains("other users can replace"), "{told}");
+    let (status, told) = checked("http://id.test/keys");
+    assert_eq!(status, Some(0), "{told}");
+    assert!(told.contains("are fetched in clear"), "{told}");
+}
+
+#[test]
 fn a_bucket_that_should_have_been_moved_is_reminded_of() {
     let folder = TempDir::new().unwrap();
     let told = |until: &str| {
