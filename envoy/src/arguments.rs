@@ -237,6 +237,14 @@ mod tests {
             &["sluice", "warm", "urls.txt", "--connect", "127.0.0.1:8080"],
             &[
                 "sluice",
+                "warm",
+                "--bucket-prefix",
+                "",
+                "--base",
+                "https://a",
+            ],
+            &[
+                "sluice",
                 "sign",
                 "https://a/b/",
                 "--expires",
@@ -267,6 +275,7 @@ mod tests {
             &["sluice", "warm"],
             &["sluice", "warm", "a", "--sitemap", "https://a/s.xml"],
             &["sluice", "warm", "a", "--rate", "0"],
+            &["sluice", "warm", "--bucket-prefix", "films/"],
             &["sluice", "sign", "/b", "--expires", "1h"],
             &[
                 "sluice",

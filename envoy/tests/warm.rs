@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `sluice warm` requests the URLs of a list or a sitemap as a client would.
+//! `sluice warm` requests the URLs of a list, a sitemap or a bucket as a client would.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -41,7 +41,13 @@ impl Edge {
     }
 
     fn warm_at(&self, rate: &str, arguments: &[&str], list: &str) -> Output {
+        let bucket = format!("http://127.0.0.1:{}", self.port);
         let mut warming = Command::new(env!("CARGO_BIN_EXE_sluice"))
+            .env("SLUICE_ORIGIN", "s3://assets/site")
+            .env("SLUICE_S3_ENDPOINT", bucket)
+            .env("AWS_REGION", "us-east-1")
+            .env("AWS_ACCESS_KEY_ID", "reader")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
             .arg("warm")
             .args(arguments)
             .args([
@@ -117,7 +123,8 @@ fn a_list_is_requested_once_each_and_the_results_are_counted() {
         "http://a.test/hit\n/once?a=1\nfilms/a b.mp4\n/once\n# no URL\n\nhttp://b.test/gone\n";
     let output = edge.warm(&["-", "--base", "http://a.test/", "--json"], list);
     let counted = text(&output.stdout);
-    let expected = r#"{"urls":5,"hits":1,"stored":2,"not_stored":1,"failed":1,"bytes":15}"#;
+    let expected =
+        r#"{"urls":5,"hits":1,"stored":2,"not_stored":1,"failed":1,"skipped":0,"bytes":15}"#;
     assert_eq!(counted.trim(), expected);
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);
@@ -220,4 +227,93 @@ fn a_list_that_cannot_be_read_is_named() {
         assert_eq!(output.status.code(), Some(1), "{told}");
         assert!(told.contains(expected), "{told}");
     }
+}
+
+/// A page of the bucket's listing.
+fn page(token: Option<&str>, keys: &[&str]) -> String {
+    let next = match token {
+        Some(token) => format!(
+            "<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>"
+        ),
+        None => "<IsTruncated>false</IsTruncated>".to_owned(),
+    };
+    let contents = |key: &&str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
+    let contents: String = keys.iter().map(contents).collect();
+    format!("<ListBucketResult>{next}<EncodingType>url</EncodingType>{contents}</ListBucketResult>")
+}
+
+#[test]
+fn the_objects_of_a_bucket_below_a_prefix_are_requested() {
+    let edge = Edge::start(|path| {
+        let is_listing = path.contains("list-type=2");
+        let is_prefix = path.contains("prefix=site%2Ffilms%2F&");
+        let body = match (
+            is_listing,
+            is_prefix,
+            path.contains("continuation-token=1%2F%3D"),
+        ) {
+            (false, ..) => "12345".to_owned(),
+            (true, true, false) => page(
+                Some("1/="),
+                &[
+                    "site/films/",
+                    "site/films/a+b%2B.mp4",
+                    "site/films/.sluice/purges",
+                    "site/films//c",
+                ],
+            ),
+            (true, true, true) => page(None, &["site/films/%C3%BC/d", "site/films/../e"]),
+            (true, false, _) => return (500, "", String::new()),
+        };
+        (200, "sluice; fwd=uri-miss; fwd-status=200; stored", body)
+    });
+    let arguments = [
+        "--bucket-prefix",
+        "films/",
+        "--base",
+        "http://a.test/",
+        "--json",
+    ];
+    let output = edge.warm(&arguments, "");
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let expected =
+        r#"{"urls":2,"hits":0,"stored":2,"not_stored":0,"failed":0,"skipped":3,"bytes":10}"#;
+    assert_eq!(text(&output.stdout).trim(), expected);
+    assert!(
+        told.contains("keys that no URL below http://a.test/ names: 3, such as \"site/films/\""),
+        "{told}"
+    );
+    let targets = edge.targets();
+    let (listings, objects): (Vec<_>, Vec<_>) = targets
+        .iter()
+        .map(String::as_str)
+        .partition(|target| target.contains("list-type"));
+    assert_eq!(
+        objects,
+        ["a.test/films/%C3%BC/d", "a.test/films/a%20b%2B.mp4",]
+    );
+    let is_signed = |target: &&str| target.contains("X-Amz-Signature=");
+    assert_eq!(listings.len(), 2, "{listings:?}");
+    assert!(listings.iter().all(is_signed), "{listings:?}");
+}
+
+#[test]
+fn a_bucket_that_cannot_be_listed_is_named_with_the_permission() {
+    let edge = Edge::start(|path| match path.contains("list-type=2") {
+        true => (
+            403,
+            "",
+            "<Error><Code>AccessDenied</Code></Error>".to_owned(),
+        ),
+        false => (200, "sluice; hit", String::new()),
+    });
+    let arguments = ["--bucket-prefix", "", "--base", "http://a.test"];
+    let output = edge.warm(&arguments, "");
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("s3://assets/site/: status 403: the keys may not list the bucket: allow s3:ListBucket on arn:aws:s3:::assets"),
+        "{told}"
+    );
 }

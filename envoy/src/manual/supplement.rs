@@ -433,14 +433,14 @@ pub const ALL: &[Supplement] = &[
             ),
             (
                 "Request the objects of a bucket below a prefix from one edge",
-                "aws s3api list-objects-v2 --bucket site --prefix films/ --query 'Contents[].[Key]' --output text \\\n    | sluice warm - --base https://www.example.com/ --connect 127.0.0.1:8443",
+                "sluice warm --bucket-prefix films/ --base https://www.example.com/ --connect 127.0.0.1:8443",
             ),
         ],
         exit_status: &[
             ("0", "Each request had a response that is not an error"),
             (
                 "1",
-                "A request has failed, or the list or the sitemap could not be read",
+                "A request has failed, or the list, the sitemap or the bucket could not be read",
             ),
             WRONG_ARGUMENTS,
         ],

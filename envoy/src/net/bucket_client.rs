@@ -74,6 +74,23 @@ impl BucketClient {
         self.answer(self.agent.get(url).call())
     }
 
+    /// Lists a page of the objects whose names begin with `beginning` (ListObjectsV2), at most 1,000. `token` is that of
+    /// the page before. Servers encode the keys of the answer as in a form.
+    ///
+    /// # Errors
+    /// The bucket does not answer; the error has the reason.
+    pub fn list(&self, beginning: &str, token: Option<&str>) -> anyhow::Result<Response<Body>> {
+        let mut action = self.signer.get_object(Some(&self.keys), "");
+        let query = action.query_mut();
+        query.insert("list-type", "2");
+        query.insert("encoding-type", "url");
+        query.insert("prefix", self.key(beginning));
+        if let Some(token) = token {
+            query.insert("continuation-token", token.to_owned());
+        }
+        self.answer(self.agent.get(signed(&action)).call())
+    }
+
     /// Writes an object if the condition holds. The answer is 412, or 409 while another write runs, if it does not.
     ///
     /// # Errors

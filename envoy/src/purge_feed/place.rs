@@ -11,7 +11,7 @@ use crate::net::bucket_client::BucketClient;
 use crate::origin::{Bucket, Origin};
 use crate::render;
 use crate::settings::Settings;
-use crate::sites::{Credentials, Site, bucket_keys};
+use crate::sites::{Credentials, Site, own_bucket_keys};
 
 /// The bucket with the feed.
 #[derive(Clone, Debug)]
@@ -79,11 +79,7 @@ impl FeedPlace {
     /// # Errors
     /// The settings name no keys, or there are no CA certificates for the bucket's endpoint.
     pub fn client(&self, settings: &Settings) -> anyhow::Result<BucketClient> {
-        let keys = bucket_keys(&self.credentials, &|name| settings.secrets.variable(name))?;
-        let keys = keys.context(
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: must be set, or `credentials` of the site, because only Envoy \
-             gets the keys of roles: `aws configure export-credentials --format env` prints those of a role",
-        )?;
+        let keys = own_bucket_keys(&self.credentials, &|name| settings.secrets.variable(name))?;
         BucketClient::new(&self.bucket, keys, settings.aws_ca_file.as_deref())
     }
 }

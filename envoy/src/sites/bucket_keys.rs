@@ -8,6 +8,20 @@ use rusty_s3::Credentials as Keys;
 
 use super::{Credentials, ProfileKeys};
 
+/// The keys that a site's credentials name, for requests that no edge signs.
+///
+/// # Errors
+/// As [`bucket_keys`], or the site uses the standard chain.
+pub fn own_bucket_keys(
+    credentials: &Credentials,
+    lookup: &dyn Fn(&str) -> Option<OsString>,
+) -> anyhow::Result<Keys> {
+    bucket_keys(credentials, lookup)?.context(
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: must be set, or `credentials` of the site, because only Envoy \
+         gets the keys of roles: `aws configure export-credentials --format env` prints those of a role",
+    )
+}
+
 /// The keys that a site's credentials name. `None`: the site uses the standard chain, and only Envoy can get those
 /// keys. `lookup` finds the environment's variables.
 ///

@@ -30,7 +30,7 @@ mod tests;
 use serde_json::Value;
 
 pub use access::{CheckerServer, IssuerKeys, SigningSecret, SiteAccess, TokenIssuer, UsersFile};
-pub use bucket_keys::bucket_keys;
+pub use bucket_keys::{bucket_keys, own_bucket_keys};
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;

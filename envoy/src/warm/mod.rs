@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `sluice warm`: requests URLs of an edge as a client would, so that the edge stores their responses.
 
+mod bucket_urls;
+mod page;
 mod tally;
 mod urls;
 
@@ -9,8 +11,8 @@ use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::net::{ca_bundle, http};
+use crate::settings::Settings;
+use bucket_urls::BucketUrls;
 use tally::{Tally, Warmed};
 use urls::{Sitemap, is_url, of_list, origin_of};
 
@@ -37,12 +41,21 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 #[derive(Args, Debug)]
 pub struct Warm {
     /// A file with a URL, a path or an object's key on each line; - is standard input
-    #[arg(required_unless_present = "sitemap")]
+    #[arg(required_unless_present_any = ["sitemap", "bucket_prefix"])]
     pub list: Option<PathBuf>,
     /// A sitemap, whose URLs of the same host are requested; also one that lists other sitemaps
     #[arg(long, value_name = "URL", value_parser = read_url, conflicts_with = "list")]
     pub sitemap: Option<String>,
-    /// The URL below which paths and keys of the list are
+    /// The objects of the site's bucket whose keys, behind the bucket's prefix, begin like this; "" for all. The
+    /// settings of the edge in the environment name the bucket
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        requires = "base",
+        conflicts_with_all = ["list", "sitemap"]
+    )]
+    pub bucket_prefix: Option<String>,
+    /// The URL below which paths and keys of the list, or the objects of the bucket, are
     #[arg(long, value_name = "URL", value_parser = read_url)]
     pub base: Option<String>,
     /// Connect to this edge, whatever addresses the hosts of the URLs have
@@ -86,26 +99,27 @@ impl Warm {
     /// The list or the sitemap cannot be read.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let agent = self.agent()?;
-        let urls = self.urls(&agent)?;
-        ensure!(!urls.is_empty(), "expected at least one URL");
-        let tally = Mutex::new(Tally {
-            urls: urls.len(),
-            ..Tally::default()
-        });
+        let tally = Mutex::new(Tally::default());
         let begin = Instant::now();
-        let next = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            let report = || report(&tally, begin);
-            let reporter = scope.spawn(report);
+        // A URL is sent when a worker takes it.
+        let (sender, urls) = sync_channel(0);
+        let urls = Mutex::new(urls);
+        let sent = thread::scope(|scope| {
+            let (_running, end) = channel();
+            scope.spawn(|| report(&tally, begin, end));
             let workers: Vec<_> = (0..self.parallel)
-                .map(|_| scope.spawn(|| self.work(&agent, &urls, &next, &tally, begin)))
+                .map(|_| scope.spawn(|| self.work(&agent, &urls, &tally)))
                 .collect();
+            let sent = self.send(&agent, &sender, &tally);
+            drop(sender);
             for worker in workers {
                 let _ = worker.join();
             }
-            reporter.thread().unpark();
+            sent
         });
-        let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = *locked(&tally);
+        sent?;
+        ensure!(tally.urls > 0, "expected at least one URL");
         let line = match self.json {
             true => serde_json::to_string(&tally)?,
             false => tally.line(begin.elapsed()),
@@ -117,30 +131,54 @@ impl Warm {
         })
     }
 
-    /// Requests URLs until none is left, each at its time.
-    fn work(
+    /// Sends the URLs to the workers, each at its time.
+    fn send(
         &self,
         agent: &Agent,
-        urls: &[String],
-        next: &AtomicUsize,
+        sender: &SyncSender<String>,
         tally: &Mutex<Tally>,
-        begin: Instant,
-    ) {
-        let pause = Duration::from_secs(1) / self.rate;
+    ) -> anyhow::Result<()> {
+        let mut pace = Pace {
+            pause: Duration::from_secs(1) / self.rate,
+            due: Instant::now(),
+        };
+        let Some(beginning) = &self.bucket_prefix else {
+            let urls = self.urls(agent)?;
+            locked(tally).urls = urls.len();
+            pace.send(sender, urls);
+            return Ok(());
+        };
+        let base = self.base.as_deref().unwrap_or_default();
+        let mut objects = BucketUrls::new(&Settings::from_env()?, base, beginning)?;
+        while let Some(urls) = objects.next_page()? {
+            let mut now = locked(tally);
+            now.urls += urls.len();
+            now.skipped = objects.skipped.number;
+            now.more = objects.has_more();
+            drop(now);
+            pace.send(sender, urls);
+        }
+        let skipped = &objects.skipped;
+        if let Some(first) = &skipped.first {
+            let number = skipped.number;
+            eprintln!("sluice: keys that no URL below {base} names: {number}, such as {first:?}");
+        }
+        Ok(())
+    }
+
+    /// Requests URLs until no more are sent.
+    fn work(&self, agent: &Agent, urls: &Mutex<Receiver<String>>, tally: &Mutex<Tally>) {
         loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(url) = urls.get(index) else { return };
-            let due = pause.saturating_mul(u32::try_from(index).unwrap_or(u32::MAX));
-            thread::sleep(due.saturating_sub(begin.elapsed()));
-            let (warmed, bytes) = match self.request(agent, url) {
+            let received = locked(urls).recv();
+            let Ok(url) = received else { return };
+            let (warmed, bytes) = match self.request(agent, &url) {
                 Ok(result) => result,
                 Err(error) => {
                     eprintln!("sluice: {url}: {error:#}");
                     (Warmed::Failed, 0)
                 }
             };
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.add(warmed, bytes);
+            locked(tally).add(warmed, bytes);
         }
     }
 
@@ -222,18 +260,37 @@ fn fetch_sitemap(agent: &Agent, url: &str) -> anyhow::Result<Sitemap> {
     fetch().with_context(|| url.to_owned())
 }
 
-/// Writes the progress to standard error until every URL has been requested.
-fn report(tally: &Mutex<Tally>, begin: Instant) {
+/// The time between two requests.
+struct Pace {
+    pause: Duration,
+    /// The time of the next request.
+    due: Instant,
+}
+
+impl Pace {
+    /// Sends URLs to the workers. A worker that was late does not hasten the next one.
+    fn send(&mut self, sender: &SyncSender<String>, urls: Vec<String>) {
+        for url in urls {
+            thread::sleep(self.due.saturating_duration_since(Instant::now()));
+            if sender.send(url).is_err() {
+                return;
+            }
+            self.due = Instant::now().max(self.due + self.pause);
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes the progress to standard error until the sender of `end` is gone.
+fn report(tally: &Mutex<Tally>, begin: Instant, end: Receiver<()>) {
     let is_terminal = io::stderr().is_terminal();
     let [short, long] = PAUSES;
     let pause = if is_terminal { short } else { long };
-    loop {
-        thread::park_timeout(pause);
-        let now = *tally.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.done() >= now.urls {
-            return;
-        }
-        let line = now.line(begin.elapsed());
+    while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let line = locked(tally).line(begin.elapsed());
         let mut stderr = io::stderr().lock();
         // A lost line is not a failure.
         let _ = match is_terminal {

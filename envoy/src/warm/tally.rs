@@ -38,8 +38,11 @@ impl Warmed {
 /// The numbers of the results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Number of all URLs.
+    /// Number of the URLs that are known.
     pub urls: usize,
+    /// Whether more URLs may follow.
+    #[serde(skip)]
+    pub more: bool,
     /// Requests that the cache has answered.
     pub hits: usize,
     /// Responses that have been stored.
@@ -48,6 +51,8 @@ pub struct Tally {
     pub not_stored: usize,
     /// Requests without a response, or with an error.
     pub failed: usize,
+    /// Keys of the bucket that no URL names.
+    pub skipped: usize,
     /// Bytes of all bodies.
     pub bytes: u64,
 }
@@ -81,16 +86,24 @@ impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             urls,
+            more,
             hits,
             stored,
             not_stored,
             failed,
+            skipped,
             bytes,
         } = self;
+        let at_least = if *more { "at least " } else { "" };
+        let skipped = match skipped {
+            0 => String::new(),
+            number => format!(", {number} keys skipped"),
+        };
         let mib = *bytes as f64 / f64::from(1 << 20);
         write!(
             formatter,
-            "{} of {urls} URLs: {hits} hits, {stored} stored, {not_stored} not stored, {failed} failed; {mib:.1} MiB",
+            "{} of {at_least}{urls} URLs: {hits} hits, {stored} stored, {not_stored} not stored, {failed} \
+             failed{skipped}; {mib:.1} MiB",
             self.done()
         )
     }
@@ -136,6 +149,11 @@ mod tests {
         assert_eq!(
             tally.line(Duration::from_secs(2)),
             "3 of 5 URLs: 1 hits, 1 stored, 0 not stored, 1 failed; 1.5 MiB; 1.5/s"
+        );
+        (tally.more, tally.skipped) = (true, 2);
+        assert_eq!(
+            tally.to_string(),
+            "3 of at least 5 URLs: 1 hits, 1 stored, 0 not stored, 1 failed, 2 keys skipped; 1.5 MiB"
         );
     }
 }

@@ -63,7 +63,7 @@ impl Sitemap {
         let parts = text.split("<loc>").skip(1);
         let locations = parts.map(|part| {
             let (location, _) = part.split_once("</loc>").context("a loc without its end")?;
-            let location = unescaped(location.trim());
+            let location = without_entities(location.trim());
             ensure!(is_url(&location), "{location:?}: expected a URL");
             Ok(location)
         });
@@ -77,7 +77,7 @@ impl Sitemap {
 }
 
 /// Replaces the entities that XML defines.
-fn unescaped(text: &str) -> String {
+pub fn without_entities(text: &str) -> String {
     let entities = [
         ("&lt;", "<"),
         ("&gt;", ">"),

@@ -94,7 +94,7 @@ pub(crate) fn split_escape(rest: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 /// Decodes the escapes of a text. A broken escape is kept unchanged.
-pub(crate) fn unescaped(text: &[u8]) -> impl Iterator<Item = u8> {
+pub fn unescaped(text: &[u8]) -> impl Iterator<Item = u8> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let (&byte, tail) = rest.split_first()?;

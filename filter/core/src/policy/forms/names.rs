@@ -299,7 +299,7 @@ pub fn is_bucket_name(name: &str) -> bool {
 const EDGE_FOLDER: &str = ".sluice";
 
 /// Whether a path or key has a segment that is [`EDGE_FOLDER`], in any case of its letters, as some servers ignore it.
-pub(crate) fn is_for_edges(path: &[u8]) -> bool {
+pub fn is_for_edges(path: &[u8]) -> bool {
     let mut segments = path.split(|byte| *byte == b'/');
     segments.any(|segment| segment.eq_ignore_ascii_case(EDGE_FOLDER.as_bytes()))
 }
