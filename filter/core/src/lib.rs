@@ -19,6 +19,7 @@
 //! | the failures of an origin | [`origin_failure`] |
 //! | messages and agreement between workers | [`workers`] |
 //! | questions of an operator to all workers, and the recordings that answer them | [`inspection`] |
+//! | an amount that may be used within a minute | [`minute_budget`] |
 //! | the text form of sizes and switches | [`size`], [`switch`] |
 //! | the names of the filter's own headers | [`internal_headers`] |
 //! | metrics | [`metrics`] |
@@ -37,6 +38,7 @@ pub mod inspection;
 pub mod internal_headers;
 pub mod key;
 pub mod metrics;
+pub mod minute_budget;
 pub mod origin_failure;
 pub mod policy;
 pub mod purge;

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, TokenHash};
-use sluice_core::purge::{Caller, Notification, OrderError, PurgeOrder, PurgeSubject};
+use sluice_core::purge::{
+    Caller, CreatedObject, Notification, OrderError, PurgeOrder, PurgeSubject,
+};
 use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::StreamContext;
@@ -18,6 +20,7 @@ use crate::sns::{self, Verification};
 use crate::worker::Worker;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
+use crate::worker::own_requests::created;
 use crate::worker::purges::{
     ignored_events,
     purge_calls::{PurgeCalls, Unavailable},
@@ -139,14 +142,17 @@ impl PurgeCall {
             None => Caller::of_edge(&generation.sites, &identity.store_secret),
         };
         let (host, metrics) = (&*worker.host, &worker.metrics);
-        let order = match endpoint {
-            Endpoint::Orders => Some(read_order(host, metrics, caller, body)?),
+        let (order, objects) = match endpoint {
+            Endpoint::Orders => (read_order(host, metrics, caller, body)?, Vec::new()),
             Endpoint::Itself(url) => {
                 let order = PurgeOrder::of_url(&caller, &url).map_err(refuse_order)?;
                 purge_audit::tell_urls(host, metrics, &[url]);
-                Some(order)
+                (order, Vec::new())
             }
-            Endpoint::Events => read_events(host, metrics, &caller, body)?,
+            Endpoint::Events => match read_events(host, metrics, &caller, body)? {
+                Some(read) => read,
+                None => return Ok(()),
+            },
             Endpoint::Sns => {
                 let unverified =
                     |_| unavailable(Unavailable::Failed).counted(Metric::SnsUnverified);
@@ -154,9 +160,9 @@ impl PurgeCall {
             }
         };
         let (keys, roots) = (&mut worker.keys, &mut worker.roots);
-        order.map_or(Ok(()), |order| {
-            self.purge(&mut worker.purge_calls, keys, roots, &order)
-        })
+        self.purge(&mut worker.purge_calls, keys, roots, &order)?;
+        created::fetch(&mut worker.calls, generation, objects);
+        Ok(())
     }
 
     /// Carries out an order.
@@ -188,11 +194,14 @@ impl PurgeCall {
                 let generation = sites(&worker.policies)?;
                 let identity = Rc::clone(&worker.identity);
                 let caller = Caller::of_edge(&generation.sites, &identity.store_secret);
-                let order = read_events(&*worker.host, &worker.metrics, &caller, &event)?;
+                let read = read_events(&*worker.host, &worker.metrics, &caller, &event)?;
+                let Some((order, objects)) = read else {
+                    return Ok(());
+                };
                 let (keys, roots) = (&mut worker.keys, &mut worker.roots);
-                order.map_or(Ok(()), |order| {
-                    self.purge(&mut worker.purge_calls, keys, roots, &order)
-                })
+                self.purge(&mut worker.purge_calls, keys, roots, &order)?;
+                created::fetch(&mut worker.calls, &generation, objects);
+                Ok(())
             }
         }
     }
@@ -213,16 +222,21 @@ pub fn read_order(
     Ok(order)
 }
 
-/// Reads the objects that events report as changed. If there are none, answers the call and returns `None`.
+/// Reads the objects that events report as changed, and those of them that were written. If there are none, answers
+/// the call and returns `None`.
 fn read_events(
     host: &dyn Host,
     metrics: &Metrics,
     caller: &Caller<'_>,
     body: &[u8],
-) -> Result<Option<PurgeOrder>, PurgeRefusal> {
+) -> Result<Option<(PurgeOrder, Vec<CreatedObject>)>, PurgeRefusal> {
     let notification = Notification::parse(caller, body);
     let notification = notification.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
-    let Notification { urls, ignored } = notification;
+    let Notification {
+        urls,
+        created,
+        ignored,
+    } = notification;
     ignored_events::note(host, metrics, &ignored);
     if urls.is_empty() {
         let body = format!("{{\"ignored\":{}}}\n", ignored.len());
@@ -230,10 +244,11 @@ fn read_events(
     }
     purge_audit::tell_urls(host, metrics, &urls);
     let scopes = urls.iter().map(|url| caller.scope_of(url));
-    Ok(Some(PurgeOrder {
+    let order = PurgeOrder {
         what: PurgeSubject::Scopes(scopes.collect()),
         kind: Kind::Hard,
-    }))
+    };
+    Ok(Some((order, created)))
 }
 
 fn refuse_order(error: OrderError) -> PurgeRefusal {

@@ -7,6 +7,7 @@
 
 pub mod client_url;
 mod declared_soft;
+mod object;
 pub mod qualifiers;
 mod query;
 pub mod secret;
@@ -17,6 +18,7 @@ use crate::http::url::escaping::{Escaping, append_path, decoded_len, push_strict
 pub use crate::http::url::rejection::Rejection;
 use crate::policy::purge::FEED_NAME;
 use crate::policy::{KeyPolicy, Origin, Policy, is_for_edges};
+pub use object::target_of_object;
 use query::append_query;
 pub(crate) use query::decoded_name;
 

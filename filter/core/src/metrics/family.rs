@@ -157,6 +157,16 @@ const LABELLED: &[LabelledFamily] = &[
         ],
     },
     LabelledFamily {
+        name: "sluice_created_objects_total",
+        label: "result",
+        help: "Written objects that purge.on_created is for, by result.",
+        members: &[
+            (Metric::CreatedFetched, "fetched"),
+            (Metric::CreatedSkipped, "skipped"),
+            (Metric::CreatedFailed, "failed"),
+        ],
+    },
+    LabelledFamily {
         name: "sluice_sns_messages_total",
         label: "result",
         help: "Messages of Amazon SNS, by result.",

@@ -173,6 +173,9 @@ with_reasons! { metrics! {
     EventsUnchanged, "sluice_events_unchanged", Counter, "Events of a bucket after which the object is as it was, such as of tags or replication, and tests of the notification, which purge nothing.";
     EventsUnknown, "sluice_events_unknown", Counter, "Events of an unknown kind or shape, which purge nothing.";
     EventsElsewhere, "sluice_events_elsewhere", Counter, "Events of objects that are in no bucket of the caller's sites or not below its prefix, which purge nothing.";
+    CreatedFetched, "sluice_created_fetched", Counter, "Written objects that the edge has fetched because of a notification.";
+    CreatedSkipped, "sluice_created_skipped", Counter, "Written objects that the edge has not fetched, because they are too large or the bounds of purge.on_created are reached.";
+    CreatedFailed, "sluice_created_failed", Counter, "Written objects that the edge has requested because of a notification, with an error as the answer or with none.";
     SnsNotifications, "sluice_sns_notifications", Counter, "Notifications of Amazon SNS with a valid signature, from a listed topic.";
     SnsConfirmations, "sluice_sns_confirmations", Counter, "Confirmations of Amazon SNS, of a subscription or of its end, with a valid signature.";
     SnsRefused, "sluice_sns_refused", Counter, "Messages on the path for Amazon SNS that were refused, for example for an invalid signature, with nothing done.";

@@ -29,9 +29,9 @@ pub use access::{
 };
 pub use forms::error::PolicyError;
 pub use forms::large_url::LargeUrl;
-pub use forms::names::{MAX_PAGE_BYTES, NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::names::is_for_edges;
 pub(crate) use forms::names::is_token;
+pub use forms::names::{MAX_PAGE_BYTES, NamePattern, is_bucket_name, is_key, is_site_name};
 pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};
 pub use sections::compression::{CompressionPolicy, TEXTUAL, is_textual};

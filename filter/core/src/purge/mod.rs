@@ -27,6 +27,7 @@
 
 mod carry_out;
 mod confirmations;
+mod created;
 mod feed;
 mod orders;
 mod pending;
@@ -36,12 +37,13 @@ mod tags;
 
 pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
+pub use created::take_created;
 pub use feed::{
     Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedReadings, FeedSubject, FeedTurn,
     MAX_BYTES, MAX_LINES, SubjectError,
 };
 pub use orders::caller::Caller;
-pub use orders::notification::{Effect, IgnoredEvent, Notification};
+pub use orders::notification::{CreatedObject, Effect, IgnoredEvent, Notification};
 pub use orders::order::{PurgeOrder, PurgeSubject};
 pub use orders::order_error::OrderError;
 pub use orders::url::{UrlError, url_of};

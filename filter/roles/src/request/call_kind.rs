@@ -46,6 +46,8 @@ pub enum CallKind {
     Variant(StreamId),
     /// Reads the purge feed.
     Feed,
+    /// Fetches an object because a bucket says that it was written.
+    Created,
 }
 
 impl CallKind {
@@ -54,7 +56,9 @@ impl CallKind {
         match self {
             Self::Confirmation(_) | Self::Look(_) => (StoreRequest::Lookup, "HEAD", LOOKUP_TIMEOUT),
             Self::Refresh(_) => (StoreRequest::Refresh, "GET", FILL_TIMEOUT),
-            Self::Fill(_) | Self::Again(_) => (StoreRequest::Call, "GET", FILL_TIMEOUT),
+            Self::Fill(_) | Self::Again(_) | Self::Created => {
+                (StoreRequest::Call, "GET", FILL_TIMEOUT)
+            }
             Self::Size(_) => (StoreRequest::Head, "HEAD", SIZE_TIMEOUT),
             Self::Index(_) => (StoreRequest::Call, "HEAD", SIZE_TIMEOUT),
             Self::Inspection(_) => (StoreRequest::Head, "HEAD", INSPECTION_TIMEOUT),

@@ -68,6 +68,8 @@ pub struct EdgeRequest {
     pub head: bool,
     /// Whether it is a background fill, which leads for others.
     pub for_others: bool,
+    /// Whether it is a background fill that fetches a written object, for which no request waits.
+    pub is_for_created: bool,
     /// Whether its `Authorization` is hidden from the store, for ORIGIN.
     pub authenticated: bool,
     /// The headers that it takes to the origin beside those of its key, as a hash.
@@ -191,6 +193,7 @@ impl EdgeRequest {
             policy,
             head,
             for_others: false,
+            is_for_created: false,
             authenticated: false,
             own_headers: OwnHeaders::NONE,
             may_share: true,
@@ -213,6 +216,7 @@ impl EdgeRequest {
     pub fn retargeted(&self, key: FlightKey, target: Rc<CanonicalTarget>) -> Self {
         Self {
             for_others: self.for_others,
+            is_for_created: self.is_for_created,
             authenticated: self.authenticated,
             own_headers: self.own_headers,
             may_share: self.may_share,

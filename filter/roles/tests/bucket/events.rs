@@ -10,11 +10,17 @@ use crate::support::{FIRST, KEY, admission, fill};
 
 /// An edge in front of a bucket, which accepts the bucket's events.
 fn bucket(workers: usize) -> FakeEnvoy {
+    bucket_with("", "", workers)
+}
+
+/// Such an edge with more in the section `purge`, and with more sections.
+fn bucket_with(purge: &str, sections: &str, workers: usize) -> FakeEnvoy {
     let origin = r#""origin": {"kind": "bucket", "bucket": "edge", "addressing": "virtual_host", "authority": "edge.test"}"#;
     let limits = r#""limits": {"hints": 64, "varying_urls": 64}"#;
     let token = FakeEnvoy::token_hash();
-    let purge = format!(r#""purge": {{"warm": false, "token_sha256": "{token}"}}"#);
-    FakeEnvoy::new(&format!("{{{origin}, {limits}, {purge}}}"), workers)
+    let purge = format!(r#""purge": {{"warm": false, "token_sha256": "{token}"{purge}}}"#);
+    let document = format!("{{{origin}, {limits}, {purge}{sections}}}");
+    FakeEnvoy::new(&document, workers)
 }
 
 fn event(name: &str, key: &str) -> String {
@@ -96,4 +102,107 @@ fn an_event_of_a_change_purges_among_events_of_reads() {
     assert!(body.contains("\"number\":1"), "{body}");
     let miss = envoy.get(0, KEY);
     assert_eq!(admission(&envoy, miss), Some(StoreRequest::Lead));
+}
+
+const ON_CREATED: &str = r#", "on_created": {"fetch": true}"#;
+
+/// An event about an object of that size that was written.
+fn written(key: &str, size: u64) -> String {
+    let event = event("ObjectCreated:Put", key);
+    let key = format!(r#""key": "{key}""#);
+    event.replace(&key, &format!(r#"{key}, "size": {size}"#))
+}
+
+#[test]
+fn a_written_object_is_fetched_once_and_the_next_client_gets_it_from_the_store() {
+    for (on_created, fetches) in [(ON_CREATED, 1), ("", 0)] {
+        let mut envoy = bucket_with(on_created, "", 2);
+        assert_eq!(notify(&mut envoy, 0, &written("7", 100)).0, 200);
+        assert_eq!(envoy.fetches.len(), fetches, "{on_created}");
+        if fetches == 0 {
+            continue;
+        }
+        fill(&mut envoy, FIRST);
+        assert_eq!(envoy.counter(Metric::CreatedFetched), 1);
+        assert_eq!(envoy.counter(Metric::CreatedFailed), 0);
+        assert!(envoy.has(KEY));
+        for seat in 0..2 {
+            let browser = [("accept-encoding", "gzip, deflate, br, zstd")];
+            let hit = envoy.request(seat, "GET", KEY, &browser);
+            assert_eq!(envoy.fetches.len(), 1, "{:?}", envoy.clients[hit.0]);
+            assert_eq!(envoy.clients[hit.0].status(), 200);
+        }
+    }
+}
+
+#[test]
+fn a_written_object_is_fetched_in_its_new_version() {
+    let mut envoy = bucket_with(ON_CREATED, "", 1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    assert_eq!(notify(&mut envoy, 0, &written("7", 100)).0, 200);
+    assert_eq!(envoy.fetches.len(), 2);
+}
+
+#[test]
+fn an_object_that_was_not_written_or_is_of_another_bucket_is_not_fetched() {
+    let mut envoy = bucket_with(ON_CREATED, "", 1);
+    let elsewhere = written("7", 1).replace(r#""edge""#, r#""other""#);
+    for event in [event("ObjectRemoved:Delete", "7"), elsewhere] {
+        assert_eq!(notify(&mut envoy, 0, &event).0, 200);
+    }
+    assert_eq!(envoy.fetches.len(), 0);
+    assert_eq!(envoy.counter(Metric::CreatedSkipped), 0);
+}
+
+#[test]
+fn the_bounds_are_for_all_workers_together_and_return_with_time() {
+    let bounds = r#", "on_created": {"objects_per_minute": 2, "bytes_per_minute": 1000}"#;
+    let mut envoy = bucket_with(bounds, "", 2);
+    for (seat, key, size) in [(0, "7", 600), (1, "8", 600), (1, "9", 400), (0, "10", 0)] {
+        assert_eq!(notify(&mut envoy, seat, &written(key, size)).0, 200);
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_eq!(envoy.counter(Metric::CreatedSkipped), 2);
+    envoy.advance(60_000);
+    assert_eq!(notify(&mut envoy, 0, &written("8", 600)).0, 200);
+    assert_eq!(envoy.fetches.len(), 3);
+}
+
+#[test]
+fn an_object_that_no_client_would_find_in_the_store_is_not_fetched() {
+    let largest = r#", "store": {"max_object_bytes": 1000}"#;
+    let access = r#", "access": {"allow": ["10.0.0.0/8"]}"#;
+    for (sections, skipped) in [(largest, 1), (access, 0)] {
+        let mut envoy = bucket_with(ON_CREATED, sections, 1);
+        assert_eq!(notify(&mut envoy, 0, &written("7", 1_001)).0, 200);
+        assert_eq!(envoy.fetches.len(), 0, "{sections}");
+        assert_eq!(envoy.counter(Metric::CreatedSkipped), skipped, "{sections}");
+    }
+}
+
+#[test]
+fn an_object_that_the_bucket_does_not_give_counts_as_failed() {
+    let mut envoy = bucket_with(ON_CREATED, "", 1);
+    assert_eq!(notify(&mut envoy, 0, &written("7", 100)).0, 200);
+    envoy.answer_with(FIRST, 404, &[("cache-control", "max-age=5")], b"missing");
+    envoy.end(FIRST);
+    envoy.commit(KEY);
+    envoy.deliver_all();
+    envoy.close_all();
+    assert_eq!(envoy.counter(Metric::CreatedFailed), 1);
+    assert_eq!(envoy.counter(Metric::CreatedFetched), 0);
+}
+
+#[test]
+fn written_objects_wait_for_each_other() {
+    let mut envoy = bucket_with(ON_CREATED, "", 1);
+    let events: Vec<_> = (0..12).map(|key| written(&key.to_string(), 1)).collect();
+    assert_eq!(
+        notify(&mut envoy, 0, &format!("[{}]", events.join(", "))).0,
+        200
+    );
+    assert_eq!(envoy.fetches.len(), 8);
+    fill(&mut envoy, FIRST);
+    assert_eq!(envoy.fetches.len(), 9);
 }

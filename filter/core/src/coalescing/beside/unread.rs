@@ -7,11 +7,9 @@
 
 use std::collections::HashMap;
 
+use crate::minute_budget::MinuteBudget;
 use crate::policy::Policy;
 use crate::workers::{KeyHash, Millis, StreamId};
-
-/// Period of the budget of bytes.
-const PERIOD_MILLIS: Millis = 60_000;
 
 /// A fill that no client reads, or less than half of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,20 +25,17 @@ pub enum UnreadFill {
 pub struct UnreadFills {
     /// The fills under way, each with the bytes that it counts for, and whether these are known from its headers.
     under_way: HashMap<UnreadFill, (u64, bool)>,
-    /// Bytes requested, less the bytes that have returned to the budget with time.
-    asked: u64,
-    /// Time at which bytes last returned to the budget.
-    since: Millis,
+    /// Bytes requested.
+    asked: MinuteBudget,
 }
 
 impl UnreadFills {
     /// Whether a fill of an object of `bytes` fits into the limits of `policy`.
     pub fn has_room(&mut self, policy: &Policy, bytes: Option<u64>, now: Millis) -> bool {
         let most = policy.edge.limits.unread_fill_bytes;
-        self.give_back(most, now);
         let bytes = bytes.unwrap_or(policy.cache.max_object_bytes);
-        self.under_way.len() < policy.edge.limits.unread_fills
-            && self.asked.saturating_add(bytes) <= most
+        self.asked.has_room(bytes, most, now)
+            && self.under_way.len() < policy.edge.limits.unread_fills
     }
 
     /// Begins a fill of an object of `bytes`. Returns false if it does not fit into the limits of `policy`.
@@ -69,25 +64,15 @@ impl UnreadFills {
     pub fn end(&mut self, fill: UnreadFill) {
         if let Some((assumed, false)) = self.under_way.remove(&fill) {
             // The origin has not sent any of it.
-            self.asked = self.asked.saturating_sub(assumed);
+            self.asked.refund(assumed);
         }
     }
 
     fn count(&mut self, fill: UnreadFill, bytes: u64, known: bool) {
         let before = self.under_way.insert(fill, (bytes, known));
         let (assumed, _) = before.unwrap_or_default();
-        self.asked = self.asked.saturating_sub(assumed).saturating_add(bytes);
-    }
-
-    fn give_back(&mut self, most: u64, now: Millis) {
-        let passed = now.saturating_sub(self.since).min(PERIOD_MILLIS);
-        let back = u128::from(most) * u128::from(passed) / u128::from(PERIOD_MILLIS);
-        let back = u64::try_from(back).unwrap_or(u64::MAX);
-        // Otherwise calls in every millisecond would round to zero each time, and the budget would never recover.
-        if back > 0 {
-            self.asked = self.asked.saturating_sub(back);
-            self.since = now;
-        }
+        self.asked.refund(assumed);
+        self.asked.spend(bytes);
     }
 }
 
@@ -166,16 +151,5 @@ mod tests {
         fills.end(UnreadFill::Client(StreamId(1)));
         fills.end(UnreadFill::Client(StreamId(2)));
         assert!(!fills.has_room(&policy, Some(1), 30_000));
-    }
-
-    #[test]
-    fn time_gives_back_however_often_it_is_asked() {
-        let (mut fills, policy) = (UnreadFills::default(), policy(10, 1_000));
-        fills.learn(fill(1), 1_000);
-        fills.end(fill(1));
-        for now in 0..60_000 {
-            fills.has_room(&policy, Some(1), now);
-        }
-        assert!(fills.has_room(&policy, Some(999), 60_000));
     }
 }

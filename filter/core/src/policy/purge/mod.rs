@@ -4,6 +4,7 @@
 mod declared;
 mod feed;
 mod feed_position;
+mod on_created;
 mod record;
 mod token;
 
@@ -18,6 +19,7 @@ use crate::policy::forms::section::section;
 pub use declared::{DeclaredPurge, DeclaredPurges, MAX_DECLARED};
 pub use feed::{FEED_NAME, FeedPolicy, USUAL_EVERY};
 pub use feed_position::{FeedId, FeedPosition};
+pub use on_created::OnCreatedPolicy;
 pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;
 
@@ -39,6 +41,8 @@ section! {
         declared: Vec<DeclaredPurge> = Vec::new(),
         /// The purge feed. Default: no feed is read.
         feed: Option<FeedPolicy>,
+        /// What the edge does when a bucket notifies it of a written object, beside the purge. Default: nothing.
+        on_created: Option<OnCreatedPolicy>,
     }
 }
 

@@ -78,12 +78,12 @@ impl<'a> Caller<'a> {
         site.map(|site| &*site.policy)
     }
 
-    /// Iterates over the policies of the sites that the caller may purge.
-    pub(in crate::purge) fn policies(&self) -> impl Iterator<Item = &'a Policy> {
+    /// Iterates over the sites that the caller may purge, with their policies.
+    pub(in crate::purge) fn policies(&self) -> impl Iterator<Item = (SiteIndex, &'a Policy)> {
         let sites = self.sites.sites.iter().enumerate();
         let mine = self.site;
         let sites = sites.filter(move |(index, _)| mine.is_none_or(|site| site == *index));
-        sites.map(|(_, site)| &*site.policy)
+        sites.map(|(index, site)| (index, &*site.policy))
     }
 
     /// Returns the scope of everything that the caller may purge.

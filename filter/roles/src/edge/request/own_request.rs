@@ -87,11 +87,17 @@ impl Edge {
     fn receive_call(
         &mut self,
         worker: &mut Worker,
-        call: BackgroundCall,
+        mut call: BackgroundCall,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         match call.kind {
             CallKind::Fill(_) => self.receive_fill(worker, call, headers),
+            CallKind::Created => {
+                let mut target = CanonicalTarget::clone(&call.target);
+                self.complete_target(&mut worker.keys, &call, &mut target, headers)?;
+                call.target = Rc::new(target);
+                self.receive_fill(worker, call, headers)
+            }
             CallKind::Index(_) => {
                 let (keys, slices) = (&worker.keys, &worker.slices);
                 let stream =
@@ -140,6 +146,7 @@ impl Edge {
         let own_headers = self.identity.own_headers(policy, cache_key, headers);
         let stream = Rc::new(EdgeRequest {
             for_others: true,
+            is_for_created: call.kind == CallKind::Created,
             selecting: Some(Rc::new(headers.clone())),
             own_headers,
             may_share,
@@ -175,6 +182,26 @@ impl Edge {
         Ok(action)
     }
 
+    /// Completes the target of a call like that of a client's request, and sets it.
+    fn complete_target(
+        &self,
+        keys: &mut Keys,
+        call: &BackgroundCall,
+        target: &mut CanonicalTarget,
+        headers: &Headers,
+    ) -> Result<(), Refusal> {
+        let policy = &call.policy.policy;
+        let is_exact = matches!(call.kind, CallKind::Variant(_) | CallKind::Again(_));
+        if !is_exact {
+            keys.qualify_generation(policy, target);
+            let varies = keys.qualify(policy, target, headers);
+            varies.map_err(|_| Refusal::Stranger)?;
+        }
+        let path = self.identity.store_path(target);
+        let (host, sent) = (&*keys.host, headers.target());
+        Ok(set_target(host, headers, &sent, target.authority(), &path)?)
+    }
+
     /// A request for a document, which is handled like that of a client without conditions, or for a variant or an
     /// object that has its key already.
     fn document_request(
@@ -184,22 +211,11 @@ impl Edge {
         headers: &Headers,
     ) -> Result<(EdgeRequest, ClientDemand), Refusal> {
         let is_exact = matches!(call.kind, CallKind::Variant(_) | CallKind::Again(_));
-        let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
-        if !is_exact {
-            keys.qualify_generation(&policy.policy, &mut target);
-            let varies = keys.qualify(&policy.policy, &mut target, headers);
-            varies.map_err(|_| Refusal::Stranger)?;
-        }
+        let mut target = CanonicalTarget::clone(&call.target);
+        self.complete_target(keys, &call, &mut target, headers)?;
+        let policy = call.policy;
         let key = keys.flight_key(&target);
         let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
-        let path = self.identity.store_path(&target);
-        set_target(
-            &*keys.host,
-            headers,
-            &facts.target,
-            target.authority(),
-            &path,
-        )?;
         self.too_large = Some(if is_exact { TOO_LARGE } else { 204 });
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);

@@ -24,6 +24,9 @@ use sluice_host::{self as host, Action, Host, Map};
 /// Handles the response to a background fill: its followers are informed, and no client gets its body.
 pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let shared = shared(&*worker.host, &worker.identity, &worker.keys, stream)?;
+    // The caller of a fetch of a written object counts errors.
+    let status = worker.host.header_number(Map::Response, ":status")?;
+    let failed = stream.is_for_created && status.is_none_or(|status| status >= 400);
     let action = respond_cached(worker, stream)?;
     if stream.progress.answered.get() {
         return Ok(action);
@@ -38,10 +41,11 @@ pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
             &way,
         )?;
     }
-    if stream.progress.fragile.get() {
+    if stream.progress.fragile.get() && !failed {
         return drain(&*worker.host, stream);
     }
-    Ok(end_own(&mut worker.coalescing, stream, 204))
+    let status = if failed { 502 } else { 204 };
+    Ok(end_own(&mut worker.coalescing, stream, status))
 }
 
 /// The status of the origin's response to a fill that is stored, and the `Cache-Status` of its followers.

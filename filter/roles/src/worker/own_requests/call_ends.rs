@@ -261,6 +261,16 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         }
         CallKind::Inspection(call) => worker.questions.lack_origin(call),
         CallKind::Feed => end_feed_call(worker, None),
+        CallKind::Created => {
+            let status = host.header_number(Map::CallResponse, ":status");
+            let status = status.ok().flatten().filter(|_| answered);
+            let is_fetched = status.is_some_and(|status| matches!(status, 200..300));
+            let metric = match is_fetched {
+                true => Metric::CreatedFetched,
+                false => Metric::CreatedFailed,
+            };
+            worker.metrics.count(metric, 1);
+        }
         CallKind::Refresh(key) => {
             let failed = !(answered && has_succeeded(host));
             if failed {

@@ -5,7 +5,7 @@
 //! call, and only the root outlives every stream. In EDGE the call arrives as a request at the background listener,
 //! whose link has the call's number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use sluice_core::coalescing::beside::unread::UnreadFills;
@@ -31,6 +31,8 @@ const MOST_REFRESHES: usize = 128;
 /// Maximum number of fills, lookups, questions for sizes, and calls around the store and for variants, of one worker
 /// at one time.
 const MOST_PREPARATIONS: usize = 128;
+/// Maximum number of fetches of written objects of one worker at one time. The others wait.
+const MOST_CREATED: usize = 8;
 
 /// A request that the filter makes itself.
 #[derive(Clone, Debug)]
@@ -95,6 +97,8 @@ pub struct Calls {
     /// The budget of fills that no client reads.
     pub unread: UnreadFills,
     due: Vec<BackgroundCall>,
+    /// The fetches of written objects that wait for others to end.
+    created: VecDeque<BackgroundCall>,
     /// Requests that wait for a call of their key, either for their response or to take part in coalescing
     /// afterwards.
     waiting: HashMap<CallKind, WaitingList>,
@@ -119,6 +123,7 @@ impl Calls {
             metrics,
             unread: UnreadFills::default(),
             due: Vec::new(),
+            created: VecDeque::new(),
             waiting: HashMap::new(),
             held: NumberMap::default(),
             replies: NumberMap::default(),
@@ -145,9 +150,16 @@ impl Calls {
         self.is_demanding = true;
     }
 
+    /// Queues the fetch of a written object.
+    pub fn queue_created(&mut self, call: BackgroundCall) {
+        self.created.push_back(call);
+        self.is_demanding = true;
+    }
+
     /// Whether the root context must get a turn for calls that have been queued since the last call.
     pub fn take_demand(&mut self) -> bool {
-        std::mem::take(&mut self.is_demanding) && !self.due.is_empty()
+        let waits = !(self.due.is_empty() && self.created.is_empty());
+        std::mem::take(&mut self.is_demanding) && waits
     }
 
     /// Has a request wait for a call for which other requests wait already. Returns false if there is none.
@@ -218,6 +230,13 @@ impl Calls {
 
     /// Takes the calls that are due.
     pub fn take_due(&mut self) -> Vec<BackgroundCall> {
+        let under_way = self.count(|call| call == CallKind::Created);
+        for _ in under_way..MOST_CREATED {
+            let Some(call) = self.created.pop_front() else {
+                break;
+            };
+            self.push(call);
+        }
         std::mem::take(&mut self.due)
     }
 

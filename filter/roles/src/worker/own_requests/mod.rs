@@ -5,6 +5,7 @@
 pub mod background;
 pub mod call_ends;
 pub mod calls;
+pub mod created;
 pub mod indexes;
 pub mod looks;
 pub mod mismatches;

@@ -79,7 +79,8 @@ pub fn learn(calls: &mut Calls, stream: &EdgeRequest, length: Option<u64>) {
         Part::Slice(_) => part_unread(stream, length),
         Part::Nothing => length,
     };
-    if stream.head {
+    // The fetch of a written object has bounds of its own.
+    if stream.head || stream.is_for_created {
         return;
     }
     match bytes {

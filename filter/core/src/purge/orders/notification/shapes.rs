@@ -15,12 +15,45 @@
 
 use serde_json::{Map, Value};
 
-use crate::purge::orders::notification::event::{Effect, ObjectEvent};
+use crate::purge::orders::notification::event::{
+    Effect, ObjectEvent, WrittenObject, is_of_written,
+};
+use crate::purge::orders::notification::keys;
 use crate::purge::orders::order_error::OrderError;
 
 /// Greatest depth of nested shapes: a list in EventBridge in SNS, and one more.
 const DEPTH: usize = 4;
 const EXPECTED: &str = "expected an event of a bucket";
+
+/// The places of an object's parts in an event.
+struct Places {
+    bucket: &'static str,
+    key: &'static str,
+    size: &'static str,
+    /// Whether senders encode the key as in a form.
+    is_encoded: bool,
+}
+
+const OF_RECORD: Places = Places {
+    bucket: "/s3/bucket/name",
+    key: "/s3/object/key",
+    size: "/s3/object/size",
+    is_encoded: true,
+};
+
+const OF_EVENT_BRIDGE: Places = Places {
+    bucket: "/detail/bucket/name",
+    key: "/detail/object/key",
+    size: "/detail/object/size",
+    is_encoded: false,
+};
+
+const OF_R2: Places = Places {
+    bucket: "/bucket",
+    key: "/object/key",
+    size: "/object/size",
+    is_encoded: false,
+};
 
 type Object = Map<String, Value>;
 type Events = Result<Vec<ObjectEvent>, OrderError>;
@@ -79,15 +112,13 @@ fn read_object(field: &str, object: &Object, depth: usize) -> Events {
         return read_within("Message", message, "Notification", depth);
     }
     if let Some(name) = text("detail-type") {
-        let path = ["/detail/bucket/name", "/detail/object/key"];
-        return read_event(field, object, name, path).map(|event| vec![event]);
+        return read_event(field, object, name, &OF_EVENT_BRIDGE).map(|event| vec![event]);
     }
     if object.contains_key("specversion") {
         return read_cloud_event(object, depth);
     }
     if let (Some(action), Some(_)) = (text("action"), text("bucket")) {
-        let path = ["/bucket", "/object/key"];
-        return read_event(field, object, action, path).map(|event| vec![event]);
+        return read_event(field, object, action, &OF_R2).map(|event| vec![event]);
     }
     // S3 tests a new destination with `"Event": "s3:TestEvent"`.
     let names = ["Event", "Type", "type", "eventName"];
@@ -114,25 +145,22 @@ fn read_record(field: &str, record: &Value, name: Option<&str>) -> Result<Object
     let own = object.get("eventName").and_then(Value::as_str);
     // Without a name, the object may have changed.
     let name = own.or(name).unwrap_or("ObjectCreated:unnamed");
-    let path = ["/s3/bucket/name", "/s3/object/key"];
-    read_event(field, object, name, path)
+    read_event(field, object, name, &OF_RECORD)
 }
 
-/// Reads the event with this `name`, whose bucket and key are at these paths.
+/// Reads the event with this `name`.
 fn read_event(
     field: &str,
     object: &Object,
     name: &str,
-    [bucket, key]: [&str; 2],
+    places: &Places,
 ) -> Result<ObjectEvent, OrderError> {
     let effect = Effect::of(name);
     if effect != Effect::Changed {
         return Ok(without_object(name));
     }
     let text = |pointer: &str| {
-        let mut steps = pointer.split('/').skip(1);
-        let first = steps.next().and_then(|step| object.get(step));
-        let value = steps.fold(first, |value, step| value?.get(step));
+        let value = value_at(object, pointer);
         value.and_then(Value::as_str).ok_or_else(|| {
             let whole = match field {
                 "the body" => pointer.trim_start_matches('/').replace('/', "."),
@@ -141,11 +169,28 @@ fn read_event(
             OrderError::new(&whole, "expected a text")
         })
     };
+    let (bucket, key) = (text(places.bucket)?, text(places.key)?);
+    let decoded = || match places.is_encoded {
+        true => keys::decoded(key),
+        false => Some(key.to_owned()),
+    };
+    let written = is_of_written(name).then(decoded).flatten();
     Ok(ObjectEvent {
         name: name.to_owned(),
         effect,
-        object: Some((text(bucket)?.to_owned(), text(key)?.to_owned())),
+        object: Some((bucket.to_owned(), key.to_owned())),
+        written: written.map(|key| WrittenObject {
+            key,
+            bytes: value_at(object, places.size).and_then(Value::as_u64),
+        }),
     })
+}
+
+/// The value at a path of names.
+fn value_at<'a>(object: &'a Object, pointer: &str) -> Option<&'a Value> {
+    let mut steps = pointer.split('/').skip(1);
+    let first = steps.next().and_then(|step| object.get(step));
+    steps.fold(first, |value, step| value?.get(step))
 }
 
 fn read_cloud_event(object: &Object, depth: usize) -> Events {
@@ -174,5 +219,6 @@ fn without_object(name: &str) -> ObjectEvent {
         name: name.to_owned(),
         effect,
         object: None,
+        written: None,
     }
 }
