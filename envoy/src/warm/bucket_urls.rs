@@ -18,14 +18,15 @@ use crate::render;
 use crate::settings::Settings;
 use crate::sites::own_bucket_keys;
 
-/// Bound on a page, in bytes: 1,000 keys of 1,024 bytes, each of which may be an escape.
+/// Bound on a page, in bytes: 1,000 keys of 1,024 bytes, written as escapes.
 const PAGE_BYTES: u64 = 16 << 20;
 
-/// The objects of a site's bucket whose names begin alike, as URLs of the site.
+/// The objects of one site's bucket with names that begin alike, as URLs of the site.
 pub struct BucketUrls {
     client: BucketClient,
-    /// The sites of the edge, of which `site` has the bucket.
+    /// The sites of the edge.
     sites: Sites,
+    /// The number of the site with the bucket.
     site: usize,
     bucket: Bucket,
     /// The beginning of the objects' names, behind the bucket's prefix.
