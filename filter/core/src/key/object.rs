@@ -28,7 +28,7 @@ mod tests {
 
     fn path_of(key: &str, object: &str) -> Option<String> {
         let policy = format!(
-            r#"{{"origin": {{"kind": "bucket", "bucket": "b", "prefix": "site", "addressing": "path",
+            r#"{{"origin": {{"kind": "bucket", "bucket": "assets", "prefix": "site", "addressing": "path",
                 "authority": "s3.test"}}, "key": {key}}}"#
         );
         let policy = Policy::parse(policy.as_bytes()).unwrap();
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn an_object_has_the_key_of_a_clients_request() {
-        let key = |object: &str| Some(format!("s3.test/b/site/{object}"));
+        let key = |object: &str| Some(format!("s3.test/assets/site/{object}"));
         for (policy, object, expected) in [
             ("{}", "a%20b.png", key("a%20b.png")),
             (r#"{"strip_prefix": "/static"}"#, "a.png", key("a.png")),

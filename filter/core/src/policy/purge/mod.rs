@@ -41,7 +41,7 @@ section! {
         declared: Vec<DeclaredPurge> = Vec::new(),
         /// The purge feed. Default: no feed is read.
         feed: Option<FeedPolicy>,
-        /// What the edge does when a bucket notifies it of a written object, beside the purge. Default: nothing.
+        /// The fetch of an object after a bucket has said that it was written. Default: no such fetch.
         on_created: Option<OnCreatedPolicy>,
     }
 }

@@ -5,7 +5,7 @@ use crate::policy::forms::form::{Bytes, MAX_BYTES, Whole};
 use crate::policy::forms::section::section;
 
 section! {
-    /// What the edge does when a notification says that an object was written, beside the purge.
+    /// The fetch of an object after the purge, when a notification says that the object was written.
     pub struct OnCreatedPolicy {
         /// Whether the edge fetches the object once, as a client without credentials that accepts the usual codings.
         /// Not from a site with access rules, not if hosts are in its keys, and not an object that is too large to be

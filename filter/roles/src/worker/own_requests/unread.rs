@@ -79,7 +79,7 @@ pub fn learn(calls: &mut Calls, stream: &EdgeRequest, length: Option<u64>) {
         Part::Slice(_) => part_unread(stream, length),
         Part::Nothing => length,
     };
-    // The fetch of a written object has bounds of its own.
+    // The fetch of a written object has separate bounds.
     if stream.head || stream.is_for_created {
         return;
     }
