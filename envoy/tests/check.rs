@@ -197,6 +197,59 @@ fn a_bucket_is_asked_online_only_and_each_with_its_credentials() {
 }
 
 #[test]
+fn the_second_origin_is_asked_online_with_its_credentials() {
+    let folder = TempDir::new().unwrap();
+    let good = bucket(404, "<Error><Code>NoSuchKey</Code></Error>");
+    let refusing = bucket(403, "<Error><Code>InvalidAccessKeyId</Code></Error>");
+    let keys = "credentials: {access_key_id: KEY, secret_access_key: SECRET}";
+    let first = format!("origin: 's3://site', endpoint: '{good}', {keys}");
+    let text = format!(
+        "sites:\n\
+         - {{name: a, {first}, failover: {{origin: 's3://copy', endpoint: '{refusing}', {keys}}}}}\n\
+         - {{name: b, path: /b, {first}, failover: {{origin: 's3://copy', endpoint: '{good}', {keys}}}}}\n\
+         - {{name: d, path: /d, {first}, failover: {{origin: 'http://127.0.0.1:1'}}}}\n\
+         - {{name: e, path: /e, {first}, failover: {{origin: '{refusing}'}}}}\n"
+    );
+    std::fs::write(folder.path().join("sites.yaml"), text).unwrap();
+    let variables = [
+        ("SLUICE_SITES", "sites.yaml"),
+        ("KEY", "k"),
+        ("SECRET", "hush"),
+    ];
+    let (code, told) = check(folder.path(), &["--online"], &variables);
+    assert_eq!((code, told.len()), (Some(1), 2), "{told:#?}");
+    assert_eq!(
+        told[0],
+        "sluice: site a: the second origin: the bucket refuses the credentials (403 InvalidAccessKeyId): renew or \
+         correct what `failover.credentials` names, or the role"
+    );
+    assert!(
+        told[1]
+            .starts_with("sluice: site d: the second origin: no answer from http://127.0.0.1:1: ")
+            && told[1].ends_with(": correct `failover.origin`, or look at the network"),
+        "{told:?}"
+    );
+
+    let of_one = [
+        ("SLUICE_ORIGIN", "s3://site"),
+        ("SLUICE_S3_ENDPOINT", good.as_str()),
+        ("AWS_ACCESS_KEY_ID", "k"),
+        ("AWS_SECRET_ACCESS_KEY", "hush"),
+        ("SLUICE_FAILOVER_ORIGIN", "s3://copy"),
+        ("SLUICE_FAILOVER_ENDPOINT", refusing.as_str()),
+        ("SLUICE_FAILOVER_ACCESS_KEY_ID", "other"),
+        ("SLUICE_FAILOVER_SECRET_ACCESS_KEY", "hush"),
+    ];
+    let (code, told) = check(folder.path(), &["--online"], &of_one);
+    assert_eq!((code, told.len()), (Some(1), 1), "{told:#?}");
+    assert!(
+        told[0].starts_with("sluice: the second origin: the bucket refuses the credentials")
+            && told[0].contains("SLUICE_FAILOVER_ACCESS_KEY_ID, "),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_bucket_with_credentials_of_the_standard_chain_is_not_asked_without_an_edge() {
     let folder = TempDir::new().unwrap();
     let variables = [("SLUICE_ORIGIN", "s3://site"), ("SLUICE_EDGE_PORT", "1")];
