@@ -7,6 +7,7 @@ use sluice::settings::{Settings, docs};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 fn envoy_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -31,12 +32,18 @@ fn edge() -> Value {
     read("compose.yaml")["services"]["edge"].clone()
 }
 
-/// The default of a value in the file: `${NAME:-default}` gives `default`.
+/// The default of a value in the file: `${NAME:-default}` gives `default`, and `${NAME:+other}` nothing.
 fn by_default(value: &str) -> String {
     let mut text = value.to_owned();
     while let Some(start) = text.find("${") {
         let end = start + text[start..].find('}').expect("an end of the variable");
-        let (_, default) = text[start..end].split_once(":-").expect("a default");
+        let default = match text[start..end].split_once(":-") {
+            Some((_, default)) => default,
+            None => text[start..end]
+                .split_once(":+")
+                .map(|_| "")
+                .expect("a default"),
+        };
         text = format!("{}{default}{}", &text[..start], &text[end + 1..]);
     }
     text
@@ -68,12 +75,26 @@ fn settings(environment: &HashMap<String, String>) -> Settings {
     Settings::from_lookup(&|name| environment.get(name).map(Into::into)).unwrap()
 }
 
+/// The settings of a certificate, whose files are in the folder.
+fn certificate(folder: &Path) -> [(String, String); 2] {
+    let issued = rcgen::generate_simple_self_signed(["edge.test".to_owned()]).unwrap();
+    let files = [
+        ("SLUICE_TLS_CERT", issued.cert.pem()),
+        ("SLUICE_TLS_KEY", issued.signing_key.serialize_pem()),
+    ];
+    files.map(|(name, text)| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        (name.to_owned(), path.display().to_string())
+    })
+}
+
 /// The published ports of the edge's container.
-fn published() -> Vec<u16> {
+fn published() -> Vec<String> {
     let edge = edge();
     let ports = strings(&edge["ports"]).into_iter();
     ports
-        .map(|port| port.rsplit_once(':').unwrap().1.parse().unwrap())
+        .map(|port| port.rsplit_once(':').unwrap().1.to_owned())
         .collect()
 }
 
@@ -91,9 +112,18 @@ fn the_edge_takes_each_variable_and_its_value() {
 fn the_ports_of_clients_and_purges_are_published_and_the_metrics_are_scraped() {
     let mut environment = environment();
     environment.insert("SLUICE_PURGE_TOKEN".into(), "a-token-for-tests-only".into());
+    let folder = TempDir::new().unwrap();
+    environment.extend(certificate(folder.path()));
     let settings = settings(&environment);
     let purge = settings.purge.address;
-    assert_eq!(published(), [settings.edge_port, purge.port()]);
+    let tls = settings.tls_port.expect("a port for TLS");
+    let expected = [
+        settings.edge_port.to_string(),
+        purge.port().to_string(),
+        tls.to_string(),
+        format!("{tls}/udp"),
+    ];
+    assert_eq!(published(), expected);
     let metrics = settings.metrics.expect("a port for the metrics");
     for reached in [purge.ip(), metrics.ip(), settings.bind] {
         assert!(reached.is_unspecified(), "{reached}");
@@ -102,6 +132,28 @@ fn the_ports_of_clients_and_purges_are_published_and_the_metrics_are_scraped() {
     let target = &prometheus["scrape_configs"][0]["static_configs"][0]["targets"][0];
     let expected = format!("edge:{}", metrics.port());
     assert_eq!(target.as_str(), Some(expected.as_str()));
+}
+
+#[test]
+fn the_edge_speaks_http3_with_a_certificate() {
+    let compose = read("compose.yaml");
+    let mut environment = environment();
+    assert!(!settings(&environment).http3.listens());
+    for (name, file) in [
+        ("SLUICE_TLS_CERT", "tls_cert"),
+        ("SLUICE_TLS_KEY", "tls_key"),
+    ] {
+        let value = compose["services"]["edge"]["environment"][name].as_str();
+        let set = value.and_then(|value| value.split_once(":+"));
+        let path = set.unwrap().1.trim_end_matches('}');
+        assert_eq!(path, format!("/run/secrets/{file}"));
+        let secret = compose["secrets"][file]["file"].as_str().unwrap();
+        assert_eq!(by_default(secret), "/dev/null");
+    }
+    let folder = TempDir::new().unwrap();
+    environment.extend(certificate(folder.path()));
+    environment.insert("SLUICE_HTTP3".into(), "on".into());
+    assert!(settings(&environment).http3.listens());
 }
 
 #[test]

@@ -90,6 +90,11 @@ true
 {{ include "sluice.hasField" (dict "sites" .Values.sites "field" "tls") }}
 {{- end }}
 
+{{- /* "true" if the edge listens for HTTP/3. */}}
+{{- define "sluice.http3" -}}
+{{ if eq (toString .Values.http3) "true" }}true{{ end }}
+{{- end }}
+
 {{- /* Refuses values that the schema cannot judge, because they depend on each other. */}}
 {{- define "sluice.refuse" -}}
 {{- with .Values }}
@@ -106,6 +111,9 @@ true
 {{- if hasPrefix "SLUICE_" .name }}
 {{- fail (printf "extraEnv: %q: expected settings of the edge in settings, and tokens in purge.secretName or secretEnv" .name) }}
 {{- end }}
+{{- end }}
+{{- if and .http3 (not (include "sluice.tls" $)) }}
+{{- fail (printf "http3: %v: expected false, or a site with tls, because HTTP/3 is always encrypted" .http3) }}
 {{- end }}
 {{- $several := or .autoscaling.enabled (gt (int .replicaCount) 1) }}
 {{- if and $several (include "sluice.purges" $) }}

@@ -20,6 +20,12 @@
 {{- if include "sluice.purges" $ }}
 {{- $own = merge $own (dict "SLUICE_PURGE_BIND" .bind "SLUICE_PURGE_PORT" (toString .purge.port)) }}
 {{- end }}
+{{- if .http3 }}
+{{- $own = merge $own (dict "SLUICE_HTTP3" (eq (toString .http3) "true" | ternary "on" "clear")) }}
+{{- end }}
+{{- if include "sluice.http3" $ }}
+{{- $own = merge $own (dict "SLUICE_HTTP3_PORT" (toString .service.ports.https)) }}
+{{- end }}
 {{- with .webIdentity.roleArn }}
 {{- $own = merge $own (dict "AWS_ROLE_ARN" . "AWS_WEB_IDENTITY_TOKEN_FILE" "/var/run/secrets/sluice/token") }}
 {{- end }}

@@ -42,6 +42,11 @@ fn refusals_of_the_schema() -> Vec<Refusal> {
             &["/settings", "'SLUICE_BIND' not allowed"],
         ),
         (
+            "HTTP/3 by another word",
+            json!({"http3": "on"}),
+            &["/http3"],
+        ),
+        (
             "a token in the settings",
             json!({"settings": {"SLUICE_PURGE_TOKEN": "hush"}}),
             &["/settings", "'SLUICE_PURGE_TOKEN' not allowed"],
@@ -126,6 +131,11 @@ fn refusals_of_the_templates() -> Vec<Refusal> {
             "a policy in place of the sites",
             json!({"policies": {"sites.yaml": {}}}),
             &["policies: \"sites.yaml\""],
+        ),
+        (
+            "HTTP/3 without a certificate",
+            json!({"http3": true}),
+            &["http3: true", "a site with tls"],
         ),
         (
             "no image",

@@ -76,6 +76,51 @@ async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
     );
 }
 
+/// The values of an edge with a certificate.
+fn with_http3(http3: &Value) -> Value {
+    let tls =
+        json!({"certificate": "/etc/sluice/tls/www/tls.crt", "key": "/etc/sluice/tls/www/tls.key"});
+    let site = json!({"name": "www", "hosts": ["www.example.com"], "origin": "s3://my-bucket", "tls": tls});
+    least_with(&json!({"http3": http3, "tlsSecrets": ["www"], "sites": [site]}))
+}
+
+#[tokio::test]
+async fn http3_is_a_udp_port_with_the_number_that_clients_learn() {
+    let cluster = shared_cluster().await;
+    for (http3, setting, port) in [
+        (json!(true), Some("on"), Some("443")),
+        (json!("clear"), Some("clear"), None),
+        (json!(false), None, None),
+    ] {
+        let manifests = manifests(NAMESPACE, &with_http3(&http3)).unwrap();
+        let output = judge(cluster, &manifests);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{http3}: {errors}");
+        let objects = objects(&manifests);
+        let of_kind = |kind: &str| {
+            objects
+                .iter()
+                .find(|object| object["kind"] == kind)
+                .unwrap()
+        };
+        let container = &of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0];
+        let variable = |name: &str| {
+            let mut all = container["env"].as_array().unwrap().iter();
+            let found = all.find(|variable| variable["name"] == name)?;
+            found["value"].as_str()
+        };
+        assert_eq!(variable("SLUICE_HTTP3"), setting, "{http3}");
+        assert_eq!(variable("SLUICE_HTTP3_PORT"), port, "{http3}");
+        let service = &of_kind("Service")["spec"]["ports"];
+        let policy = &of_kind("NetworkPolicy")["spec"]["ingress"][0]["ports"];
+        for ports in [&container["ports"], service, policy] {
+            let ports = ports.as_array().unwrap().iter();
+            let udp = ports.filter(|port| port["protocol"] == "UDP").count();
+            assert_eq!(udp, usize::from(port.is_some()), "{http3}");
+        }
+    }
+}
+
 /// Runs `sluice check` as the edge of these values.
 fn check_values(values: &Value, folder: &Path) -> Output {
     let objects =
