@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Disturbances of the edge while clients send requests: purges, workers that stand still, and a full disk.
+//! Disturbances of the edge while clients send requests: purges, workers that stand still, a full disk, and a first
+//! origin that dies.
 
 use super::ledger::Wrong;
 use super::purges::Scope;
@@ -9,6 +10,7 @@ use crate::edge::purger::Purger;
 use crate::machine::disk::Disk;
 use crate::machine::process;
 use crate::machine::stall::Stall;
+use crate::server::Server;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +106,22 @@ pub async fn hang_up(world: Arc<World>, edge: u32, salt: u64) {
         process::send(edge, libc::SIGHUP);
         world.ledger.count("hang-ups");
     }
+}
+
+/// Closes the port of the first origin, and opens it again, until the run is over.
+pub async fn die(world: Arc<World>, first: Server) -> Server {
+    let mut rng = rng(&world, 3_000);
+    while !world.is_over() {
+        tokio::time::sleep(milliseconds(&mut rng, 500, 4_000)).await;
+        let clock = world.shelf.clock;
+        let span = world.deaths.begin(clock.now());
+        first.set_listening(false).await;
+        tokio::time::sleep(milliseconds(&mut rng, 100, 4_000)).await;
+        first.set_listening(true).await;
+        world.deaths.end(span, clock.now());
+        world.ledger.count("deaths of the first origin");
+    }
+    first
 }
 
 /// Fills the disk, and frees the room again, until the run, or this edge, has ended.

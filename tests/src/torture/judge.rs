@@ -3,6 +3,7 @@
 
 use super::answer::{Answer, End};
 use super::ask::Ask;
+use super::clock::Moment;
 use super::content::identify;
 use super::fault::{Fault, REFUSED};
 use super::fetches::Fetch;
@@ -133,6 +134,7 @@ impl Case<'_> {
     fn may_be_cut(&self) -> bool {
         let answer = self.answer;
         self.world.outages.touch(answer.asked, answer.ended)
+            || answer.status.is_some() && self.needs_the_first(answer.asked)
             || answer.status.is_some()
                 && self
                     .world
@@ -145,6 +147,13 @@ impl Case<'_> {
                     .fetches
                     .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
             || answer.status.is_some() && (self.has_changed() || self.may_lack_a_slice())
+    }
+
+    /// Whether only the first origin could answer, and was down since that time: a part of one version is never put
+    /// together from two servers.
+    fn needs_the_first(&self, since: Moment) -> bool {
+        let is_part = self.object().is_sliced() || self.ask.part.is_some();
+        is_part && self.world.deaths.touch(since, self.answer.ended)
     }
 
     /// Whether the object is stored in slices and has another version than the response.
@@ -189,6 +198,8 @@ impl Case<'_> {
             "cut, as the origin has cut"
         } else if self.world.outages.touch(asked, ended) {
             "cut, as the edge was killed"
+        } else if self.needs_the_first(asked) {
+            "cut, as the first origin was down"
         } else if self.has_changed() {
             "cut, as the object has changed"
         } else if self.may_lack_a_slice() {
@@ -226,7 +237,9 @@ impl Case<'_> {
                 fault == Fault::Error(status) || own.is_none() && status != 500
             });
         let down = self.world.outages.touch(since, self.answer.ended);
-        if explained || down {
+        if self.needs_the_first(since) {
+            Ok("errors, as the first origin was down")
+        } else if explained || down {
             Ok("errors that a fault explains")
         } else if status == 503 && self.has_changed_too_often() {
             Ok("errors, as the object has changed too often")
@@ -265,7 +278,8 @@ impl Case<'_> {
         }
         let tag = self.answer.headers.get("etag");
         // A 404 may lack its tag, because the edge keeps tags only on responses that they apply to.
-        let tagless = object.kind == Kind::Missing && tag.is_none();
+        // The tags of a second server mean nothing to the first one.
+        let tagless = (object.kind == Kind::Missing || self.world.has_second) && tag.is_none();
         if !tagless && tag != object.etag(version).as_deref() {
             return Err(wrong("another version's tag"));
         }
@@ -332,7 +346,8 @@ impl Case<'_> {
         let object = self.object();
         let status = self.answer.headers.get("cache-status").unwrap_or_default();
         let passes = status.contains("fwd=bypass");
-        matches!(object.kind, Kind::Stored | Kind::Varying) && !object.chunked && !passes
+        let second = self.world.has_second && self.validator().is_none();
+        matches!(object.kind, Kind::Stored | Kind::Varying) && !object.chunked && !passes && !second
     }
 
     fn part(&self) -> Result<&'static str, Complaint> {

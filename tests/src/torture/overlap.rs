@@ -80,6 +80,8 @@ impl<'a> Overlaps<'a> {
         let still = earliest.saturating_sub(LEASE);
         if world.outages.touch(earliest, fetch.begun) {
             Some("fetched twice as the edge was killed")
+        } else if world.deaths.touch(still, fetch.begun) {
+            Some("fetched twice as the first origin died")
         } else if world.purges.between(path, self.asked(overlap), fetch.begun) >= beside {
             Some("fetched twice as purges came in between")
         } else if world

@@ -76,6 +76,8 @@ pub struct Plan {
     pub hangs_up: bool,
     /// Whether the origin fails at all.
     pub faults: bool,
+    /// Whether a second origin has the same objects, and the first one dies and comes back.
+    pub dies: bool,
 }
 
 impl Plan {
@@ -92,7 +94,10 @@ impl Plan {
             fetches: Fetches::default(),
         });
         let server = origin::start(&shelf);
-        let world = Arc::new(World::new(shelf));
+        let second = self.dies.then(|| origin::start(&shelf));
+        let mut world = World::new(shelf);
+        world.has_second = self.dies;
+        let world = Arc::new(world);
         let purger = Purger::new();
         let builder = Builder::new()
             .env("SLUICE_ORIGIN", format!("http://{}", server.address()))
@@ -103,6 +108,14 @@ impl Plan {
             .open(builder)
             .medium(self.medium)
             .workers(self.workers);
+        if let Some(second) = &second {
+            builder = builder
+                .env(
+                    "SLUICE_FAILOVER_ORIGIN",
+                    format!("http://{}", second.address()),
+                )
+                .env("SLUICE_FAILOVER_TTL", "1s");
+        }
         if self.fills {
             builder = builder.disk(DISK).env("SLUICE_CACHE_MAX_BYTES", "64MiB");
         }
@@ -117,9 +130,17 @@ impl Plan {
         if self.purges {
             clients.spawn(disturbance::purge(Arc::clone(&world), purger));
         }
+        let (amid, dies) = (Arc::clone(&world), self.dies);
+        let first = tokio::spawn(async move {
+            match dies {
+                true => disturbance::die(amid, server).await,
+                false => server,
+            }
+        });
         self.phases(&world, &mut edge).await;
         world.end();
         clients.join_all().await;
+        let _first = first.await.unwrap();
         self.verdict(&world, &mut edge).await;
     }
 

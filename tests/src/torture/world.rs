@@ -23,6 +23,10 @@ pub struct World {
     pub full: Spans,
     /// Times at which the edge was down.
     pub outages: Spans,
+    /// Times at which the first of two origins was down.
+    pub deaths: Spans,
+    /// Whether a second origin has the same objects.
+    pub has_second: bool,
     /// Counts and complaints.
     pub ledger: Ledger,
     over: AtomicBool,
@@ -39,6 +43,8 @@ impl World {
             stalls: Spans::default(),
             full: Spans::default(),
             outages: Spans::default(),
+            deaths: Spans::default(),
+            has_second: false,
             ledger: Ledger::default(),
             over: AtomicBool::new(false),
         }

@@ -43,6 +43,7 @@ fn plan(medium: Medium) -> Plan {
         tears: true,
         fills: false,
         hangs_up: true,
+        dies: false,
     }
 }
 
@@ -68,9 +69,23 @@ async fn nothing_wrong_is_served_while_others_fill_the_disk() {
     .await;
 }
 
+#[tokio::test]
+#[ignore = "long: make soak"]
+async fn nothing_wrong_is_served_while_the_first_of_two_origins_dies_and_comes_back() {
+    let plan = plan(Medium::Disk);
+    Plan {
+        dies: true,
+        lives: None,
+        ..plan
+    }
+    .run()
+    .await;
+}
+
 /// The run is configured by `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED`.
 /// `TORTURE_LIFE=0` never kills the edge. Each of the other variables turns off one disturbance where it is `false`.
-/// `TORTURE_FILLS=true` makes other processes fill the disk.
+/// `TORTURE_FILLS=true` makes other processes fill the disk. `TORTURE_DEATHS=true` adds a second origin, and has the
+/// first one die.
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
@@ -93,6 +108,7 @@ async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
         tears: setting("TORTURE_TEARS", true),
         fills: setting("TORTURE_FILLS", false),
         hangs_up: setting("TORTURE_HANG_UPS", true),
+        dies: setting("TORTURE_DEATHS", false),
     }
     .run()
     .await;
