@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `sluice check`: its messages and its exit status.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -460,4 +465,27 @@ fn a_bucket_that_should_have_been_moved_is_reminded_of() {
     assert_eq!((status, lines.len()), (Some(0), 1), "{lines:?}");
     let start = "warning: on_missing of the site a should have ended on 2020-01-31: ";
     assert!(lines[0].contains(start), "{lines:?}");
+}
+
+#[test]
+fn the_permission_that_listings_need_is_shown() {
+    let folder = TempDir::new().unwrap();
+    let policy = "key: {index_document: i}\nwebsite: {listing: {prefixes: [/pub/*, /ü/*]}}\n";
+    std::fs::write(folder.path().join("policy.yaml"), policy).unwrap();
+    let variables = [
+        ("SLUICE_ORIGIN", "s3://site/a b"),
+        ("SLUICE_POLICY", "policy.yaml"),
+    ];
+    let (code, told) = check(folder.path(), &[], &variables);
+    let line = told.iter().find(|line| line.contains("website.listing"));
+    let line = line.unwrap_or_else(|| panic!("{told:?}"));
+    let (_, statement) = line.split_once(": {").expect("a statement");
+    let statement: Value = serde_json::from_str(&format!("{{{statement}")).unwrap();
+    let expected = json!({
+        "Effect": "Allow",
+        "Action": "s3:ListBucket",
+        "Resource": "arn:aws:s3:::site",
+        "Condition": {"StringLike": {"s3:prefix": ["a b/pub/*", "a b/ü/*"]}},
+    });
+    assert_eq!((code, statement), (Some(0), expected));
 }

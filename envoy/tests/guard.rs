@@ -178,6 +178,50 @@ fn a_path_on_which_the_filter_has_left_qualifiers_of_a_key_is_not_sent() {
 }
 
 #[test]
+fn only_questions_for_listings_below_the_listed_prefixes_are_signed_and_sent() {
+    let origin = Origin::start();
+    let variables = bucket(&origin, APPROVING);
+    let policy = variables.folder().join("policy.yaml");
+    let text = "key: {index_document: index.html}\nwebsite: {listing: {prefixes: [/pub/*, /x.y/*], page: 3}}\n";
+    std::fs::write(&policy, text).unwrap();
+    let edge = variables
+        .set("SLUICE_POLICY", policy.to_str().unwrap())
+        .start();
+    let question = "/site/?delimiter=%2F&list-type=2&max-keys=3&prefix=a.b%2Fpub%2F";
+    let of = |rest: &str| question.replace("pub%2F", rest);
+    for (path, passes) in [
+        (question.to_owned(), true),
+        (of("pub%2Fd%2F"), true),
+        (of("x.y%2F&start-after=a.b%2Fx.y%2Fz"), true),
+        (of("pub%2F&start-after=a.b%2Fpub%2Fz%F4%8F%BF%BF"), true),
+        ("/site/a.b/pub/x".to_owned(), true),
+        (of(""), false),
+        (of("pub"), false),
+        (of("other%2F"), false),
+        (of("xzy%2F"), false),
+        (of("pub%2F&acl"), false),
+        (of("pub%2F&start-after="), false),
+        (of("pub%2F&start-after=x&versions"), false),
+        (of("pub/"), false),
+        (question.replace("max-keys=3", "max-keys=1000"), false),
+        (question.replace("delimiter=%2F&", ""), false),
+        (question.replace("list-type=2", "list-type=1"), false),
+        (question.replace("/site/", "/site/a.b/"), false),
+        (question.replace("/site/", "/other/"), false),
+        (question.replace("/site/", "/"), false),
+        (question.replace("a.b", "acb"), false),
+        (format!("{question}#"), false),
+    ] {
+        let before = origin.requests().len();
+        let request = format!("GET {path}");
+        let answer = exchange(edge.port, &request, "if-range: \"sluice-bypass\"\r\n");
+        assert_eq!(status(&answer) == 200, passes, "{path}: {answer}");
+        let sent = origin.requests().len() - before;
+        assert_eq!(sent, usize::from(passes), "{path}");
+    }
+}
+
+#[test]
 fn a_bucket_policys_query_parameters_are_sent() {
     let origin = Origin::start();
     let variables = bucket(&origin, APPROVING);

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use sluice_core::policy::PolicyError;
 
-use super::{Finding, Place, access};
+use super::{Finding, Place, access, listing};
 use crate::cache::{self, EarlierRuns};
 use crate::demo::Demo;
 use crate::render::{self, Run};
@@ -34,7 +34,14 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let sites = render::sites(settings, None).ok();
     let mut known = BTreeSet::new();
+    let sites = sites.as_ref();
+    let policies = sites.and_then(|sites| render::filter_sites(settings, sites).ok());
     for site in sites.iter().flat_map(|sites| &sites.sites) {
+        findings.extend(
+            policies
+                .as_ref()
+                .and_then(|policies| listing::check(site, policies)),
+        );
         findings.extend(access::check(site, settings));
         findings.extend(check_move(site, today));
         let certificate = site.certificate.as_ref();

@@ -10,6 +10,7 @@ mod bucket_answer;
 mod feed;
 mod files;
 mod finding;
+mod listing;
 mod online;
 
 use crate::settings::{SettingProblems, Settings};

@@ -38,6 +38,10 @@ impl PolicyDocument {
             let mut whole = json.clone();
             fill(&mut whole, edge)?;
             let policy = Policy::parse(whole.to_string().as_bytes())?;
+            ensure!(
+                policy.website.listing.is_none() || site.failover.is_none(),
+                "website.listing: expected none, because the site has a failover: the listings of two buckets differ"
+            );
             let json = if site.name.is_empty() { whole } else { json };
             Ok(Self { json, policy })
         };
@@ -153,6 +157,23 @@ mod tests {
             };
             parse(text, origin).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
+    }
+
+    #[test]
+    fn a_site_with_a_second_bucket_has_no_listings() {
+        let listed = "key: {index_document: i}\nwebsite: {listing: {prefixes: [/*]}}";
+        let of = |second: Option<&str>| {
+            let lookup = |name: &str| match name {
+                "SLUICE_ORIGIN" => Some("s3://site".into()),
+                "SLUICE_FAILOVER_ORIGIN" => second.map(Into::into),
+                _ => None,
+            };
+            complete(listed, Settings::from_lookup(&lookup).unwrap())
+        };
+        assert!(of(None).is_ok());
+        let error = format!("{:#}", of(Some("s3://copy")).unwrap_err());
+        let expected = "website.listing: expected none, because the site has a failover";
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use minijinja::{Value, context};
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
+use sluice_core::website::listing::{escape_value, listed_keys};
 
 use super::compression::UsualCompression;
 use super::credentials;
@@ -144,8 +145,7 @@ fn values(
         (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
             let place = credentials_place(site, name);
             let credentials = credentials::provider(&site.credentials, place, files);
-            let query = &policy.key.query;
-            Some(guarded(bucket, settings, paths, query, &credentials))
+            Some(guarded(bucket, settings, paths, policy, &credentials))
         }
         (Origin::Bucket(_) | Origin::Http(_), _) => None,
     };
@@ -202,12 +202,12 @@ fn guarded(
     bucket: &Bucket,
     settings: &Settings,
     paths: &BucketOrigin,
-    query: &QueryRule,
+    policy: &Policy,
     credentials: &Value,
 ) -> Value {
     // NB: the prefix is percent-encoded, so in a regular expression only its dots have a meaning.
     let start = paths.path_prefix.replace('.', r"\.");
-    let query = match query {
+    let query = match &policy.key.query {
         QueryRule::Drop { allow } if allow.is_empty() => "",
         QueryRule::Drop { .. } | QueryRule::Keep { .. } | QueryRule::Sort { .. } => r"(?:\?[^#]*)?",
     };
@@ -215,7 +215,27 @@ fn guarded(
         region => bucket.region,
         retries => settings.bucket_retries,
         credentials => credentials,
+        questions => questions(paths, policy),
         path_regex => format!("{start}/(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}"),
         forbidden_regex => r"[^?]*(?:/\.\.?(?:[/?].*)?|%(?:00|2E|2F).*)",
     }
+}
+
+/// The beginnings of the questions for the listings of a policy, and the expression that whole questions match. Envoy
+/// refuses an expression that is as large as all of them.
+fn questions(paths: &BucketOrigin, policy: &Policy) -> Option<Value> {
+    let listing = policy.website.listing.as_ref()?;
+    let keys = listed_keys(paths, listing).into_iter();
+    let starts = keys.map(|key| {
+        format!(
+            "{}/?delimiter=%2F&list-type=2&max-keys={}&prefix={}",
+            paths.root,
+            listing.page,
+            escape_value(&key)
+        )
+    });
+    Some(context! {
+        starts => starts.collect::<Vec<_>>(),
+        regex => r"[^?]*\?(?:[^&]*&){3}prefix=[A-Za-z0-9._~%-]*(?:&start-after=[A-Za-z0-9._~%-]+)?",
+    })
 }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::access_log::{self, ACCOUNT};
@@ -218,7 +218,8 @@ impl Templates {
         };
         let values = context! { ..more, ..sites, ..self.values.clone() };
         let rendered = template.render(values);
-        rendered.map_err(|error| anyhow!("{name}: {error:#}"))
+        // The reason is the last error of the chain, if a template includes another one.
+        rendered.map_err(|error| anyhow::Error::new(error).context(name.to_owned()))
     }
 }
 

@@ -52,6 +52,25 @@ impl Verdict {
             verdict => verdict,
         }
     }
+
+    /// Returns the verdict on a response that may be fresh for `most` seconds from its arrival.
+    #[must_use]
+    pub fn fresh_for_at_most(self, most: u64) -> Self {
+        match self {
+            Self::Store(storage) => {
+                let ttl = storage.lifetime.ttl.min(storage.age.saturating_add(most));
+                let lifetime = Lifetime {
+                    ttl,
+                    ..storage.lifetime
+                };
+                Self::Store(Storage {
+                    lifetime,
+                    ..storage
+                })
+            }
+            verdict => verdict,
+        }
+    }
 }
 
 /// The times for which a response may be served, in seconds.

@@ -4,6 +4,7 @@
 //!
 //! | name | value |
 //! |---|---|
+//! | `l` | the page of the listing that takes the place of a missing index document; the first one |
 //! | `g` | the number of the newest hard purge that covers the URL |
 //! | `d` | the number that the policy declares for the URL's path |
 //! | `ae` | the content coding of a path on which there are several |
@@ -15,6 +16,8 @@
 
 use crate::http::url::escaping::{is_unreserved, push_escape, unescaped};
 
+/// Name of the qualifier for a page of a listing.
+pub const LISTING: &str = "l";
 /// Name of the qualifier with the number of the newest hard purge that covers the URL.
 pub const GENERATION: &str = "g";
 /// Name of the qualifier with the number that the policy declares for the URL's path.
@@ -57,6 +60,13 @@ pub fn is_for_headers(path: &str) -> bool {
 /// Whether a store's `:path`, or a cache key, is for a slice.
 pub fn is_for_slice(path: &str) -> bool {
     last(path).is_some_and(|(name, _)| name == SLICE)
+}
+
+/// Whether a store's `:path`, or a cache key, is for a page of a listing.
+pub fn is_for_listing(path: &str) -> bool {
+    let list = path.split_once('#').map(|(_, list)| list);
+    let first = list.and_then(|list| list.split_once('='));
+    first.is_some_and(|(name, _)| name == LISTING)
 }
 
 /// A store's `:path`, or a cache key, without the qualifier for the headers alone.
@@ -128,6 +138,22 @@ mod tests {
             "/a#ss=1",
         ] {
             assert!(!is_for_slice(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_qualifier_tells_a_page_of_a_listing() {
+        for path in ["/a#l=html/", "/a?b#l=json/c%2Fd/;g=1"] {
+            assert!(is_for_listing(path), "{path}");
+        }
+        for path in [
+            "/a",
+            "/a?l=html/",
+            "/a#g=1;l=html/",
+            "/a#vary-l=html/",
+            "/l=html/",
+        ] {
+            assert!(!is_for_listing(path), "{path}");
         }
     }
 

@@ -36,6 +36,7 @@ pub use forms::website_names::OriginPattern;
 pub use sections::cache::{CachePolicy, SetCookie};
 pub use sections::compression::{CompressionPolicy, TEXTUAL, is_textual};
 pub use sections::key::{KeyPolicy, QueryRule};
+pub use sections::listing::ListingPolicy;
 pub use sections::origin::{BucketOrigin, HttpOrigin, Origin};
 pub use sections::redirects::{PathPattern, Redirect, RedirectSource, RedirectTarget};
 pub use sections::request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};

@@ -4,6 +4,7 @@
 
 pub mod cors;
 pub mod error_page;
+pub mod listing;
 pub mod media_type;
 pub mod redirect;
 
@@ -11,12 +12,17 @@ use crate::http::syntax::field_value::FieldValue;
 use crate::http::url::escaping::escape_key;
 use crate::key::{CanonicalTarget, Target, is_stripped_path};
 use crate::policy::{ErrorDocument, FallbackFor, Origin, Policy, WebsitePolicy};
+use crate::website::listing::{Selection, listing_target};
 
 /// A substitute for a missing object, in the order in which the filter looks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Substitute {
     /// A redirect to the path with a slash, if this directory has an index document.
     Directory,
+    /// A redirect to the path with a slash, if this directory has a listing.
+    ListedDirectory,
+    /// The listing of the directory, with status 200.
+    Listing,
     /// The fallback document, with status 200.
     Fallback,
     /// The error document of the origin's status, with that status or the one that the policy names.
@@ -24,12 +30,19 @@ pub enum Substitute {
 }
 
 impl Substitute {
-    const ALL: [Self; 3] = [Self::Directory, Self::Fallback, Self::Error];
+    const ALL: [Self; 5] = [
+        Self::Directory,
+        Self::ListedDirectory,
+        Self::Listing,
+        Self::Fallback,
+        Self::Error,
+    ];
 
     /// A token for `Cache-Status`.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Directory => "directory",
+            Self::Directory | Self::ListedDirectory => "directory",
+            Self::Listing => "listing",
             Self::Fallback => "fallback",
             Self::Error => "error-document",
         }
@@ -44,6 +57,8 @@ pub const DIRECTORY_STATUS: u16 = 302;
 pub struct MissingObjectVisit {
     /// Value of `Location` if the path is a directory.
     location: Option<String>,
+    /// The page of the listing that the client selects, if the path ends in a slash.
+    selection: Option<Selection>,
     falls_back: bool,
 }
 
@@ -64,6 +79,9 @@ impl MissingObjectVisit {
                 .redirect_directories
                 .then(|| location(policy, target, path))
                 .flatten(),
+            selection: (site.listing.is_some() && ends_in_slash(path))
+                .then(|| Selection::of_path(path))
+                .flatten(),
             falls_back: match site.fallback_for {
                 FallbackFor::All => true,
                 FallbackFor::Navigation => accept().is_some_and(wants_a_page),
@@ -81,6 +99,10 @@ impl MissingObjectVisit {
         let missing = site.is_missing(status);
         let applies = |substitute: &Substitute| match substitute {
             Substitute::Directory => missing && self.location.is_some(),
+            Substitute::ListedDirectory => {
+                missing && self.location.is_some() && site.listing.is_some()
+            }
+            Substitute::Listing => missing && self.selection.is_some(),
             Substitute::Fallback => missing && self.falls_back && site.fallback_document.is_some(),
             Substitute::Error => site.error_document_of(status).is_some(),
         };
@@ -98,11 +120,20 @@ impl MissingObjectVisit {
     ) -> Option<(Substitute, CanonicalTarget)> {
         loop {
             let substitute = self.next(&policy.website, status, tried)?;
-            if let Some(document) = document(policy, object, substitute, status) {
+            let document = match substitute {
+                Substitute::Listing => self.listing(policy, object),
+                _ => document(policy, object, substitute, status),
+            };
+            if let Some(document) = document {
                 return Some((substitute, document));
             }
             tried = Some(substitute);
         }
+    }
+
+    /// The page of the listing in the place of an index document.
+    fn listing(&self, policy: &Policy, index: &CanonicalTarget) -> Option<CanonicalTarget> {
+        listing_target(policy, index, self.selection.as_ref()?)
     }
 
     /// Location of the directory, if the path may be one.
@@ -115,6 +146,7 @@ impl WebsitePolicy {
     /// Whether the policy has any substitute for missing objects.
     pub fn has_substitutes(&self) -> bool {
         self.redirect_directories
+            || self.listing.is_some()
             || self.fallback_document.is_some()
             || self.error_document.is_some()
             || !self.error_documents.is_empty()
@@ -132,8 +164,8 @@ impl WebsitePolicy {
     /// The status of a response with that substitute, after the origin has answered with `status`.
     pub fn substitute_status(&self, substitute: Substitute, status: u16) -> u16 {
         match substitute {
-            Substitute::Directory => DIRECTORY_STATUS,
-            Substitute::Fallback => 200,
+            Substitute::Directory | Substitute::ListedDirectory => DIRECTORY_STATUS,
+            Substitute::Listing | Substitute::Fallback => 200,
             Substitute::Error => {
                 let entry = self.error_documents_entry(status);
                 entry.and_then(|entry| entry.status).unwrap_or(status)
@@ -157,6 +189,12 @@ impl WebsitePolicy {
     }
 }
 
+/// Whether a path as it was sent ends in a slash, apart from its query.
+fn ends_in_slash(path: &[u8]) -> bool {
+    let path = path.split(|&byte| byte == b'?').next();
+    path.is_some_and(|path| path.ends_with(b"/"))
+}
+
 /// The object that becomes the substitute, or whose presence decides, after the origin has answered with `status`.
 /// `None` if this is the missing object itself.
 pub fn document(
@@ -174,6 +212,11 @@ pub fn document(
             let index = policy.key.index_document.as_deref()?;
             format!("{}/{}", without_query(missing), escape_key(index))
         }
+        Substitute::ListedDirectory => {
+            let index = document(policy, missing, Substitute::Directory, status)?;
+            return listing_target(policy, &index, &Selection::FIRST);
+        }
+        Substitute::Listing => return listing_target(policy, missing, &Selection::FIRST),
         Substitute::Fallback => below_prefix(policy.website.fallback_document.as_deref()?),
         Substitute::Error => below_prefix(policy.website.error_document_of(status)?),
     };

@@ -18,6 +18,7 @@ fn a_policy_that_says_nothing_makes_no_site() {
         missing_statuses: vec![404],
         guess_content_type: false,
         content_types: Vec::new(),
+        listing: None,
         cors: None,
     };
     assert_eq!(bucket_policy("").website, none);

@@ -67,6 +67,32 @@ fn scopes(policy: &Policy, body: &str) -> (Vec<Scope>, Kind) {
     }
 }
 
+/// Notifications of S3 for these keys.
+fn created(keys: &[&str]) -> Vec<u8> {
+    let record = |key: &&str| {
+        format!(
+            r#"{{"eventName": "ObjectCreated:Put", "s3": {{"bucket": {{"name": "site"}}, "object": {{"key": "{key}"}}}}}}"#
+        )
+    };
+    let records: Vec<_> = keys.iter().map(record).collect();
+    format!(r#"{{"Records": [{}]}}"#, records.join(",")).into_bytes()
+}
+
+#[test]
+fn a_changed_object_purges_the_listings_of_the_directories_above_it() {
+    let listed = crate::support::bucket_policy(
+        "key: {index_document: index.html}\nwebsite: {listing: {prefixes: [/pub/*]}}",
+    );
+    let urls = changed_objects(&listed, &created(&["pub/a/b.txt", "other/x"])).unwrap();
+    let expected = [
+        "/site/pub/a/b.txt",
+        "/site/pub/a/index.html",
+        "/site/pub/index.html",
+        "/site/other/x",
+    ];
+    assert_eq!(urls, expected);
+}
+
 #[test]
 fn a_url_means_what_a_client_would_get_for_it() {
     let http = crate::support::http();

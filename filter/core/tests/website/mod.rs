@@ -2,4 +2,5 @@
 //! A bucket as a web site, and redirects of any site.
 
 mod bucket;
+mod listing;
 mod redirects;

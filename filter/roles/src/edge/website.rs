@@ -57,7 +57,8 @@ pub fn destination(
             None => Destination::Requested,
         },
         Some(MissingObject::Missing(missing)) => {
-            let tried = Some(Substitute::Directory);
+            // Such an object was found to have no listing either.
+            let tried = Some(Substitute::Listing);
             match visit.next_document(policy, target, missing, tried) {
                 None => Destination::Requested,
                 Some((substitute, document)) => {

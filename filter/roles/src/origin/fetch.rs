@@ -6,6 +6,7 @@ use crate::worker::coalescing::requests::OpenRequests;
 use crate::worker::fills::Fills;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
+use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::roots::Roots;
 use sluice_store::Room;
@@ -29,6 +30,7 @@ use sluice_store::Link;
 use sluice_store::Revalidation;
 
 use super::clean::{Asked, clean_response};
+use super::listing::RequestedListing;
 use super::request::{prepare_request, stored_key, written};
 use super::variants::selection::{Selection, stored_response};
 use crate::request::body::Body;
@@ -60,6 +62,8 @@ pub struct Fetch {
     pub is_conditional: bool,
     /// The slice that is requested from the origin, if the request is for one.
     pub slice: Option<Rc<RequestedSlice>>,
+    /// The page of a listing that is requested from the bucket, if the request is for one.
+    pub listing: Option<RequestedListing>,
     /// Whether an unsafe request has invalidated that response.
     pub invalidated: bool,
     /// Whether only the headers are requested from the origin.
@@ -143,6 +147,7 @@ impl Fetch {
             .then(|| coalescing.requests.get(link.stream))
             .flatten();
         let slice = stream.as_ref().and_then(|stream| stream.slice.clone());
+        let listing = RequestedListing::of(&policy, &cache_key);
         let may_share = stream.is_none_or(|stream| stream.may_share);
         let judged = link.request.is_for_store();
         let names = headers.iter().map(|(name, _)| name).filter(|_| judged);
@@ -168,6 +173,7 @@ impl Fetch {
             selection,
             revalidation: revalidation.map(Rc::new),
             slice,
+            listing,
             is_conditional,
             head: for_headers || headers.is(":method", "HEAD"),
             reads: headers.is(":method", "HEAD") || headers.is(":method", "GET"),
@@ -414,15 +420,33 @@ impl Fetch {
         self.response.stores && is_unseen() && is_purged()
     }
 
-    /// Handles a part of `size` bytes of the response's body.
-    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
+    /// Handles a part of `size` bytes of the response's body. `ends` says that it is the last.
+    pub fn pass(
+        &mut self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        size: usize,
+        ends: bool,
+    ) -> host::Result<()> {
         self.response.bytes = self.response.bytes.saturating_add(size as u64);
         if self.response.keeps && size > 0 {
             // The rest of the error's body is not needed.
             let _ = host.drop_response_body(size);
             return Ok(());
         }
-        self.response.body.pass(host, size).map(drop)
+        match &mut self.listing {
+            Some(listing) if listing.is_replaced() => {
+                listing.pass(host, metrics, &self.policy, size, ends)
+            }
+            _ => self.response.body.pass(host, size).map(drop),
+        }
+    }
+
+    /// Whether the response's body has not been replaced by its page yet.
+    pub fn lacks_page(&self) -> bool {
+        self.listing
+            .as_ref()
+            .is_some_and(RequestedListing::is_replaced)
     }
 
     /// Handles the end of the response.

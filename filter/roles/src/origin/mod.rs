@@ -9,6 +9,7 @@ mod clean;
 mod failure;
 mod fetch;
 mod judged;
+mod listing;
 mod maintenance;
 mod not_modified;
 mod orphaned;
@@ -33,7 +34,7 @@ use request::{keeps_unasked, not_served, prepare_request, written};
 use response::respond;
 use sluice_core::coalescing::StoreRequest;
 use sluice_core::internal_headers::{FALLBACK_HEADER, PROOF_HEADER, SERVER_HEADER};
-use sluice_core::key::qualifiers::is_for_slice;
+use sluice_core::key::qualifiers::{is_for_listing, is_for_slice};
 use sluice_core::metrics::Metric;
 use sluice_store::{LINK_HEADER, Link, Received, Vouched};
 
@@ -128,7 +129,7 @@ impl OriginStream {
         headers: &Headers,
     ) -> host::Result<Action> {
         let path = written(headers, ":path");
-        if request.is_background() || is_for_slice(path) {
+        if request.is_background() || is_for_slice(path) || is_for_listing(path) {
             return Ok(self.stop(coalescing));
         }
         let host = &*coalescing.host;
@@ -168,6 +169,10 @@ impl OriginStream {
         if is_for_slice(&fetch.cache_key) != fetch.slice.is_some() {
             return Ok(self.stop(coalescing));
         }
+        // The policy may have changed since EDGE made the key.
+        if is_for_listing(&fetch.cache_key) != fetch.listing.is_some() {
+            return Ok(self.stop(coalescing));
+        }
         if let Some(kept) = fetch.revalidation.as_ref().filter(|stored| {
             stored.left() > 0
                 && keeps_unasked(
@@ -193,6 +198,9 @@ impl OriginStream {
         fetch.prepare(host, identity, headers)?;
         if let Some(slice) = &fetch.slice {
             slice::ask(host, slice)?;
+        }
+        if let Some(listing) = &fetch.listing {
+            listing.ask(host)?;
         }
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
             host.set_header(Map::Request, FALLBACK_HEADER, "1")?;
@@ -249,7 +257,7 @@ impl OriginStream {
                         size,
                     );
                 }
-                fetch.pass(&*worker.host, size)
+                fetch.pass(&*worker.host, &worker.metrics, size, end_of_stream)
             }
             (None, None) => Ok(()),
         };
@@ -272,7 +280,9 @@ impl OriginStream {
         roots: &mut Roots,
         coalescing: &mut Coalescing,
     ) -> Action {
-        if self.must_abort(keys, &coalescing.requests, true) {
+        // Nothing can be added to a body that ends with trailers.
+        let lacks_page = self.fetch.as_ref().is_some_and(Fetch::lacks_page);
+        if lacks_page || self.must_abort(keys, &coalescing.requests, true) {
             return abort(host, metrics);
         }
         self.end_fetch(keys, roots, coalescing);

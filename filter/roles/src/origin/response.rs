@@ -102,6 +102,9 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         status = 504;
         host.set_header(Map::Response, ":status", "504")?;
     }
+    if let Some(listing) = &mut fetch.listing {
+        (headers, status) = listing.receive(host, headers, status, end_of_stream)?;
+    }
     if fetch.freshens(status).is_some() {
         if !is_about_stored(fetch, &headers) {
             return fetch_anew(keys, calls, coalescing, fetch, &headers);
@@ -313,7 +316,8 @@ fn fill_id(identity: &Identity, fetch: &Fetch) -> FillId {
 
 /// Whether a response with that status has a whole object, unchanged.
 const fn brings_object(fetch: &Fetch, status: u16) -> bool {
-    status == 200 && !fetch.head && matches!(fetch.response.body, Body::Kept)
+    let is_kept = fetch.listing.is_none() && matches!(fetch.response.body, Body::Kept);
+    status == 200 && !fetch.head && is_kept
 }
 
 /// The response's body, if the headers lack its length.

@@ -138,9 +138,16 @@ impl Document {
         })
     }
 
-    /// Whether the document can be that substitute.
+    /// Whether the document can be that substitute. An empty listing is that of a directory that does not exist. The
+    /// failure of a listing is not hidden behind the missing index document.
     pub fn serves_as(&self, substitute: Substitute) -> bool {
-        substitute == Substitute::Directory || self.status == 200
+        match substitute {
+            Substitute::Directory => matches!(self.status, 200 | 204),
+            Substitute::ListedDirectory => self.status == 200 && !self.body.is_empty(),
+            Substitute::Listing if self.status == 200 => !self.body.is_empty(),
+            Substitute::Listing => self.status >= 500 && self.status != TOO_LARGE,
+            Substitute::Fallback | Substitute::Error => self.status == 200,
+        }
     }
 
     /// Whether it can be an answer to a client.
@@ -206,7 +213,11 @@ impl Document {
         let told = (CACHE_STATUS, told.as_slice());
         let location = stream.visit.as_ref().and_then(MissingObjectVisit::location);
         let location = ("location", location.unwrap_or("/").as_bytes());
-        let location = (held.substitute == Substitute::Directory).then_some(location);
+        let redirects = matches!(
+            held.substitute,
+            Substitute::Directory | Substitute::ListedDirectory
+        );
+        let location = redirects.then_some(location);
         let own = self.headers.iter();
         let own = own.filter(|(name, _)| is_of_the_document(held.substitute, name));
         let kept = missing.iter().filter(|(name, _)| {
@@ -219,8 +230,13 @@ impl Document {
         let website = &stream.policy.policy.website;
         let status = website.substitute_status(held.substitute, held.response.status);
         match held.substitute {
-            Substitute::Directory => host.respond_with(status, DETAILS, headers.bytes(), b""),
-            Substitute::Fallback => {
+            Substitute::Directory | Substitute::ListedDirectory => {
+                host.respond_with(status, DETAILS, headers.bytes(), b"")
+            }
+            Substitute::Listing if self.status != 200 => {
+                host.respond_with(self.status, DETAILS, headers.bytes(), &self.body)
+            }
+            Substitute::Listing | Substitute::Fallback => {
                 let demand = stream.demand.as_ref();
                 answer_with(host, demand, stream.head, status, &headers, &self.body)
             }
@@ -235,8 +251,8 @@ const NO_STORE: (&str, &[u8]) = ("cache-control", b"no-store");
 /// Whether the response that replaces a missing object's takes this header from the document.
 fn is_of_the_document(substitute: Substitute, name: &str) -> bool {
     match substitute {
-        Substitute::Directory => false,
-        Substitute::Fallback => !is_of_the_call(name),
+        Substitute::Directory | Substitute::ListedDirectory => false,
+        Substitute::Listing | Substitute::Fallback => !is_of_the_call(name),
         Substitute::Error => OF_AN_ERROR_DOCUMENT.contains(&name),
     }
 }

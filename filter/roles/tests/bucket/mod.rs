@@ -4,4 +4,5 @@
 mod documents;
 mod errors;
 mod events;
+mod listings;
 mod second_origin;

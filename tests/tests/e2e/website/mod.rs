@@ -7,5 +7,6 @@ mod cors;
 mod demo;
 mod documents;
 mod errors;
+mod listing;
 mod maintenance;
 mod ready_made_policies;

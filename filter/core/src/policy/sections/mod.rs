@@ -7,6 +7,7 @@ pub(in crate::policy) mod connection_headers;
 pub mod glob_set;
 pub(in crate::policy) mod key;
 pub mod known_headers;
+pub mod listing;
 pub(in crate::policy) mod origin;
 pub(in crate::policy) mod redirects;
 pub(in crate::policy) mod request;

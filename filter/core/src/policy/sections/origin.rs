@@ -43,6 +43,8 @@ pub struct BucketOrigin {
     /// percent-encoded, starts with `/` unless empty, and never ends with `/` (`/BUCKET/PREFIX`, or `/PREFIX` with
     /// virtual hosts).
     pub path_prefix: String,
+    /// The beginning of [`Self::path_prefix`] in front of the key prefix: `/BUCKET`, or empty with virtual hosts.
+    pub root: String,
     /// Length of the key prefix in the decoded object key, in bytes, its trailing slash included (`PREFIX/`; 0
     /// without a prefix; the bucket's name does not count).
     pub prefix_bytes: usize,
@@ -154,9 +156,9 @@ impl BucketSection {
             let expected = format!("fewer than key.max_bytes, {max_bytes}, with its slash");
             return Err(PolicyError::text("origin.prefix", &prefix, &expected));
         }
-        let mut path_prefix = String::new();
+        let mut root = String::new();
         match addressing {
-            Addressing::Path => path_prefix = format!("/{bucket}"),
+            Addressing::Path => root = format!("/{bucket}"),
             // NB: on a host that names no bucket, the first segment of the client's path would name one.
             Addressing::VirtualHost if !names_bucket(&authority, &bucket) => {
                 let expected = format!("{bucket}.HOST, since addressing is virtual_host");
@@ -164,6 +166,7 @@ impl BucketSection {
             }
             Addressing::VirtualHost => {}
         }
+        let mut path_prefix = root.clone();
         if !prefix.is_empty() {
             path_prefix.push('/');
             path_prefix.push_str(&escape_key(&prefix));
@@ -171,6 +174,7 @@ impl BucketSection {
         Ok(BucketOrigin {
             authority,
             path_prefix,
+            root,
             prefix_bytes,
         })
     }

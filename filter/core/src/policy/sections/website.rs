@@ -12,6 +12,7 @@ use crate::policy::forms::section::section;
 use crate::policy::forms::website_names::{
     AllowedMethod, AllowedOrigin, ContentType, FileExtension, HeaderNameOrAny, OriginPattern,
 };
+use crate::policy::sections::listing::ListingPolicy;
 
 section! {
     /// A bucket as a web site, and cross-origin resource sharing for any origin.
@@ -40,6 +41,9 @@ section! {
         /// Bucket only: media types by extension, for objects without a media type. They win over the media types
         /// that the edge knows.
         content_types: Vec<(String, String)> as ContentTypes = Vec::new(),
+        /// Bucket only: lists of the objects of a directory, for paths that end in a slash and have no index document.
+        /// Not together with a failover, and not in the mesh. Default: no path is listed.
+        listing: Option<ListingPolicy> as Option<ListingPolicy>,
         /// Cross-origin resource sharing. With this section the edge answers preflights, and names on each response
         /// the pages that may read it, whatever the origin says. Default: CORS is left to the origin.
         cors: Option<CorsPolicy> as Option<CorsSection>,
@@ -146,6 +150,13 @@ impl WebsitePolicy {
             let message = "true: expected false, or key.index_document to be set";
             return Err(PolicyError::new("redirect_directories", message));
         }
+        if let Some(listing) = &self.listing {
+            if index_document.is_none() {
+                let message = "an object: expected none, or key.index_document to be set";
+                return Err(PolicyError::new("listing", message));
+            }
+            listing.check().map_err(|error| error.within("listing"))?;
+        }
         self.check_error_documents()
     }
 
@@ -185,6 +196,10 @@ impl WebsitePolicy {
                 let message = "true: expected false for an HTTP origin";
                 return Err(PolicyError::new(name, message));
             }
+        }
+        if self.listing.is_some() {
+            let message = format!("an object: expected {EXPECTED}");
+            return Err(PolicyError::new("listing", message));
         }
         if !self.error_documents.is_empty() {
             let message = format!("a list: expected {EXPECTED}");

@@ -22,6 +22,7 @@ use crate::policy::forms::website_names::{ContentType, FileExtension};
 use crate::policy::purge::{Record, TokenHash};
 use crate::policy::sections::compression::Codings;
 use crate::policy::sections::key::{Query, QueryRule};
+use crate::policy::sections::listing::ListedPrefix;
 use crate::policy::sections::origin::{BucketSection, HttpSection, OriginSection};
 use crate::policy::sections::redirects::{
     RedirectSource, RedirectStatus, RedirectTarget, STATUSES,
@@ -349,6 +350,16 @@ impl Described<Vec<KeyEntry>> for KeyEntries {
 impl Described<Glob> for CanonicalGlob {
     fn schema() -> Value {
         PathGlob::schema()
+    }
+
+    fn shown(value: &Glob) -> Value {
+        value.as_str().into()
+    }
+}
+
+impl Described<Glob> for ListedPrefix {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^/([^*?#\\x00-\\x20\\x7F]*/)?[*]$" })
     }
 
     fn shown(value: &Glob) -> Value {

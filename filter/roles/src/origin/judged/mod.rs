@@ -86,8 +86,12 @@ impl<'a> Judged<'a> {
                 is_sliceable,
             };
             let verdict = verdict_of(host, fetch, response, freshens);
-            match fetch.response.second {
+            let verdict = match fetch.response.second {
                 Some(second) => second.bound(verdict, status),
+                None => verdict,
+            };
+            match &fetch.listing {
+                Some(listing) => verdict.fresh_for_at_most(listing.ttl()),
                 None => verdict,
             }
         };

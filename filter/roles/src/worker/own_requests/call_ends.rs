@@ -38,10 +38,13 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
     } = worker;
     if let Some(background) = calls.take(call) {
         let document = match background.kind {
-            CallKind::Substitute(_) | CallKind::Around(_) if answered => {
-                Document::answered(&*worker.host, body_size)
-            }
-            CallKind::Again(_) | CallKind::Variant(_) | CallKind::Feed if answered => {
+            CallKind::Around(_) if answered => Document::answered(&*worker.host, body_size),
+            CallKind::Substitute(_)
+            | CallKind::Again(_)
+            | CallKind::Variant(_)
+            | CallKind::Feed
+                if answered =>
+            {
                 Document::received(&*worker.host, body_size)
             }
             _ => None,

@@ -30,6 +30,8 @@ pub fn look_for_substitute(
     tried: Option<Substitute>,
 ) -> bool {
     let (policy, object) = (&stream.policy, &stream.target);
+    // An error that the client cannot get says nothing about a directory.
+    let tried = tried.or(response.is_dropped.then_some(Substitute::Listing));
     let visit = stream.visit.as_ref();
     let next =
         visit.and_then(|visit| visit.next_document(&policy.policy, object, response.status, tried));
@@ -69,6 +71,9 @@ pub fn end_substitute(
             .filter(|document| document.serves_as(held.substitute))
         {
             Some(document) => release_with(keys, coalescing, calls, &stream, held, document),
+            None if document.is_none() && held.substitute == Substitute::Listing => {
+                fail(identity, coalescing, calls, &stream);
+            }
             None => look_further(identity, keys, roots, coalescing, calls, &stream, held),
         }
     }
@@ -84,11 +89,16 @@ fn release_with(
     document: &Rc<Document>,
 ) {
     let known = match held.substitute {
-        Substitute::Directory => MissingObject::Directory,
-        Substitute::Fallback | Substitute::Error => MissingObject::Missing(held.response.status),
+        Substitute::Directory | Substitute::ListedDirectory => Some(MissingObject::Directory),
+        // A listing may have become empty, so each request asks for it again.
+        Substitute::Listing => None,
+        Substitute::Fallback | Substitute::Error => {
+            Some(MissingObject::Missing(held.response.status))
+        }
     };
-    let url = stream.target.url();
-    keys.learn_missing(url, known, held.response.known_for);
+    if let Some(known) = known {
+        keys.learn_missing(stream.target.url(), known, held.response.known_for);
+    }
     calls
         .metrics
         .count_of(&stream.policy, Metric::RequestsSubstituted);
@@ -98,6 +108,19 @@ fn release_with(
         return;
     }
     calls.keep_reply(stream.id, reply);
+    settle(coalescing, calls, stream);
+}
+
+/// Answers a request for a directory whose listing could not be made.
+fn fail(
+    identity: &Identity,
+    coalescing: &mut Coalescing,
+    calls: &mut Calls,
+    stream: &Rc<EdgeRequest>,
+) {
+    let failure = CompleteReply::failure(&identity.name, 502, false);
+    let failure = failure.explained(&stream.policy.policy);
+    calls.keep_reply(stream.id, DueReply::Complete(failure));
     settle(coalescing, calls, stream);
 }
 

@@ -15,12 +15,13 @@ use crate::purge::orders::caller::Caller;
 use crate::purge::orders::order_error::OrderError;
 use crate::purge::orders::url::url_of_object;
 use crate::sites::SiteIndex;
+use crate::website::listing::listed_urls;
 
 /// Content of a notification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notification {
     /// URLs (see [`crate::purge::url_of`]) of the changed objects in a bucket of the caller's sites, below the
-    /// bucket's prefix.
+    /// bucket's prefix, and of the directories whose listings may show them.
     pub urls: Vec<String>,
     /// The objects that were written, as clients of the sites request them.
     pub created: Vec<CreatedObject>,
@@ -127,13 +128,15 @@ fn created_by(caller: &Caller<'_>, event: &ObjectEvent) -> Vec<CreatedObject> {
     caller.policies().filter_map(object).collect()
 }
 
-/// Returns the object's URLs, with the bucket's name in the path and in the host.
+/// Returns the URLs of the object and of the directories whose listings may show it, with the bucket's name in the path
+/// and in the host.
 fn urls_of(policy: &Policy, bucket: &str, key: &str) -> Vec<String> {
     let Origin::Bucket(origin) = &policy.origin else {
         return Vec::new();
     };
     let paths = paths_in(origin, bucket, key);
     paths
+        .flat_map(|path| [listed_urls(policy, &path), vec![path]].concat())
         .map(|path| url_of_object(policy, origin, &path))
         .collect()
 }
