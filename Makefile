@@ -273,9 +273,11 @@ wasm: ## Build the filter's Wasm module
 	@.ci/need.sh rust
 	@filter/build-wasm.sh $(wasm)
 
-# For tests of a dead VM, which a request can trap. Cargo writes them where it writes the modules themselves.
+# For tests of a dead VM, which a request can trap. In a folder of their own, because Cargo gives a module the same name
+# with and without the feature, and would link both anew each time.
 .PHONY: trap
-trap: wasm native
+trap: export CARGO_TARGET_DIR := $(builds)/trap
+trap:
 	@filter/build-wasm.sh $(trap_wasm) --features trap
 	@filter/build-native.sh $(trap_native) --features trap
 
