@@ -12,6 +12,7 @@ use sluice::control::commands::{
     Explain, Purge, ShowFlights, ShowLog, ShowOrigins, ShowPurges, ShowUsage, Top,
 };
 
+use sluice::seal::Seal;
 use sluice::sign::Sign;
 use sluice::warm::Warm;
 
@@ -87,6 +88,8 @@ pub enum Action {
     Purge(Purge),
     /// Show the last purges of a running edge: time, caller, subject, and the workers that have applied each
     Purges(ShowPurges),
+    /// Seal a key of signed URLs for the policy of a gateway in the mesh
+    Seal(Seal),
     /// Sign a URL of a site with signed URLs, or make a cookie for all URLs below it
     Sign(Sign),
     /// Show the sites and the URLs of a running edge with the most requests, misses, bytes or time of the origin

@@ -9,7 +9,7 @@
 //! | a setting: its name, default, meaning or check | `docs/settings.md` and `settings/` |
 //! | the address of a bucket or an HTTP origin | `origin/` |
 //! | the sites of one edge, and their file | `sites/` |
-//! | the links of `sluice sign` | `sign.rs` |
+//! | the links of `sluice sign`, the keys of `sluice seal` | `sign.rs`, `seal.rs` |
 //! | Envoy's configuration | `render/` and `templates/` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
 //! | what `sluice check` finds | `check/` |
@@ -28,7 +28,7 @@
 //! | child processes, threads, limits of the machine, notifications to systemd | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `sign`, `purge_feed`, `render`, `control`, `metrics`, `cache` and
+//! A module uses only modules that follow it in this list: `check`, `run`, `reload`, `sign`, `seal`, `purge_feed`, `render`, `control`, `metrics`, `cache` and
 //! `demo`, `settings`, `sites`, `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
@@ -43,6 +43,7 @@ pub mod purge_feed;
 mod reload;
 pub mod render;
 pub mod run;
+pub mod seal;
 pub mod settings;
 pub mod sign;
 pub mod sites;

@@ -79,6 +79,7 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Action::Origins(origins)) => origins.run(),
         Some(Action::Purge(purge)) if purge.feed => purge_feed::write(purge),
         Some(Action::Purge(purge)) => purge.run(),
+        Some(Action::Seal(seal)) => seal.run(),
         Some(Action::Sign(sign)) => sign.run(),
         Some(Action::Top(top)) => top.run(),
         Some(Action::Warm(warm)) => warm.run(),

@@ -24,6 +24,7 @@ mod revisions;
 mod rolling;
 mod routes;
 mod sidecar;
+mod signatures;
 mod sizing;
 mod store;
 mod updates;
