@@ -255,6 +255,35 @@ fn the_second_origin_is_asked_online_with_its_credentials() {
 }
 
 #[test]
+fn the_keys_of_an_issuer_are_fetched_online() {
+    let folder = TempDir::new().unwrap();
+    let good = bucket(200, r#"{"keys": [{"kty": "EC", "x": "a"}]}"#);
+    for (jwks, problem) in [
+        (good, ""),
+        (bucket(200, "<html>"), "expected a JWK Set in JSON"),
+        (bucket(404, ""), "status 404 Not Found: expected 200"),
+        (
+            "http://127.0.0.1:1".to_owned(),
+            "no answer from http://127.0.0.1:1",
+        ),
+    ] {
+        let rules = format!(
+            "any_of: [{{jwt: {{issuer: 'https://id.test', audiences: [a], jwks: '{jwks}/keys'}}}}]\n"
+        );
+        std::fs::write(folder.path().join("access.yaml"), rules).unwrap();
+        let origin = "http://127.0.0.1:1";
+        let variables = [("SLUICE_ORIGIN", origin), ("SLUICE_ACCESS", "access.yaml")];
+        let (_, told) = check(folder.path(), &["--online"], &variables);
+        let told: Vec<_> = told.iter().filter(|line| line.contains("jwt")).collect();
+        assert_eq!(told.len(), usize::from(!problem.is_empty()), "{told:#?}");
+        assert!(told.iter().all(|line| line.contains(problem)), "{told:#?}");
+        // Without a network nothing is fetched.
+        let (_, told) = check(folder.path(), &[], &variables);
+        assert!(!told.iter().any(|line| line.contains("jwt:")), "{told:#?}");
+    }
+}
+
+#[test]
 fn a_bucket_with_credentials_of_the_standard_chain_is_not_asked_without_an_edge() {
     let folder = TempDir::new().unwrap();
     let variables = [("SLUICE_ORIGIN", "s3://site"), ("SLUICE_EDGE_PORT", "1")];

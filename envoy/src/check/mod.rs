@@ -12,6 +12,7 @@ mod files;
 mod finding;
 mod listing;
 mod online;
+mod token_keys;
 
 use crate::settings::{SettingProblems, Settings};
 pub use finding::{Finding, Level, Place};

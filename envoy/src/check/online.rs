@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context as _;
 
 use super::bucket::ask;
-use super::{Finding, feed};
+use super::{Finding, feed, token_keys};
 use crate::net::bucket_client::BucketClient;
 use crate::net::{ca_bundle, http};
 use crate::origin::{Bucket, Endpoint, Origin};
@@ -84,7 +84,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     of_sites.chain(of_feed).collect()
 }
 
-/// Asks both origins of a site.
+/// Asks both origins of a site, and the server with the keys of its tokens.
 fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
     let is_named = !site.name.is_empty();
     let first_names: &[_] = if is_named { &FIELDS } else { &[] };
@@ -99,7 +99,8 @@ fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
     let second = second.map(|second| check_second(settings, second));
     let second = second.into_iter().flatten();
     let second = second.map(|finding| renamed(finding, second_names, "the second origin: "));
-    first.chain(second).collect()
+    let keys = token_keys::check(settings, site);
+    first.chain(second).chain(keys).collect()
 }
 
 fn check_first(settings: &Settings, site: &Site) -> Vec<Finding> {

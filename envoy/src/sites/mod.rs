@@ -29,7 +29,10 @@ mod tests;
 
 use serde_json::Value;
 
-pub use access::{CheckerServer, IssuerKeys, SigningSecret, SiteAccess, TokenIssuer, UsersFile};
+pub use access::{
+    CheckerServer, IssuerKeys, LONGEST_KEY_SET, SigningSecret, SiteAccess, TokenIssuer, UsersFile,
+    check_key_set,
+};
 pub use bucket_keys::{bucket_keys, own_bucket_keys};
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};

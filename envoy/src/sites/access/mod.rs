@@ -17,7 +17,7 @@ use super::file::{Document, Problem};
 use crate::origin::Origin;
 pub use checker_server::CheckerServer;
 pub use signing_secret::SigningSecret;
-pub use token_issuer::{IssuerKeys, TokenIssuer};
+pub use token_issuer::{IssuerKeys, LONGEST_KEY_SET, TokenIssuer, check_key_set};
 pub use users_file::UsersFile;
 
 /// The path of the section in a policy.

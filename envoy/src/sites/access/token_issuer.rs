@@ -11,8 +11,8 @@ use crate::origin::Endpoint;
 use crate::sites::file::Document;
 use crate::sites::read_secret;
 
-/// The most bytes of a file with keys.
-const LONGEST_KEY_SET: usize = 64 << 10;
+/// The most bytes of a JWK Set.
+pub const LONGEST_KEY_SET: usize = 64 << 10;
 /// The types of public keys (RFC 7518, 6.1; RFC 8037, 2). The type `oct` is a secret: a server that verifies with it
 /// could also sign, and a dump of Envoy's configuration would show it.
 const KEY_TYPES: [&str; 3] = ["EC", "OKP", "RSA"];
@@ -66,7 +66,8 @@ impl TokenIssuer {
             KeySetSource::File(file) => {
                 let path = document.path(file);
                 let text = read_secret(&path).map_err(|error| ("jwks", error))?;
-                check(&text).map_err(|error| ("jwks", format!("{}: {error}", path.display())))?;
+                check_key_set(&text)
+                    .map_err(|error| ("jwks", format!("{}: {error}", path.display())))?;
                 IssuerKeys::File { path, text }
             }
             KeySetSource::Url(url) => {
@@ -109,8 +110,11 @@ impl TokenIssuer {
     }
 }
 
-/// Checks that a text is a JWK Set (RFC 7517, 5) of public keys. No error shows a key.
-fn check(text: &str) -> Result<(), String> {
+/// Checks that a text is a JWK Set (RFC 7517, 5) of public keys.
+///
+/// # Errors
+/// The text is something else, too long, or has a private key. No error shows a key.
+pub fn check_key_set(text: &str) -> Result<(), String> {
     if text.len() > LONGEST_KEY_SET {
         let length = text.len();
         return Err(format!(
@@ -147,7 +151,7 @@ mod tests {
     #[test]
     fn only_public_keys_are_a_key_set() {
         assert_eq!(
-            check(r#"{"keys": [{"kty": "EC", "x": "a"}, {"kty": "RSA"}]}"#),
+            check_key_set(r#"{"keys": [{"kty": "EC", "x": "a"}, {"kty": "RSA"}]}"#),
             Ok(())
         );
         for (text, error) in [
@@ -164,13 +168,17 @@ mod tests {
             ),
             (r#"{"keys": ["hush"]}"#, r#"keys[0].kty: "": expected"#),
         ] {
-            let found = check(text).unwrap_err();
+            let found = check_key_set(text).unwrap_err();
             assert!(
                 found.starts_with(error) && !found.contains("hush"),
                 "{found}"
             );
         }
         let long = "x".repeat(LONGEST_KEY_SET + 1);
-        assert!(check(&long).unwrap_err().starts_with("expected at most"));
+        assert!(
+            check_key_set(&long)
+                .unwrap_err()
+                .starts_with("expected at most")
+        );
     }
 }
