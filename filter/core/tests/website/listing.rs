@@ -364,7 +364,7 @@ fn the_answer_of_a_bucket_is_read_with_its_references() {
 fn an_answer_that_is_not_a_whole_list_of_the_directory_is_refused() {
     let whole = answer(OBJECT);
     for cut in 0..whole.len() {
-        let read = BucketList::parse(whole[..cut].as_bytes(), "pub/");
+        let read = BucketList::parse(&whole.as_bytes()[..cut], "pub/");
         assert_eq!(read, Err(ListError::Malformed), "{}", &whole[..cut]);
     }
     let rows = [

@@ -92,7 +92,7 @@ impl RequestedListing {
         status: u16,
         ends: bool,
     ) -> host::Result<(Headers, u16)> {
-        if status < 200 || status >= 300 {
+        if !(200..300).contains(&status) {
             return Ok((headers, status));
         }
         if status != 200 || ends || headers.has("content-encoding") {
