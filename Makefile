@@ -273,8 +273,8 @@ wasm: ## Build the filter's Wasm module
 	@.ci/need.sh rust
 	@filter/build-wasm.sh $(wasm)
 
-# For tests of a dead VM, which a request can trap. In a folder of their own, because Cargo gives a module the same name
-# with and without the feature, and would link both anew each time.
+# For tests of a dead VM, which a request can trap. In a separate folder, because Cargo gives a module the same name
+# with and without the feature, and would link both again each time.
 .PHONY: trap
 trap: export CARGO_TARGET_DIR := $(builds)/trap
 trap:
