@@ -268,18 +268,24 @@ fn the_keys_of_an_issuer_are_fetched_online() {
         ),
     ] {
         let rules = format!(
-            "any_of: [{{jwt: {{issuer: 'https://id.test', audiences: [a], jwks: '{jwks}/keys'}}}}]\n"
+            "any_of: [{{jwt: {{issuer: 'https://id.test', audiences: [docs], jwks: '{jwks}/keys'}}}}]\n"
         );
         std::fs::write(folder.path().join("access.yaml"), rules).unwrap();
         let origin = "http://127.0.0.1:1";
         let variables = [("SLUICE_ORIGIN", origin), ("SLUICE_ACCESS", "access.yaml")];
         let (_, told) = check(folder.path(), &["--online"], &variables);
-        let told: Vec<_> = told.iter().filter(|line| line.contains("jwt")).collect();
+        let told: Vec<_> = told
+            .iter()
+            .filter(|line| line.contains("correct `jwks`"))
+            .collect();
         assert_eq!(told.len(), usize::from(!problem.is_empty()), "{told:#?}");
         assert!(told.iter().all(|line| line.contains(problem)), "{told:#?}");
         // Without a network nothing is fetched.
         let (_, told) = check(folder.path(), &[], &variables);
-        assert!(!told.iter().any(|line| line.contains("jwt:")), "{told:#?}");
+        assert!(
+            !told.iter().any(|line| line.contains("correct `jwks`")),
+            "{told:#?}"
+        );
     }
 }
 
