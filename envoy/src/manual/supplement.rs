@@ -397,6 +397,22 @@ pub const ALL: &[Supplement] = &[
         files: &[],
     },
     Supplement {
+        command: "seal",
+        examples: &[(
+            "The sealed form of the key 2026a, for the policy of a gateway",
+            "sluice seal 2026a --key signing-key.txt --secret secret.txt",
+        )],
+        exit_status: &[
+            ("0", "The sealed key is on standard output"),
+            (
+                "1",
+                "A file cannot be read, the key is too short or too long, or the secret is not 32 hexadecimal digits",
+            ),
+            WRONG_ARGUMENTS,
+        ],
+        files: &[],
+    },
+    Supplement {
         command: "sign",
         examples: &[
             (
