@@ -5,8 +5,9 @@ use sluice_tests::mesh::gateway::Gateway;
 use sluice_tests::prometheus::{Prometheus, metrics_named_in, observability};
 
 /// Istio's Envoy has neither an overload manager nor statistics of clusters, and its certificates last a day. The
-/// mesh has no entry point, and a rule cannot divide the bounds of buckets.
-const NOT_IN_ISTIO: [&str; 8] = [
+/// mesh has no entry point, Istio verifies tokens, and a rule cannot divide the bounds of buckets.
+const NOT_IN_ISTIO: [&str; 9] = [
+    "envoy_http_jwt_authn_",
     "envoy_overload_",
     "envoy_cluster_",
     "envoy_server_days_",
