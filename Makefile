@@ -123,7 +123,7 @@ test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance)
 	env $(tested) $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests; \
 	export $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"}; \
-	RUNTIME=native RUST_TEST_THREADS="$${RUST_TEST_THREADS:-6}" tests/run.sh -p sluice-tests --lib --test e2e; \
+	RUNTIME=native RUST_TEST_THREADS="$${RUST_TEST_THREADS:-5}" tests/run.sh -p sluice-tests --lib --test e2e; \
 	TESTS="$(in_wasm)" RUST_TEST_THREADS="$${RUST_TEST_THREADS:-4}" tests/run.sh -p sluice-tests --test e2e
 
 .PHONY: conformance

@@ -27,6 +27,7 @@ use crate::origin::Origin;
 use crate::{PATIENCE, eventually};
 use folders::Folders;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -300,11 +301,15 @@ impl Edge {
         self.start_again().await;
     }
 
-    /// Waits until the cache's manifest has this many files, so that a crash does not lose them.
+    /// Waits until the cache's manifest has this many files, so that a crash does not lose them. A file may have several
+    /// records.
     pub async fn wait_for_manifest(&self, files: u64) {
         let manifest = self.folders.cache().join("manifest");
-        eventually("records in the manifest", async || {
-            std::fs::metadata(&manifest).is_ok_and(|file| file.len() >= files * MANIFEST_RECORD)
+        eventually("files in the manifest", async || {
+            let records = std::fs::read(&manifest).unwrap_or_default();
+            let numbers = records.chunks_exact(MANIFEST_RECORD as usize);
+            let numbers: HashSet<_> = numbers.map(|record| record[..8].to_owned()).collect();
+            numbers.len() as u64 >= files
         })
         .await;
     }
