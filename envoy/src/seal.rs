@@ -40,7 +40,7 @@ impl Seal {
     /// Prints the value of `sealed` in the policy.
     ///
     /// # Errors
-    /// Those of [`Seal::sealed`].
+    /// The errors of [`Seal::sealed`].
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         println!("{}", self.sealed()?);
         Ok(ExitCode::SUCCESS)

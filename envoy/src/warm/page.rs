@@ -2,7 +2,7 @@
 //! A page of a bucket's listing: the answer to ListObjectsV2.
 
 use anyhow::{Context as _, ensure};
-use sluice_core::http::url::escaping::unescaped;
+use sluice_core::http::url::escaping::form_decoded;
 
 use super::urls::without_entities;
 
@@ -28,7 +28,7 @@ impl ListingPage {
             let (contents, _) = part.split_once("</Contents>")?;
             let key = without_entities(element(contents, "Key")?);
             match is_encoded {
-                true => decoded(&key),
+                true => form_decoded(&key),
                 false => Some(key),
             }
         };
@@ -43,12 +43,6 @@ impl ListingPage {
             token: token.map(without_entities),
         })
     }
-}
-
-/// A text that is encoded as in a form.
-fn decoded(text: &str) -> Option<String> {
-    let text = text.replace('+', " ");
-    String::from_utf8(unescaped(text.as_bytes()).collect()).ok()
 }
 
 /// The text of the first element of this `name`, which has no attributes.

@@ -435,7 +435,7 @@ impl Fetch {
             return Ok(());
         }
         match &mut self.listing {
-            Some(listing) if listing.is_replaced() => {
+            Some(listing) if listing.awaits_page() => {
                 listing.pass(host, metrics, &self.policy, size, ends)
             }
             _ => self.response.body.pass(host, size).map(drop),
@@ -446,7 +446,7 @@ impl Fetch {
     pub fn lacks_page(&self) -> bool {
         self.listing
             .as_ref()
-            .is_some_and(RequestedListing::is_replaced)
+            .is_some_and(RequestedListing::awaits_page)
     }
 
     /// Handles the end of the response.

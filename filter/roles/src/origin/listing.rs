@@ -116,7 +116,7 @@ impl RequestedListing {
     }
 
     /// Whether the page has still to take the place of the answer.
-    pub const fn is_replaced(&self) -> bool {
+    pub const fn awaits_page(&self) -> bool {
         matches!(self.answer, Answer::Collected(_))
     }
 

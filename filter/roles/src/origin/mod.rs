@@ -280,7 +280,7 @@ impl OriginStream {
         roots: &mut Roots,
         coalescing: &mut Coalescing,
     ) -> Action {
-        // Nothing can be added to a body that ends with trailers.
+        // A body that ends with trailers takes no further bytes.
         let lacks_page = self.fetch.as_ref().is_some_and(Fetch::lacks_page);
         if lacks_page || self.must_abort(keys, &coalescing.requests, true) {
             return abort(host, metrics);

@@ -281,6 +281,12 @@ fn is_dot_segment(segment: &[u8], parameters: bool) -> bool {
     matches!(dots, 1 | 2) && (rest.is_empty() || is_parameter)
 }
 
+/// The text that is encoded as in a form, as servers of S3 encode keys. `None` if it is not UTF-8.
+pub fn form_decoded(text: &str) -> Option<String> {
+    let text = text.replace('+', " ");
+    String::from_utf8(unescaped(text.as_bytes()).collect()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::http::url::escaping::*;

@@ -18,12 +18,6 @@ pub fn readings(key: &str) -> Vec<String> {
     readings
 }
 
-/// Returns the key that is encoded as in a form, unless it is not UTF-8.
-pub fn decoded(key: &str) -> Option<String> {
-    let key = key.replace('+', " ");
-    String::from_utf8(unescaped(key.as_bytes()).collect()).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use crate::purge::orders::notification::keys::*;

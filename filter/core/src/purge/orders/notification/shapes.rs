@@ -15,10 +15,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::http::url::escaping::form_decoded;
 use crate::purge::orders::notification::event::{
     Effect, ObjectEvent, WrittenObject, is_of_written,
 };
-use crate::purge::orders::notification::keys;
 use crate::purge::orders::order_error::OrderError;
 
 /// Greatest depth of nested shapes: a list in EventBridge in SNS, and one more.
@@ -171,7 +171,7 @@ fn read_event(
     };
     let (bucket, key) = (text(places.bucket)?, text(places.key)?);
     let decoded = || match places.is_encoded {
-        true => keys::decoded(key),
+        true => form_decoded(key),
         false => Some(key.to_owned()),
     };
     let written = is_of_written(name).then(decoded).flatten();
