@@ -8,10 +8,10 @@ use sluice_core::http::url::escaping::escape_key;
 use sluice_core::key::{Target, canonicalize, split_absolute};
 use sluice_core::policy::{Policy, is_for_edges};
 use sluice_core::sites::Sites;
+use sluice_core::website::listing::{BucketList, ListedObject};
 use ureq::Body;
 use ureq::http::Response;
 
-use super::page::ListingPage;
 use crate::net::bucket_client::BucketClient;
 use crate::origin::{Bucket, Origin};
 use crate::render;
@@ -92,15 +92,15 @@ impl BucketUrls {
         }
         let Bucket { name, prefix, .. } = &self.bucket;
         let slash = if prefix.is_empty() { "" } else { "/" };
-        let place = format!("s3://{name}/{prefix}{slash}{}", self.beginning);
-        let page = self.client.list(&self.beginning, self.token.as_deref());
-        let page = page.and_then(|answer| read_page(answer, name));
-        let page = page.with_context(|| place)?;
-        let is_next = page.token.is_some() && page.token != self.token;
-        (self.is_read, self.token) = (!is_next, page.token);
         let prefix = format!("{prefix}{slash}");
-        let mut urls = Vec::with_capacity(page.keys.len());
-        for key in page.keys {
+        let beginning = format!("{prefix}{}", self.beginning);
+        let page = self.client.list(&self.beginning, self.token.as_deref());
+        let page = page.and_then(|answer| read_page(answer, name, &beginning));
+        let page = page.with_context(|| format!("s3://{name}/{beginning}"))?;
+        let is_next = page.next_token.is_some() && page.next_token != self.token;
+        (self.is_read, self.token) = (!is_next, page.next_token);
+        let mut urls = Vec::with_capacity(page.objects.len());
+        for ListedObject { key, .. } in page.objects {
             let Some(object) = key.strip_prefix(&prefix) else {
                 continue;
             };
@@ -145,8 +145,8 @@ fn target_of(url: &str) -> Option<Target<'_>> {
     })
 }
 
-/// Reads a page of the bucket with this `name`.
-fn read_page(answer: Response<Body>, name: &str) -> anyhow::Result<ListingPage> {
+/// Reads a page of the bucket with this `name`: objects whose keys begin with `beginning`.
+fn read_page(answer: Response<Body>, name: &str, beginning: &str) -> anyhow::Result<BucketList> {
     let status = answer.status();
     ensure!(
         status != 403,
@@ -156,9 +156,15 @@ fn read_page(answer: Response<Body>, name: &str) -> anyhow::Result<ListingPage> 
         status == 200,
         "the bucket cannot be listed: status {status}"
     );
-    let mut text = String::new();
+    let mut document = Vec::new();
     let body = answer.into_body().into_reader();
-    let read = body.take(PAGE_BYTES).read_to_string(&mut text);
+    let read = body.take(PAGE_BYTES).read_to_end(&mut document);
     read.context("the listing could not be read")?;
-    ListingPage::parse(&text)
+    let page = BucketList::parse(&document, beginning);
+    let page = page.map_err(|error| anyhow!("the listing cannot be used: {}", error.message()))?;
+    ensure!(
+        !page.is_truncated || page.next_token.is_some(),
+        "the listing goes on, and has no NextContinuationToken"
+    );
+    Ok(page)
 }

@@ -2,7 +2,6 @@
 //! `sluice warm`: requests URLs of an edge as a client would, so that the edge stores their responses.
 
 mod bucket_urls;
-mod page;
 mod tally;
 mod urls;
 

@@ -77,7 +77,7 @@ impl Sitemap {
 }
 
 /// Replaces the entities that XML defines.
-pub fn without_entities(text: &str) -> String {
+fn without_entities(text: &str) -> String {
     let entities = [
         ("&lt;", "<"),
         ("&gt;", ">"),

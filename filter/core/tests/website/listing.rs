@@ -37,6 +37,7 @@ fn page(policy: &Policy, path: &str, keys: &[&str], more: bool) -> Page {
         objects: objects.iter().map(|key| object(key)).collect(),
         directories: directories.iter().map(|&key| key.to_owned()).collect(),
         is_truncated: more,
+        next_token: None,
     };
     Page::of(&directory, &Selection::FIRST, &list)
 }
@@ -304,6 +305,7 @@ fn json_has_the_same_entries_with_their_types() {
         objects: vec![object("pub/a\"<.txt")],
         directories: vec!["pub/d/".to_owned()],
         is_truncated: true,
+        next_token: None,
     };
     let selection = Selection::of_path(b"/pub/?format=json").unwrap();
     assert_eq!(selection.format, PageFormat::Json);
@@ -358,6 +360,41 @@ fn the_answer_of_a_bucket_is_read_with_its_references() {
     let empty = "<ListBucketResult><Prefix/><IsTruncated>true</IsTruncated></ListBucketResult>";
     let empty = BucketList::parse(empty.as_bytes(), "").unwrap();
     assert!(empty.is_truncated && empty.objects.is_empty());
+}
+
+#[test]
+fn names_are_decoded_where_the_bucket_has_encoded_them() {
+    let names = [
+        ("pub%2Fa%2Bb%C3%BC%01+c", "pub/a+b\u{fc}\u{1} c"),
+        ("pub/a&amp;b", "pub/a&b"),
+    ];
+    for (written, name) in names {
+        let plain = answer(&OBJECT.replace("pub/a", written));
+        let last = "</ListBucketResult>";
+        let encoded = plain.replace(last, &format!("<EncodingType>url</EncodingType>{last}"));
+        let encoded = encoded.replace("<Prefix>pub/", "<Prefix>pub%2F");
+        let list = BucketList::parse(encoded.as_bytes(), "pub/").unwrap();
+        assert_eq!(list.objects[0].key, name);
+    }
+    let plain = answer(&OBJECT.replace("pub/a", "pub/a%2Bb+c"));
+    let list = BucketList::parse(plain.as_bytes(), "pub/").unwrap();
+    assert_eq!(list.objects[0].key, "pub/a%2Bb+c");
+    let no_text = "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>\
+                   <CommonPrefixes><Prefix>%ff/</Prefix></CommonPrefixes></ListBucketResult>";
+    let read = BucketList::parse(no_text.as_bytes(), "");
+    assert_eq!(read, Err(ListError::Foreign));
+}
+
+#[test]
+fn the_token_of_the_next_page_is_read_where_a_page_follows() {
+    for (truncated, token) in [("true", Some("1/a+b&=".to_owned())), ("false", None)] {
+        let page = format!(
+            "<ListBucketResult><IsTruncated>{truncated}</IsTruncated>\
+             <NextContinuationToken>1/a+b&amp;=</NextContinuationToken></ListBucketResult>"
+        );
+        let list = BucketList::parse(page.as_bytes(), "").unwrap();
+        assert_eq!(list.next_token, token);
+    }
 }
 
 #[test]

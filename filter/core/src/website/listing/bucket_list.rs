@@ -2,8 +2,9 @@
 //! A bucket's answer to `ListObjectsV2`.
 
 use super::xml::{Malformed, Reader, Token};
+use crate::http::url::escaping::form_decoded;
 
-/// A bucket's answer, as far as a listing needs it.
+/// A page of a bucket's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketList {
     /// The objects of the directory.
@@ -12,6 +13,8 @@ pub struct BucketList {
     pub directories: Vec<String>,
     /// Whether more follow.
     pub is_truncated: bool,
+    /// The token of the next page, if more follow.
+    pub next_token: Option<String>,
 }
 
 /// An object in a bucket's answer.
@@ -57,8 +60,10 @@ impl From<Malformed> for ListError {
 #[derive(Default)]
 struct Draft {
     list: BucketList,
-    prefix: Option<String>,
+    prefix: String,
     is_truncated: Option<bool>,
+    /// Whether names are escaped like the fields of a form, as a question can ask for.
+    is_encoded: bool,
     object: Option<DraftObject>,
 }
 
@@ -115,8 +120,10 @@ impl Draft {
     /// Handles the end of the element at `path`, whose last text is `text`.
     fn end(&mut self, path: &[&str], text: &str) -> Result<(), ListError> {
         match path {
-            [_, "Prefix"] => self.prefix = Some(text.to_owned()),
+            [_, "Prefix"] => text.clone_into(&mut self.prefix),
             [_, "IsTruncated"] => self.is_truncated = Some(boolean(text)?),
+            [_, "NextContinuationToken"] => self.list.next_token = Some(text.to_owned()),
+            [_, "EncodingType"] => self.is_encoded = text == "url",
             [_, "CommonPrefixes", "Prefix"] => self.list.directories.push(text.to_owned()),
             [_, "Contents"] => {
                 let object = self.object.take().and_then(DraftObject::complete);
@@ -131,12 +138,16 @@ impl Draft {
         Ok(())
     }
 
-    fn finish(self, prefix: &str) -> Result<BucketList, ListError> {
-        if self.prefix.as_deref().unwrap_or_default() != prefix {
+    fn finish(mut self, prefix: &str) -> Result<BucketList, ListError> {
+        if self.is_encoded {
+            self.decode().ok_or(ListError::Foreign)?;
+        }
+        if self.prefix != prefix {
             return Err(ListError::OtherPrefix);
         }
         let mut list = self.list;
         list.is_truncated = self.is_truncated.ok_or(ListError::Foreign)?;
+        list.next_token = list.next_token.filter(|_| list.is_truncated);
         let keys = list.objects.iter().map(|object| &object.key);
         let mut keys = keys.chain(&list.directories);
         if !keys.all(|key| key.starts_with(prefix)) {
@@ -150,6 +161,16 @@ impl Draft {
             return Err(ListError::Foreign);
         }
         Ok(list)
+    }
+
+    /// Decodes the names. `None` if one is not UTF-8.
+    fn decode(&mut self) -> Option<()> {
+        let keys = self.list.objects.iter_mut().map(|object| &mut object.key);
+        let names = keys.chain(&mut self.list.directories);
+        for name in names.chain([&mut self.prefix]) {
+            *name = form_decoded(name)?;
+        }
+        Some(())
     }
 }
 
