@@ -1,42 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Times of a feed's lines: `2026-11-25T07:31:02Z` (RFC 3339), in seconds since 1970.
 
-const DAY: i64 = 86_400;
-/// Days from 1 March of the year 0 to 1 January 1970, in the calendar of Gregory.
-const EPOCH: i64 = 719_468;
-/// Days of 400 years.
-const ERA: i64 = 146_097;
-/// Last second of the year 9999.
-const LAST: i64 = 253_402_300_799;
+use crate::http::syntax::date;
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
 
 /// Writes a time. One before 1970 or after 9999 is replaced by the nearest one in this range.
 pub(super) fn format(seconds: i64) -> String {
-    let seconds = seconds.clamp(0, LAST);
-    let (days, second) = (seconds / DAY + EPOCH, seconds % DAY);
-    let (era, day) = (days / ERA, days % ERA);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    // Years begin with March here, so that the leap day is the last one.
-    let month = (5 * day + 2) / 153;
-    let date = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let date = date::format(seconds);
+    let mut parts = date.split(' ').skip(1);
+    let mut next = || parts.next().unwrap_or_default();
+    let (day, name, year, clock) = (next(), next(), next(), next());
+    let month = MONTHS.iter().take_while(|month| **month != name).count() + 1;
+    format!("{year}-{month:02}-{day}T{clock}Z")
 }
 
 /// Reads a time that [`format`] writes.
 pub(super) fn parse(text: &str) -> Option<i64> {
-    let digits = |from: usize, to: usize| text.get(from..to)?.parse::<u32>().ok().map(i64::from);
-    let year = digits(0, 4)?;
-    let (month, date) = (digits(5, 7)?, digits(8, 10)?);
-    let (hour, minute, second) = (digits(11, 13)?, digits(14, 16)?, digits(17, 19)?);
-    let shifted = if month > 2 { month - 3 } else { month + 9 };
-    let year = year - i64::from(month <= 2);
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day = of_era * 365 + of_era / 4 - of_era / 100 + (153 * shifted + 2) / 5 + date - 1;
-    let days = era * ERA + day - EPOCH;
-    let seconds = days * DAY + hour * 3_600 + minute * 60 + second;
+    let (day, clock) = text.strip_suffix('Z')?.split_once('T')?;
+    let (year, day) = day.split_once('-')?;
+    let (month, day) = day.split_once('-')?;
+    let month = month.parse::<usize>().ok()?.checked_sub(1)?;
+    // The weekday makes no difference.
+    let date = format!("Mon, {day} {} {year} {clock} GMT", MONTHS.get(month)?);
+    let seconds = date::parse(&date)?;
     // Any other text is not what this time is written as.
     (format(seconds) == text).then_some(seconds)
 }
@@ -51,13 +40,13 @@ mod tests {
             ("1970-01-01T00:00:00Z", 0),
             ("2000-02-29T23:59:59Z", 951_868_799),
             ("2026-11-25T07:31:02Z", 1_795_591_862),
-            ("9999-12-31T23:59:59Z", LAST),
+            ("9999-12-31T23:59:59Z", 253_402_300_799),
         ] {
             assert_eq!(format(seconds), text);
             assert_eq!(parse(text), Some(seconds));
         }
-        for day in (0..LAST / DAY).step_by(97) {
-            assert_eq!(parse(&format(day * DAY + 1)), Some(day * DAY + 1));
+        for seconds in (1..253_402_300_799).step_by(97 * 86_400) {
+            assert_eq!(parse(&format(seconds)), Some(seconds));
         }
     }
 
