@@ -161,6 +161,7 @@ async fn on_a_full_disk_stored_objects_are_revalidated_and_changed_ones_are_pass
     for path in ["/same", "/changing"] {
         until_hit(edge.address(), path).await;
     }
+    let stored = origin.count("/same");
     let _filling = fill(&edge).await;
     for path in ["/same", "/changing"] {
         let asked = origin.count(path);
@@ -171,11 +172,10 @@ async fn on_a_full_disk_stored_objects_are_revalidated_and_changed_ones_are_pass
         };
         eventually("two trips to the origin", expired).await;
     }
-    let fetched = origin.requests().of("/same");
-    let whole = |request: &&Request| request.headers.get("if-none-match").is_none();
-    assert_eq!(
-        fetched.iter().filter(whole).count(),
-        1,
+    let asked = origin.requests().of("/same");
+    let is_revalidation = |request: &Request| request.headers.get("if-none-match").is_some();
+    assert!(
+        asked[stored..].iter().all(is_revalidation),
         "the store keeps it"
     );
     let changed = edge.get("/changing").await;
