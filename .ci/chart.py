@@ -40,6 +40,8 @@ def complete(schema, sites, settings):
     schema["properties"].update(sites["properties"])
     # The chart itself reports an empty list, so that its own default is valid.
     schema["properties"]["sites"].pop("minItems", None)
+    feed = sites["$defs"]["edge"]["properties"]["purge"]["properties"]["feed"]
+    schema["properties"]["purge"]["properties"]["feed"] = feed
     free = [s for s in settings if s["type"] != "secret" and not OTHER_VALUES.fullmatch(s["name"])]
     schema["properties"]["settings"] = {
         "type": "object",

@@ -67,7 +67,9 @@ labels: {{- include "sluice.labels" . | nindent 2 }}
 {{- define "sluice.files" -}}
 sites.yaml: |
   {{- $file := dict "sites" .Values.sites }}
-  {{- with .Values.edge }}{{ $file = set $file "edge" . }}{{ end }}
+  {{- $edge := dict }}
+  {{- with .Values.purge.feed }}{{ $edge = dict "purge" (dict "feed" .) }}{{ end }}
+  {{- with merge $edge .Values.edge }}{{ $file = set $file "edge" . }}{{ end }}
   {{- toYaml $file | nindent 2 }}
 {{- range $name, $policy := .Values.policies }}
 {{ $name }}: |
@@ -84,6 +86,11 @@ sites.yaml: |
 {{- if or .Values.purge.secretName (include "sluice.hasField" (dict "sites" .Values.sites "field" "purge_token")) -}}
 true
 {{- end }}
+{{- end }}
+
+{{- /* "true" if there may be more than one replica. */}}
+{{- define "sluice.several" -}}
+{{ if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}true{{ end }}
 {{- end }}
 
 {{- define "sluice.tls" -}}
@@ -115,9 +122,11 @@ true
 {{- if and .http3 (not (include "sluice.tls" $)) }}
 {{- fail (printf "http3: %v: expected false, or a site with tls, because HTTP/3 is always encrypted" .http3) }}
 {{- end }}
-{{- $several := or .autoscaling.enabled (gt (int .replicaCount) 1) }}
-{{- if and $several (include "sluice.purges" $) }}
-{{- fail "replicaCount: purges are on (purge.secretName, or purge_token of a site), and a purge reaches only one replica, because each has a cache of its own: expected replicaCount 1 without autoscaling, or no purges" }}
+{{- if dig "purge" "feed" "" .edge }}
+{{- fail "edge.purge.feed: expected these fields in purge.feed" }}
+{{- end }}
+{{- if and (include "sluice.several" $) (include "sluice.purges" $) (not .purge.feed) }}
+{{- fail "purge.feed: {}: purges are on (purge.secretName, or purge_token of a site), and a purge call reaches only one replica, because each has a cache of its own: expected purge.feed.every, such as 2s, so that all replicas read purges from the bucket (sluice purge --feed), or replicaCount 1 without autoscaling" }}
 {{- end }}
 {{- $cache := include "sluice.mebibytes" .cache.size | int64 }}
 {{- $volume := include "sluice.mebibytes" (include "sluice.volumeSize" $) | int64 }}

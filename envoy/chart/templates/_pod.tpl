@@ -50,6 +50,8 @@
 {{- define "sluice.container" -}}
 image: {{ include "sluice.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+# A refused start names its causes in the last lines of the log, which `kubectl describe pod` shows then.
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext: {{- toYaml .Values.securityContext | nindent 2 }}
 {{- end }}
 

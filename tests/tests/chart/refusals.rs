@@ -72,6 +72,16 @@ fn refusals_of_the_schema() -> Vec<Refusal> {
             &["/extraEnv/0", "'value' not allowed"],
         ),
         (
+            "a password as a value",
+            json!({"extraEnv": [{"name": "WWW_PASSWORD", "value": "hush"}]}),
+            &["/extraEnv/0", "'value' not allowed"],
+        ),
+        (
+            "a typo in the feed",
+            json!({"purge": {"feed": {"evry": "2s"}}}),
+            &["/purge/feed", "'evry' not allowed"],
+        ),
+        (
             "no memory limit",
             json!({"resources": {"limits": {"memory": null}}}),
             &["/resources/limits", "'memory'"],
@@ -115,17 +125,22 @@ fn refusals_of_the_templates() -> Vec<Refusal> {
         (
             "purges with two replicas",
             json!({"purge": {"secretName": "purge"}}),
-            &["replicaCount", "a purge reaches only one replica"],
+            &["purge.feed: {}", "expected purge.feed.every, such as 2s"],
         ),
         (
             "purges with autoscaling",
             json!({"purge": {"secretName": "purge"}, "replicaCount": 1, "autoscaling": {"enabled": true}}),
-            &["a purge reaches only one replica"],
+            &["purge.feed: {}"],
         ),
         (
             "a site's purges with two replicas",
             json!({"sites": [{"name": "a", "origin": "s3://b", "purge_token": "TOKEN"}]}),
-            &["a purge reaches only one replica"],
+            &["purge.feed: {}"],
+        ),
+        (
+            "a feed at another place",
+            json!({"edge": {"purge": {"feed": {"every": "2s"}}}}),
+            &["edge.purge.feed", "in purge.feed"],
         ),
         (
             "a policy in place of the sites",

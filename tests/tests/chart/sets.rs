@@ -79,6 +79,13 @@ pub fn sets() -> Vec<(&'static str, Value)> {
             json!({"replicaCount": 1, "purge": {"secretName": "purge"}, "networkPolicy": {"purges": [peer]}}),
         ),
         (
+            "purges of many replicas",
+            json!({
+                "purge": {"secretName": "purge", "feed": {"every": "5s", "max_age": "10m"}},
+                "edge": {"purge": {"on_created": {}}}, "autoscaling": {"enabled": true},
+            }),
+        ),
+        (
             "settings",
             json!({
                 "settings": {"SLUICE_ACCESS_LOG": "json", "SLUICE_HOT_BYTES": "16MiB", "SLUICE_TRUSTED_HOPS": "1"},

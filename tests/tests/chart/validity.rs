@@ -5,9 +5,10 @@ use crate::sets::{least, least_with, sets};
 use crate::world::{NAMESPACE, check, shared_cluster};
 use serde_json::{Value, json};
 use sluice_tests::chart::{helm, manifests, objects};
+use sluice_tests::machine::tool::{entry_point, repository};
 use sluice_tests::mesh::cluster::Cluster;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A dry run that the API server does.
@@ -73,6 +74,53 @@ async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
     assert!(
         errors.contains("violates PodSecurity \"restricted"),
         "{errors}"
+    );
+}
+
+#[tokio::test]
+async fn the_cron_job_of_the_documents_is_restricted_and_writes_to_the_feed() {
+    let cluster = shared_cluster().await;
+    let text = std::fs::read_to_string(repository().join("docs/kubernetes.md")).unwrap();
+    let mut blocks = text.split("```yaml\n").skip(1);
+    let (job, _) = blocks
+        .find_map(|block| {
+            block
+                .split_once("```")
+                .filter(|(text, _)| text.contains("kind: CronJob"))
+        })
+        .expect("a CronJob");
+    let job = job.replace("namespace: edge}", &format!("namespace: {NAMESPACE}}}"));
+    let mut object: Value = serde_saphyr::from_str(&job).unwrap();
+    object["spec"]["template"] = object["spec"]["jobTemplate"]["spec"]["template"].clone();
+    object["spec"]["template"]["spec"]["volumes"] = json!([]);
+    for text in [job, pods(&[object.clone()])[0].to_string()] {
+        let output = judge(cluster, &text);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}\n{text}");
+    }
+
+    // Its command, with an endpoint that does not answer.
+    let container = &object["spec"]["template"]["spec"]["containers"][0];
+    let arguments = container["args"].as_array().unwrap().iter();
+    let mut command = Command::new(entry_point());
+    command
+        .env_clear()
+        .args(arguments.map(|argument| argument.as_str().unwrap()));
+    for variable in container["env"].as_array().unwrap() {
+        command.env(
+            variable["name"].as_str().unwrap(),
+            variable["value"].as_str().unwrap(),
+        );
+    }
+    command
+        .env("AWS_ACCESS_KEY_ID", "a")
+        .env("AWS_SECRET_ACCESS_KEY", "b");
+    command.env("SLUICE_S3_ENDPOINT", "http://127.0.0.1:1");
+    let output = command.output().unwrap();
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        says.contains("s3://my-bucket/.sluice/purges: no answer"),
+        "{says}"
     );
 }
 
