@@ -18,6 +18,7 @@ etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
 kustomize_version := $(shell sed -n 's/.*sigs.k8s.io\/kustomize\/kustomize\/v5 v\([^ ]*\).*/\1/p' tests/tools/kustomize/go.mod)
 helm_version := $(shell sed -n 's/.*helm.sh\/helm\/v4 v\([^ ]*\).*/\1/p' tests/tools/helm/go.mod)
+helm_former_version := $(shell sed -n 's/.*helm.sh\/helm\/v3 v\([^ ]*\).*/\1/p' tests/tools/helm-3/go.mod)
 definitions_version := $(shell cksum < tests/tools/definitions/go.mod | cut -d' ' -f1)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
 istio_former_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio-1.30/go.mod)
@@ -39,6 +40,8 @@ k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
 helm := .sluice/tools/helm-$(helm_version)/helm
+# The previous major version, which installs the chart as well.
+helm_former := .sluice/tools/helm-$(helm_former_version)/helm
 # The definitions of the custom resources that the chart and the mesh's components make.
 definitions := .sluice/tools/definitions-$(definitions_version)/definitions.yaml
 kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
@@ -145,6 +148,12 @@ test-chart: $(etcd) $(kubernetes) $(helm) $(definitions) ## Test the chart with 
 	@exec env $(chart_locations) SLUICE_BIN="$(builds)/debug/sluice" \
 		tests/run.sh -p sluice-tests --features mesh --test chart
 
+# The chart is packaged by Helm 4 in both runs, as in a release.
+.PHONY: test-chart-all
+test-chart-all: test-chart $(helm_former) ## Test the chart with Helm 4, and then with Helm 3
+	@exec env $(chart_locations) SLUICE_HELM_FORMER="$(here)/$(dir $(helm_former))" SLUICE_BIN="$(builds)/debug/sluice" \
+		tests/run.sh -p sluice-tests --features mesh --test chart
+
 .PHONY: chart
 chart: edge $(helm) ## Package the chart into .sluice/chart, for REPOSITORY/edge or for the image that the values name
 	@rm -rf .sluice/chart
@@ -165,7 +174,7 @@ push: image ## Push the images to REPOSITORY/edge and REPOSITORY/filter
 	@envoy/image/push.sh $(crane) $(image) "$${REPOSITORY:?make push REPOSITORY=registry.example.com/sluice}" $(version)
 
 .PHONY: release
-release: parts other-parts docs $(crane) $(image_tools) $(helm) ## Make a whole release in .sluice/release: REPOSITORY=registry.example.com/sluice
+release: parts other-parts docs $(crane) $(image_tools) $(helm) ## Make a whole release in .sluice/release: REPOSITORY=registry.example.com/sluice, SOURCE=URL of the source code
 	@$(call make_release,$(release))
 
 .PHONY: push-release
@@ -352,6 +361,10 @@ $(kubernetes):
 $(helm):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh tests/tools/helm helm.sh/helm/v4/cmd/helm $@
+
+$(helm_former):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh tests/tools/helm-3 helm.sh/helm/v3/cmd/helm $@
 
 $(definitions):
 	@.ci/need.sh go-for-mesh

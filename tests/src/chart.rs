@@ -8,6 +8,21 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
+/// The Helm that installs: the previous major version in `SLUICE_HELM_FORMER`, else the one that makes packages.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn installer() -> PathBuf {
+    let is_former = std::env::var_os("SLUICE_HELM_FORMER").is_some();
+    let variable = if is_former {
+        "SLUICE_HELM_FORMER"
+    } else {
+        "SLUICE_HELM"
+    };
+    tool(variable, "helm")
+}
+
 /// The name of the releases.
 pub const RELEASE: &str = "www";
 
@@ -66,7 +81,7 @@ pub fn helm(arguments: &[&str], values: &Value) -> Output {
     let home = TempDir::with_prefix("sluice-helm-").unwrap();
     let file = home.path().join("values.json");
     std::fs::write(&file, values.to_string()).unwrap();
-    let mut command = Command::new(tool("SLUICE_HELM", "helm"));
+    let mut command = Command::new(installer());
     command.env_clear().env("HOME", home.path());
     command.args(arguments).arg(RELEASE).arg(chart());
     command.arg("--values").arg(file).output().unwrap()

@@ -2,8 +2,7 @@
 //! The package of a release.
 
 use serde_json::json;
-use sluice_tests::chart::package;
-use sluice_tests::machine::tool::tool;
+use sluice_tests::chart::{installer, package};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -13,11 +12,13 @@ const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef012
 /// The image of the edge that this package installs.
 fn image(package: &Path) -> String {
     let sites = json!([{"name": "www", "origin": "s3://my-bucket"}]);
-    let output = Command::new(tool("SLUICE_HELM", "helm"))
+    let output = Command::new(installer())
         .env_clear()
         .env("HOME", package.parent().unwrap())
         .arg("template")
         .arg(package)
+        // A Helm that is built without the version of its Kubernetes takes an old one.
+        .args(["--kube-version", "1.30.0"])
         .args(["--show-only", "templates/workload.yaml", "--set-json"])
         .arg(format!("sites={sites}"))
         .output()

@@ -8,7 +8,7 @@ use crate::settings::SettingProblem;
 
 /// Variables with the prefix of settings that other parts of the project read: the image, the Makefile, tests and
 /// benchmarks.
-pub const OTHER_NAMES: [&str; 27] = [
+pub const OTHER_NAMES: [&str; 28] = [
     "SLUICE_BENCH_ALONE",
     "SLUICE_BIN",
     "SLUICE_CACHE_SECRET",
@@ -21,6 +21,7 @@ pub const OTHER_NAMES: [&str; 27] = [
     "SLUICE_FORMER",
     "SLUICE_H2SPEC",
     "SLUICE_HELM",
+    "SLUICE_HELM_FORMER",
     "SLUICE_IMAGE",
     "SLUICE_ISTIO",
     "SLUICE_ISTIO_FORMER",
