@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # chart.sh HELM PROGRAM FOLDER [REPOSITORY DIGEST]: packages the chart as FOLDER/sluice-VERSION.tgz with Helm. PROGRAM
 # is the entry point, which prints the schema of the sites and the settings. With REPOSITORY and DIGEST the chart runs
-# that image. The same commit always gives the same bytes.
+# that image. The variable SOURCE is the URL of the source code, which the chart names if it is set. The same commit
+# always gives the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
@@ -18,6 +19,7 @@ if [ -n "$repository" ]; then
         -e "/^image:/s|digest: \"\"|digest: \"$digest\"|" "$work/sluice/values.yaml"
     grep -q "repository: $repository/edge" "$work/sluice/values.yaml"
 fi
+[ -z "${SOURCE:-}" ] || printf 'sources: ["%s"]\n' "$SOURCE" >>"$work/sluice/Chart.yaml"
 # Helm keeps the times of the files.
 find "$work/sluice" -exec touch --date="@$made" {} +
 mkdir -p "$folder"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # build.sh CRANE PARTS CACHE FOLDER ARCHITECTURE...: makes the images below FOLDER from the files in PARTS, and prints
-# their digests. The same parts always give the same digests.
+# their digests. The same parts always give the same digests. The variable SOURCE is the URL of the source code, which
+# the images name if it is set.
 #
 # FOLDER/edge is the standalone edge for these architectures: Debian's C library, Envoy and the edge, without a shell
 # and a package manager. FOLDER/filter is the Wasm module for Istio's agents. Their documents are beside them.
@@ -14,6 +15,8 @@ here=$(dirname "$0")
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml")
 revision=$(git -C "$here" rev-parse HEAD 2>/dev/null || echo unknown)
 [ -z "$(git -C "$here" status --porcelain 2>/dev/null)" ] || revision=$revision-dirty
+
+created=$(date --utc --date="@$(git -C "$here" log -1 --format=%ct 2>/dev/null || echo 0)" +%Y-%m-%dT%H:%M:%SZ)
 
 work=$(mktemp -d)
 "$crane" registry serve --address 127.0.0.1:0 2>"$work/registry.log" &
@@ -41,14 +44,20 @@ layer() { # NAME: compresses the archive
     rm "$work/layer.tar"
 }
 
+annotations() { # TITLE: the annotations of the image with this title, which are also its labels
+    local name=org.opencontainers.image description='A caching edge for S3 buckets and HTTP servers'
+    [ "$1" = sluice ] || description='The filter of Sluice for the proxies of Istio'
+    printf %s "$name.title=$1,$name.description=$description,$name.version=$version,$name.revision=$revision"
+    printf %s ",$name.created=$created,$name.licenses=Apache-2.0${SOURCE:+,$name.source=$SOURCE}"
+}
+
 image() { # NAME TITLE OS ARCHITECTURE CONFIG LAYER...: pushes the image to the registry
     local tag=$registry/$1:$4 layers=("${@:6}") annotations
     "$here/layout.py" "$work/begin" "$3" "$4" ${5:+"$5"}
     quietly "$crane" push "$work/begin" "$tag"
     layers=("${layers[@]/#/--new_layer=$work/}")
     quietly "$crane" append --base "$tag" --new_tag "$tag" "${layers[@]/%/.tar.gz}"
-    annotations=org.opencontainers.image.title=$2,org.opencontainers.image.version=$version
-    annotations+=,org.opencontainers.image.revision=$revision,org.opencontainers.image.licenses=Apache-2.0
+    annotations=$(annotations "$2")
     quietly "$crane" mutate "$tag" --annotation "$annotations" --label "$annotations"
 }
 
@@ -83,7 +92,9 @@ keep() { # NAME TAG TITLE: writes the image below the folder, under the name tha
     rm -rf "${folder:?}/$1"
     "$crane" pull --format=oci --annotate-ref "$registry/$1:$2" "$folder/$1"
     sed -i "s|$registry/$1:$2|$3:$version|" "$folder/$1/index.json"
-    echo "$1@$("$crane" digest "$registry/$1:$2")"
+    # crane annotates images only.
+    [ "$2" != index ] || "$here/annotate.py" "$folder/$1" "$(annotations "$3")"
+    echo "$1@$(tr -d ' \n' <"$folder/$1/index.json" | sed 's/.*"digest":"\([^"]*\)".*/\1/')"
 }
 
 for architecture in "${architectures[@]}"; do

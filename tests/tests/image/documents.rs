@@ -55,6 +55,68 @@ fn pushed(registry: &Registry) -> Vec<(&'static str, String)> {
     images
 }
 
+#[tokio::test]
+async fn each_image_and_the_index_of_the_architectures_say_what_they_are() {
+    let registry = Registry::start().await;
+    let index = format!("edge@{}", registry.push("edge"));
+    let images = pushed(&registry).into_iter();
+    let images = images.map(|(image, digest)| format!("{image}@{digest}"));
+    for image in images.chain([index]) {
+        let manifest = registry.ask(&["manifest"], &image);
+        let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+        let annotation = |name: &str| {
+            let text = &manifest["annotations"][format!("org.opencontainers.image.{name}")];
+            text.as_str().map(str::to_owned)
+        };
+        let (title, description) = if image.starts_with("edge") {
+            ("sluice", "A caching edge for S3 buckets and HTTP servers")
+        } else {
+            (
+                "sluice-filter",
+                "The filter of Sluice for the proxies of Istio",
+            )
+        };
+        for (name, expected) in [
+            ("title", title),
+            ("description", description),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("licenses", "Apache-2.0"),
+            (
+                "created",
+                &git(&[
+                    "log",
+                    "-1",
+                    "--format=%cd",
+                    "--date=format-local:%Y-%m-%dT%H:%M:%SZ",
+                ]),
+            ),
+        ] {
+            assert_eq!(
+                annotation(name).as_deref(),
+                Some(expected),
+                "{image}: {name}"
+            );
+        }
+        let revision = annotation("revision").unwrap();
+        assert!(
+            revision.starts_with(&git(&["rev-parse", "HEAD"])),
+            "{image}: {revision}"
+        );
+        let source = std::env::var("SOURCE").ok();
+        assert_eq!(annotation("source"), source, "{image}");
+    }
+}
+
+/// The output of Git in this repository, with times in UTC.
+fn git(arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.args(arguments)
+        .env("TZ", "UTC")
+        .current_dir(repository());
+    let output = git.output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 fn names(bill: &Value) -> BTreeSet<&str> {
     let components = bill["components"].as_array().unwrap().iter();
     components
@@ -65,12 +127,7 @@ fn names(bill: &Value) -> BTreeSet<&str> {
 #[tokio::test]
 async fn a_push_brings_the_bill_and_the_provenance_of_each_image() {
     let registry = Registry::start().await;
-    let commit = Command::new("git")
-        .args(["rev-parse", "HEAD"])
-        .current_dir(repository())
-        .output()
-        .unwrap();
-    let commit = String::from_utf8(commit.stdout).unwrap();
+    let commit = git(&["rev-parse", "HEAD"]);
     for (image, digest) in pushed(&registry) {
         let bill = document(&registry, image, &digest, BILL);
         assert_eq!(bill["bomFormat"], "CycloneDX");
@@ -85,11 +142,7 @@ async fn a_push_brings_the_bill_and_the_provenance_of_each_image() {
         );
         assert_eq!(subject, digest);
         let sources = &statement["predicate"]["buildDefinition"]["resolvedDependencies"];
-        assert_eq!(
-            sources[0]["digest"]["gitCommit"],
-            commit.trim(),
-            "{statement}"
-        );
+        assert_eq!(sources[0]["digest"]["gitCommit"], commit, "{statement}");
     }
 }
 
