@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every overlay with every component is valid for Kubernetes, for Istio, and for `istioctl analyze`.
 
+use serde_json::{Value, json};
+use sluice_tests::chart::objects;
 use sluice_tests::machine::tool::{repository, tool};
 use sluice_tests::mesh::Mesh;
 use sluice_tests::mesh::kustomize::{
-    Overlay, build, climb, names_in, newest_kustomize, oldest_kustomize,
+    GATEWAYS_ROLES, Overlay, build, climb, names_in, newest_kustomize, oldest_kustomize,
 };
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -168,6 +171,58 @@ fn an_envoy_filter_of_ones_own_stays_as_it_is() {
     std::fs::write(folder.path().join("own.yaml"), own).unwrap();
     let manifests = build(oldest_kustomize(), folder.path());
     assert!(manifests.contains(own), "{manifests}");
+}
+
+#[test]
+fn a_canary_has_its_pods_and_their_roles_and_nothing_of_the_gateway() {
+    let labels = |object: &Value| object["spec"]["workloadSelector"]["labels"].clone();
+    let roles = |objects: &[Value]| -> BTreeMap<String, Value> {
+        let filters = objects
+            .iter()
+            .filter(|object| object["kind"] == "EnvoyFilter");
+        let name = |filter: &Value| filter["metadata"]["name"].as_str().unwrap().to_owned();
+        filters
+            .map(|filter| (name(filter), labels(filter)))
+            .collect()
+    };
+    let gateway = objects(&Overlay::on("overlays/s3").build());
+    let canary = Overlay::on("overlays/s3").component("canary");
+    let canary = objects(&canary.setting("MODULE", "oci://other").build());
+    let [of_gateway, of_canary] = [&gateway, &canary].map(|objects| roles(objects));
+    for role in GATEWAYS_ROLES {
+        let of = |track: &str| json!({"istio": "sluice-gateway", "sluice-track": track});
+        assert_eq!(of_gateway[role], of("stable"), "{role}");
+        assert_eq!(of_canary[&format!("{role}-canary")], of("canary"), "{role}");
+    }
+    assert_eq!(of_canary.len(), GATEWAYS_ROLES.len());
+    let (pods, others): (Vec<_>, Vec<_>) = canary
+        .iter()
+        .filter(|object| object["kind"] != "EnvoyFilter")
+        .partition(|object| object["kind"] == "Deployment");
+    assert!(others.is_empty(), "{others:?}");
+
+    // Its pods are behind the Service of the gateway, and the Deployment of the gateway does not select them.
+    let of_kind = |kind: &str| {
+        gateway
+            .iter()
+            .find(|object| object["kind"] == kind)
+            .unwrap()
+    };
+    let of_pods = &pods[0]["spec"]["template"]["metadata"]["labels"];
+    let selects = |selector: &Value| {
+        let mut pairs = selector.as_object().unwrap().iter();
+        pairs.all(|(name, value)| &of_pods[name] == value)
+    };
+    assert!(selects(&of_kind("Service")["spec"]["selector"]));
+    assert!(selects(&of_canary["sluice-edge-canary"]));
+    assert!(selects(&pods[0]["spec"]["selector"]["matchLabels"]));
+    assert!(!selects(
+        &of_kind("Deployment")["spec"]["selector"]["matchLabels"]
+    ));
+    assert!(!selects(&of_gateway["sluice-edge"]));
+    let modules = canary.iter().map(Value::to_string);
+    let with_module = modules.filter(|text| text.contains("oci://other")).count();
+    assert_eq!(with_module, GATEWAYS_ROLES.len());
 }
 
 #[test]
