@@ -300,6 +300,17 @@ fn the_observability_page_names_every_alert_and_no_other() {
 }
 
 #[test]
+fn the_alert_for_untested_proxies_knows_the_versions_that_the_mesh_matches() {
+    let settings = read("mesh/base/settings.env");
+    let mut lines = settings.lines();
+    let version = lines.find_map(|line| line.strip_prefix("PROXY_VERSION=^"));
+    let (version, _) = version.unwrap().split_once('(').unwrap();
+    let expected = format!("version!~\"{}([-.].*)?\"", version.replace('\\', "\\\\"));
+    let alerts = read("envoy/observability/alerts-istio.yaml");
+    assert!(alerts.contains(&expected), "{expected}");
+}
+
+#[test]
 fn the_page_of_alerts_has_the_description_of_each() {
     let mut sections: Vec<(String, String)> = Vec::new();
     for file in ["alerts.yaml", "alerts-istio.yaml", "slo.yaml"] {
