@@ -9,6 +9,7 @@
 )]
 
 mod authorization;
+mod canary;
 mod dead_vm;
 mod drain;
 mod fleet;
