@@ -55,6 +55,11 @@ async fn the_api_server_accepts_every_set_and_its_restricted_pods() {
         let objects = objects(&manifests);
         let pods = pods(&objects);
         assert!(!pods.is_empty(), "{name}");
+        for pod in &pods {
+            // The last lines of the log of a refused start are in the status of the pod.
+            let policy = &pod["spec"]["containers"][0]["terminationMessagePolicy"];
+            assert_eq!(policy, "FallbackToLogsOnError", "{name}");
+        }
         let texts = pods.iter().map(Value::to_string);
         for text in std::iter::once(manifests).chain(texts) {
             let output = judge(cluster, &text);
@@ -209,7 +214,7 @@ fn the_check_of_the_edge_accepts_every_set() {
 }
 
 #[tokio::test]
-async fn the_notes_warn_of_a_bucket_that_an_ingress_opens_to_everyone() {
+async fn the_notes_warn_of_an_open_bucket_and_of_purge_calls_that_reach_one_replica() {
     let cluster = shared_cluster().await;
     let kubeconfig = cluster.kubeconfig();
     let arguments = [
@@ -236,4 +241,31 @@ async fn the_notes_warn_of_a_bucket_that_an_ingress_opens_to_everyone() {
     closed["sites"][0]["access"] = json!({"allow": ["10.0.0.0/8"]});
     assert!(!notes(&closed).contains(warning));
     assert!(!notes(&least()).contains(warning));
+
+    let reach = "A purge call to the Service www-sluice-purge reaches one replica.";
+    let mut purges =
+        least_with(&json!({"purge": {"secretName": "purge", "feed": {"every": "2s"}}}));
+    assert!(notes(&purges).contains(reach));
+    purges["replicaCount"] = 1.into();
+    assert!(!notes(&purges).contains(reach));
+}
+
+#[test]
+fn a_rollout_has_a_second_pod_unless_a_purge_call_would_miss_it() {
+    let surge = |changes: &Value| {
+        let objects = objects(&manifests(NAMESPACE, &least_with(changes)).unwrap());
+        let mut deployments = objects
+            .iter()
+            .filter(|object| object["kind"] == "Deployment");
+        let strategy = &deployments.next().unwrap()["spec"]["strategy"]["rollingUpdate"];
+        strategy["maxSurge"].as_u64().unwrap()
+    };
+    assert_eq!(surge(&json!({})), 1);
+    let feed = json!({"secretName": "purge", "feed": {"every": "2s"}});
+    assert_eq!(surge(&json!({"purge": feed})), 1);
+    assert_eq!(
+        surge(&json!({"purge": {"secretName": "purge"}, "replicaCount": 1})),
+        0
+    );
+    assert_eq!(surge(&json!({"purge": feed, "replicaCount": 1})), 0);
 }
