@@ -237,9 +237,16 @@ fn page(token: Option<&str>, keys: &[&str]) -> String {
         ),
         None => "<IsTruncated>false</IsTruncated>".to_owned(),
     };
-    let contents = |key: &&str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
+    let contents = |key: &&str| {
+        format!(
+            "<Contents><Key>{key}</Key><LastModified>2026-01-31T23:59:59.000Z</LastModified><Size>1</Size></Contents>"
+        )
+    };
     let contents: String = keys.iter().map(contents).collect();
-    format!("<ListBucketResult>{next}<EncodingType>url</EncodingType>{contents}</ListBucketResult>")
+    format!(
+        "<ListBucketResult><Prefix>site%2Ffilms%2F</Prefix>{next}<EncodingType>url</EncodingType>{contents}\
+         </ListBucketResult>"
+    )
 }
 
 #[test]
