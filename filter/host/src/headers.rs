@@ -48,7 +48,7 @@ impl Headers {
         })
     }
 
-    /// The map with `value` in the first field of that name; the same map if there is no such field.
+    /// The map with `value` in the first field of that name; the same map if no field has it.
     #[must_use]
     pub fn with(&self, name: &str, value: &[u8]) -> Self {
         let (_, table, _) = parts(&self.bytes);

@@ -118,7 +118,7 @@ fn links_that_were_verified_change_no_decision() {
     let open = json!({ "any_of": [signed()], "except": ["/p/b"] });
     let one_key =
         json!({ "any_of": [{ "signed": { "keys": { "b": signed()["signed"]["keys"]["b"] } } }] });
-    // Each reload has a number of its own.
+    // Each reload has another number.
     let policies = [rules.clone(), one_key, open, rules].map(|access| policy(access, json!({})));
     let mut rng = Rng::new(13);
     let links: Vec<_> = (0..60).map(|_| link(&mut rng)).collect();

@@ -56,7 +56,7 @@ async fn control_bare_envoy_writes_the_headers_of_a_304_over_those_of_another_en
     .await;
     let before = entry_files(&bare);
     gate.open();
-    // No request asks meanwhile: Envoy takes the old file away first, and a miss would store the object anew.
+    // No request asks meanwhile: Envoy takes the old file away first, and a miss would store the object again.
     eventually("another file of the entry", async || {
         let files = entry_files(&bare);
         !files.is_empty() && files != before

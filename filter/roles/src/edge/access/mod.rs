@@ -61,7 +61,7 @@ pub(super) enum Admission {
 
 impl Edge {
     /// Takes the credentials that the site reads out of a client's request. So neither the key, nor the origin nor a
-    /// log has them. `links` are those that the worker has verified.
+    /// log has them. `links` are the verified links of the worker.
     pub(super) fn take_credentials(
         &self,
         host: &dyn Host,
