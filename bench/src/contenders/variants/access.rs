@@ -19,6 +19,8 @@ const NAME: &str = "2026a";
 const BYTES: &[u8] = b"0123456789abcdef0123456789abcdef";
 /// The change that needs signed requests.
 pub const SIGNED: &str = "signed";
+/// The change that sends signed requests to an edge without access rules: the cost of the longer URL alone.
+pub const SIGNATURE_IGNORED: &str = "signature-ignored";
 
 /// The rules of a site that answers clients of this machine.
 pub fn allow() -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Changes Envoy's configuration.
 pub type Change = fn(&mut Value);
 
-const CHANGES: [(&str, Change); 10] = [
+const CHANGES: [(&str, Change); 11] = [
     // Default settings.
     ("edge", |_| {}),
     ("bare", bare),
@@ -18,6 +18,7 @@ const CHANGES: [(&str, Change); 10] = [
     ("no-next-turn", no_next_turn),
     ("allow", allow),
     (access::SIGNED, signed),
+    (access::SIGNATURE_IGNORED, |_| {}),
     ("beside-access", beside_access),
 ];
 

@@ -133,7 +133,8 @@ impl Variant {
 
     /// The target of a request for this URL, with a signature if the variant needs one.
     pub fn target(&self, target: &str, address: SocketAddr) -> String {
-        match self.name.split('+').any(|name| name == access::SIGNED) {
+        let signed = [access::SIGNED, access::SIGNATURE_IGNORED];
+        match self.name.split('+').any(|name| signed.contains(&name)) {
             true => access::sign(target, address),
             false => target.to_owned(),
         }

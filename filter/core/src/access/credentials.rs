@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The signatures in a request, and the request without them.
 
+use std::rc::Rc;
+
 use super::parameters::{MalformedParameters, PARAMETER_PREFIX, SignatureParameters};
 use crate::key::decoded_name;
 
@@ -17,10 +19,20 @@ pub type ReadParameters = Result<SignatureParameters, MalformedParameters>;
 /// The signatures in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PresentedSignatures {
-    /// The signature in the query.
-    pub query: Option<ReadParameters>,
+    /// The path, if its query has a signature.
+    pub path: Option<Rc<SignedPath>>,
+    /// Whether an earlier request for the same link has had its signature verified.
+    pub is_verified: bool,
     /// The signatures in cookies.
     pub cookies: Vec<ReadParameters>,
+}
+
+impl PresentedSignatures {
+    /// The path with the signature that has admitted a request by the scheme `signed`; `None` if that may be a
+    /// signature in a cookie.
+    pub fn admitting_path(&self) -> Option<&Rc<SignedPath>> {
+        self.path.as_ref().filter(|_| self.cookies.is_empty())
+    }
 }
 
 /// A path whose query has parameters of a signature.

@@ -8,7 +8,7 @@ use super::credentials::{PresentedSignatures, ReadParameters};
 use super::grant::{Grant, GrantedResource};
 use super::parameters::SignatureParameters;
 use super::secrets::AccessSecrets;
-use super::signing_key::SigningKeys;
+use super::signing_key::{SigningKey, SigningKeys};
 use super::token::PresentedToken;
 use super::users::is_basic;
 use crate::key::Target;
@@ -163,7 +163,8 @@ impl Facts<'_> {
         access: &AccessPolicy,
         secrets: &AccessSecrets,
     ) -> Result<(AccessCheck, Option<String>), AccessRefusal> {
-        if let Some(Err(_)) = self.request.signatures.query {
+        let path = self.request.signatures.path.as_ref();
+        if path.is_some_and(|path| path.signature.is_err()) {
             return Err(AccessRefusal::Malformed);
         }
         if access.has_exceptions() && (self.url)().is_some_and(|url| access.is_open(url.path())) {
@@ -233,10 +234,12 @@ impl Facts<'_> {
         keys: &SigningKeys,
     ) -> Result<String, AccessRefusal> {
         let signatures = self.request.signatures;
-        let presented = signatures.query.iter().chain(&signatures.cookies);
+        let path = signatures.path.iter();
+        let query = path.map(|path| (&path.signature, signatures.is_verified));
+        let cookies = signatures.cookies.iter().map(|read| (read, false));
         let mut first = None;
-        for read in presented {
-            match self.verify(signed, keys, read) {
+        for (read, is_verified) in query.chain(cookies) {
+            match self.verify(signed, keys, read, is_verified) {
                 Ok(key) => return Ok(key),
                 Err(refusal) => first = first.or(Some(refusal)),
             }
@@ -244,12 +247,14 @@ impl Facts<'_> {
         Err(first.unwrap_or(AccessRefusal::NoProof))
     }
 
-    /// Verifies one signature, and then what it says, so that the reason of a refusal is a true one.
+    /// Verifies one signature unless it `is_verified`, and then what it says, so that the reason of a refusal is a
+    /// true one.
     fn verify(
         &self,
         signed: &SignedPolicy,
         keys: &SigningKeys,
         read: &ReadParameters,
+        is_verified: bool,
     ) -> Result<String, AccessRefusal> {
         let parameters = read.as_ref().map_err(|_| AccessRefusal::Malformed)?;
         let entry = signed
@@ -258,16 +263,26 @@ impl Facts<'_> {
             .find(|entry| entry.name == parameters.key);
         let entry = entry.ok_or(AccessRefusal::UnknownKey)?;
         let key = keys.get(&entry.name).ok_or(AccessRefusal::UnknownKey)?;
+        if !is_verified {
+            self.verify_hash(key, parameters)?;
+        }
+        self.check(parameters)?;
+        Ok(entry.name.clone())
+    }
+
+    /// Verifies that the key has made the signature, for this request.
+    fn verify_hash(
+        &self,
+        key: &SigningKey,
+        parameters: &SignatureParameters,
+    ) -> Result<(), AccessRefusal> {
         let url = (self.url)().ok_or(AccessRefusal::WrongSignature)?;
         let host = host_name(&self.request.target).ok();
         let host = host.and_then(|host| String::from_utf8(host).ok());
         let host = host.ok_or(AccessRefusal::WrongSignature)?;
         let grant = self.grant(parameters, url, &host);
-        if !key.verifies(&grant, &parameters.signature) {
-            return Err(AccessRefusal::WrongSignature);
-        }
-        self.check(parameters, url)?;
-        Ok(entry.name.clone())
+        let is_right = key.verifies(&grant, &parameters.signature);
+        is_right.then_some(()).ok_or(AccessRefusal::WrongSignature)
     }
 
     /// The grant that the parameters name for this request.
@@ -292,11 +307,7 @@ impl Facts<'_> {
     }
 
     /// Checks the bounds of a genuine signature.
-    fn check(
-        &self,
-        parameters: &SignatureParameters,
-        url: &ClientUrl,
-    ) -> Result<(), AccessRefusal> {
+    fn check(&self, parameters: &SignatureParameters) -> Result<(), AccessRefusal> {
         let now = (self.request.now)();
         if parameters.expires.saturating_add(SKEW_SECONDS) < now {
             return Err(AccessRefusal::Expired);
@@ -311,10 +322,9 @@ impl Facts<'_> {
             return Err(AccessRefusal::OtherAddress);
         }
         let prefix = parameters.prefix.as_deref();
-        let begins = prefix.and_then(|prefix| prefix.strip_suffix('*'));
-        match begins {
-            Some(start) if !url.path().starts_with(start) => Err(AccessRefusal::OtherPath),
-            _ => Ok(()),
-        }
+        let start = prefix.and_then(|prefix| prefix.strip_suffix('*'));
+        let Some(start) = start else { return Ok(()) };
+        let is_below = (self.url)().is_some_and(|url| url.path().starts_with(start));
+        is_below.then_some(()).ok_or(AccessRefusal::OtherPath)
     }
 }

@@ -46,21 +46,21 @@ impl Grant<'_> {
             GrantedResource::Url(url) => ("url", url),
             GrantedResource::Prefix(prefix) => ("prefix", prefix),
         };
-        let not_before = self.not_before.map(|time| time.to_string());
-        let expires = self.expires.to_string();
+        let not_before = self.not_before.map(Decimal::of);
+        let expires = Decimal::of(self.expires);
         let fields = [
-            VERSION,
-            method,
-            self.host,
-            kind,
-            resource,
-            not_before.as_deref().unwrap_or_default(),
-            &expires,
-            self.from.unwrap_or_default(),
-            self.key,
+            VERSION.as_bytes(),
+            method.as_bytes(),
+            self.host.as_bytes(),
+            kind.as_bytes(),
+            resource.as_bytes(),
+            not_before.as_ref().map_or(&[], Decimal::bytes),
+            expires.bytes(),
+            self.from.unwrap_or_default().as_bytes(),
+            self.key.as_bytes(),
         ];
         for field in fields {
-            write_field(field.as_bytes(), &mut sink);
+            write_field(field, &mut sink);
         }
     }
 
@@ -74,8 +74,50 @@ impl Grant<'_> {
 
 /// Writes a field as `LENGTH:VALUE,`, with the length in bytes as a decimal number.
 pub(crate) fn write_field(value: &[u8], sink: &mut dyn FnMut(&[u8])) {
-    sink(value.len().to_string().as_bytes());
+    sink(Decimal::of(value.len() as u64).bytes());
     sink(b":");
     sink(value);
     sink(b",");
+}
+
+/// The digits of the largest number.
+const MOST_DIGITS: usize = 20;
+
+/// A number as decimal digits.
+struct Decimal {
+    /// The digits, behind other bytes.
+    text: [u8; MOST_DIGITS],
+    start: usize,
+}
+
+impl Decimal {
+    fn of(mut number: u64) -> Self {
+        let mut text = [b'0'; MOST_DIGITS];
+        let mut start = MOST_DIGITS;
+        for place in text.iter_mut().rev() {
+            *place += (number % 10) as u8;
+            number /= 10;
+            start -= 1;
+            if number == 0 {
+                break;
+            }
+        }
+        Self { text, start }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.text.get(self.start..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_its_decimal_digits() {
+        for number in [0, 7, 10, 1_800_000_000, u64::MAX] {
+            assert_eq!(Decimal::of(number).bytes(), number.to_string().as_bytes());
+        }
+    }
 }

@@ -10,6 +10,7 @@
 //! | the token in a request | [`token`] |
 //! | all secrets of a site | [`secrets`] |
 //! | the signatures in a request, and the request without them | [`credentials`], [`parameters`] |
+//! | the links whose signatures were verified | [`verified_links`] |
 
 mod checker_cluster;
 pub mod credentials;
@@ -21,3 +22,4 @@ pub mod secrets;
 pub mod signing_key;
 pub mod token;
 pub mod users;
+pub mod verified_links;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parameters of a signature, in a query or in a cookie.
 
+use std::borrow::Cow;
+
 use crate::access::grant::PREFIX_END;
 use crate::access::signing_key::Signature;
 use crate::hexadecimal;
@@ -49,13 +51,13 @@ pub struct MalformedParameters;
 
 /// The values of the parameters, which may be escaped.
 #[derive(Default)]
-struct Values {
-    key: Option<String>,
-    expires: Option<String>,
-    not_before: Option<String>,
-    from: Option<String>,
-    prefix: Option<String>,
-    signature: Option<String>,
+struct Values<'a> {
+    key: Option<Cow<'a, str>>,
+    expires: Option<Cow<'a, str>>,
+    not_before: Option<Cow<'a, str>>,
+    from: Option<Cow<'a, str>>,
+    prefix: Option<Cow<'a, str>>,
+    signature: Option<Cow<'a, str>>,
 }
 
 impl SignatureParameters {
@@ -74,8 +76,8 @@ impl SignatureParameters {
     }
 }
 
-impl Values {
-    fn take(&mut self, parameter: &[u8]) -> Option<()> {
+impl<'a> Values<'a> {
+    fn take(&mut self, parameter: &'a [u8]) -> Option<()> {
         let (name, value) = std::str::from_utf8(parameter).ok()?.split_once('=')?;
         let place = match name {
             KEY => &mut self.key,
@@ -87,27 +89,32 @@ impl Values {
             _ => return None,
         };
         let value = match value.contains('%') {
-            true => String::from_utf8(unescaped(value.as_bytes()).collect()).ok()?,
-            false => value.to_owned(),
+            true => String::from_utf8(unescaped(value.as_bytes()).collect())
+                .ok()?
+                .into(),
+            false => value.into(),
         };
         place.replace(value).is_none().then_some(())
     }
 
     fn complete(self) -> Option<SignatureParameters> {
-        let is_prefix = |prefix: &String| {
+        let is_prefix = |prefix: &str| {
             let visible = prefix.bytes().all(|byte| byte.is_ascii_graphic());
             let bounded = prefix.len() <= MAX_PREFIX_BYTES;
             visible && bounded && prefix.starts_with('/') && prefix.ends_with(PREFIX_END)
         };
         if self
             .prefix
-            .as_ref()
+            .as_deref()
             .is_some_and(|prefix| !is_prefix(prefix))
         {
             return None;
         }
         let from = match self.from {
-            Some(text) => Some((text.clone(), Network::parse(&text)?)),
+            Some(text) => {
+                let network = Network::parse(&text)?;
+                Some((text.into_owned(), network))
+            }
             None => None,
         };
         let not_before = match self.not_before {
@@ -115,11 +122,11 @@ impl Values {
             None => None,
         };
         Some(SignatureParameters {
-            key: self.key.filter(|key| is_key_name(key))?,
+            key: self.key.filter(|key| is_key_name(key))?.into_owned(),
             expires: time(&self.expires?)?,
             not_before,
             from,
-            prefix: self.prefix,
+            prefix: self.prefix.map(Cow::into_owned),
             signature: hexadecimal::bytes(&self.signature?)?.try_into().ok()?,
         })
     }

@@ -2,14 +2,19 @@
 //! Properties of the decision for requests in any spelling.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 use serde_json::json;
 use sluice_core::access::decision::{AccessCheck, AccessDecision};
 use sluice_core::access::grant::{Grant, GrantedResource};
+use sluice_core::access::verified_links::VerifiedLinks;
 use sluice_core::key::{Target, canonicalize};
 use sluice_fake::sites::Rng;
 
-use super::support::{KEY, Sent, get, grant_prefix, parameters, policy, signed};
+use super::support::{
+    ADDRESS, KEY, NOW, OTHER_KEY, Sent, get, grant, grant_prefix, parameters, policy, signed,
+};
 
 /// Number of the requests of each property.
 const TRIES: u32 = 1_000_000;
@@ -83,6 +88,78 @@ fn a_prefix_opens_nothing_that_the_edge_serves_outside_of_it() {
             assert_eq!(admitted, served.starts_with("/p/"), "{path} {served}");
         }
     }
+}
+
+/// A signed URL, perhaps with times, a network, a prefix, the wrong key, or one byte that is changed.
+fn link(rng: &mut Rng) -> String {
+    let path = ["/a", "/p/a", "/p/b?v=1"][rng.below(3)];
+    let grant = Grant {
+        resource: match rng.below(3) {
+            0 => GrantedResource::Prefix("/p/*"),
+            _ => GrantedResource::Url(path),
+        },
+        not_before: [None, Some(NOW + 100)][rng.below(2)],
+        from: [None, Some("192.0.2.0/24")][rng.below(2)],
+        ..grant("")
+    };
+    let key = [KEY, KEY, OTHER_KEY][rng.below(3)];
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let mut link = format!("{path}{separator}{}", parameters(&grant, key)).into_bytes();
+    if rng.below(3) == 0 {
+        let place = rng.below(link.len());
+        link[place] = rng.pick(b"/ab01&%");
+    }
+    String::from_utf8(link).unwrap()
+}
+
+#[test]
+fn links_that_were_verified_change_no_decision() {
+    let rules = json!({ "any_of": [signed()] });
+    let open = json!({ "any_of": [signed()], "except": ["/p/b"] });
+    let one_key =
+        json!({ "any_of": [{ "signed": { "keys": { "b": signed()["signed"]["keys"]["b"] } } }] });
+    // Each reload has another number.
+    let policies = [rules.clone(), one_key, open, rules].map(|access| policy(access, json!({})));
+    let mut rng = Rng::new(13);
+    let links: Vec<_> = (0..60).map(|_| link(&mut rng)).collect();
+    let mut known = VerifiedLinks::default();
+    let mut found = 0;
+    let (mut admitted, mut refused) = (HashSet::new(), HashSet::new());
+    for _ in 0..TRIES / 250 {
+        let number = rng.below(policies.len());
+        let sent = Sent {
+            method: rng.pick(&["GET", "HEAD", "POST"]),
+            host: rng.pick(&["edge.test", "EDGE.test:80", "other.test"]),
+            address: rng.pick(&[ADDRESS, "198.51.100.1", ""]),
+            now: rng.pick(&[NOW, NOW + 50, NOW + 120, NOW + 121]),
+            ..get(&links[rng.below(links.len())])
+        };
+        let expected = sent.decide(&policies[number]);
+        found += usize::from(sent.is_known(number as u32, &known));
+        let decision = sent.decide_with(&policies[number], number as u32, &mut known);
+        let path = String::from_utf8_lossy(sent.path);
+        assert_eq!(decision, expected, "{number} {} {path}", sent.method);
+        match decision {
+            AccessDecision::Refused(refusal) => refused.insert(refusal.name()),
+            AccessDecision::Admitted { check, .. } => admitted.insert(format!("{check:?}")),
+            AccessDecision::Asks(_) => unreachable!(),
+        };
+    }
+    let reasons = [
+        "malformed",
+        "unknown_key",
+        "wrong_signature",
+        "expired",
+        "not_yet_valid",
+        "other_address",
+        "other_path",
+        "no_proof",
+    ];
+    for reason in reasons {
+        assert!(refused.contains(reason), "{reason}");
+    }
+    assert_eq!(admitted.len(), 2);
+    assert!(found > 50, "{found}");
 }
 
 /// Reads the fields of a signed text again.

@@ -3,15 +3,17 @@
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 use sluice_core::access::credentials::{PresentedSignatures, SignedCookies, SignedPath};
-use sluice_core::access::decision::{AccessDecision, AccessRequest, decide};
+use sluice_core::access::decision::{AccessCheck, AccessDecision, AccessRequest, decide};
 use sluice_core::access::grant::{Grant, GrantedResource};
 use sluice_core::access::sealed_key::{KeyPlace, SealedKey};
 use sluice_core::access::secrets::AccessSecrets;
 use sluice_core::access::signing_key::SigningKey;
 use sluice_core::access::token::PresentedToken;
+use sluice_core::access::verified_links::{ReceivedLink, VerifiedLinks};
 use sluice_core::hexadecimal;
 use sluice_core::key::Target;
 use sluice_core::key::secret::StoreSecret;
@@ -77,10 +79,66 @@ pub const fn get(path: &str) -> Sent<'_> {
 impl Sent<'_> {
     /// The decision about the request.
     pub fn decide(&self, policy: &Policy) -> AccessDecision {
-        let signed = SignedPath::of(self.path);
+        self.decide_by(policy, SignedPath::of(self.path).map(Rc::new), false)
+    }
+
+    /// The decision about the request of a worker that has verified these links under the policy of this number.
+    /// Remembers the link as EDGE does.
+    pub fn decide_with(
+        &self,
+        policy: &Policy,
+        number: u32,
+        links: &mut VerifiedLinks,
+    ) -> AccessDecision {
+        let link = self.link(number);
+        let known = link.and_then(|link| links.find(&link).cloned());
+        let is_verified = known.is_some();
+        let signed = known.or_else(|| SignedPath::of(self.path).map(Rc::new));
+        let decision = self.decide_by(policy, signed.clone(), is_verified);
+        let is_by_signature = matches!(
+            &decision,
+            AccessDecision::Admitted {
+                check: AccessCheck::Signed,
+                ..
+            }
+        );
+        if let Some((link, signed)) = link.zip(signed)
+            && is_by_signature
+            && !is_verified
+        {
+            links.remember(&link, &signed);
+        }
+        decision
+    }
+
+    /// Whether the link is one of these.
+    pub fn is_known(&self, number: u32, links: &VerifiedLinks) -> bool {
+        self.link(number)
+            .is_some_and(|link| links.find(&link).is_some())
+    }
+
+    fn link(&self, number: u32) -> Option<ReceivedLink<'_>> {
+        ReceivedLink::of(number, self.method, self.target(self.path))
+    }
+
+    fn target<'a>(&'a self, path: &'a [u8]) -> Target<'a> {
+        Target {
+            scheme: Some("http"),
+            authority: self.host.as_bytes(),
+            path,
+        }
+    }
+
+    fn decide_by(
+        &self,
+        policy: &Policy,
+        signed: Option<Rc<SignedPath>>,
+        is_verified: bool,
+    ) -> AccessDecision {
         let cookies = SignedCookies::of([self.cookie.as_bytes()].into_iter(), &|_| false);
         let signatures = PresentedSignatures {
-            query: signed.as_ref().map(|signed| signed.signature.clone()),
+            path: signed.clone(),
+            is_verified,
             cookies: cookies
                 .map(|cookies| cookies.signatures)
                 .unwrap_or_default(),
@@ -88,15 +146,11 @@ impl Sent<'_> {
         let lines = self.authorization.map(|line| line.as_bytes().to_vec());
         let lines: Vec<_> = lines.into_iter().collect();
         let token = PresentedToken::of(&lines, [self.cookie.as_bytes()].into_iter(), Some("token"));
-        let path = signed.map_or(self.path.to_vec(), |signed| signed.rest);
+        let path = signed.map_or(self.path.to_vec(), |signed| signed.rest.clone());
         let address: Option<IpAddr> = self.address.parse().ok();
         let request = AccessRequest {
             method: self.method,
-            target: Target {
-                scheme: Some("http"),
-                authority: self.host.as_bytes(),
-                path: &path,
-            },
+            target: self.target(&path),
             signatures: &signatures,
             authorization: self.authorization.map(str::as_bytes),
             token: &token,

@@ -37,6 +37,7 @@ use questions::Questions;
 use roots::Roots;
 use slices::KnownObjects;
 use sluice_core::access::secrets::AccessSecrets;
+use sluice_core::access::verified_links::VerifiedLinks;
 use sluice_core::host::HostError;
 use sluice_core::inspection::recordings::origin_errors::OriginErrors;
 use sluice_core::inspection::recordings::recorder::Recorder;
@@ -72,6 +73,8 @@ pub struct Worker {
     pub policies: Policies,
     /// The questions about the access of clients.
     pub access_calls: AccessCalls,
+    /// The links whose signatures it has verified.
+    pub verified_links: VerifiedLinks,
     /// The requests for whose body EDGE waits.
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
@@ -157,6 +160,7 @@ impl Worker {
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
             access_calls: AccessCalls::default(),
+            verified_links: VerifiedLinks::default(),
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             slices: KnownObjects::new(policy.limits.hints, &policy.slices.stored),

@@ -19,9 +19,14 @@ const SIGNING_KEY: &str = "a key of signed URLs, with 32 bytes";
 /// An address outside of the allowed networks.
 const OUTSIDE: &str = "198.51.100.1:50000";
 
+fn policy(access: &str, more: &str) -> String {
+    document(&format!(
+        r#""hot": {{"max_bytes": 100000}}, "access": {access}{more}"#
+    ))
+}
+
 fn envoy(access: &str, more: &str) -> FakeEnvoy {
-    let sections = format!(r#""hot": {{"max_bytes": 100000}}, "access": {access}{more}"#);
-    FakeEnvoy::in_environment(&document(&sections), 2, &[(SECRET_VARIABLE, SECRET)])
+    FakeEnvoy::in_environment(&policy(access, more), 2, &[(SECRET_VARIABLE, SECRET)])
 }
 
 /// An edge whose clients must come from 192.0.2.0/24.
@@ -29,17 +34,22 @@ fn fenced() -> FakeEnvoy {
     envoy(r#"{"allow": ["192.0.2.0/24"], "except": ["/9"]}"#, "")
 }
 
-/// An edge with signed URLs.
-fn signed() -> FakeEnvoy {
+/// Rules for URLs that are signed by this key.
+fn signed_by(key: &str) -> String {
     let secret = StoreSecret::parse(SECRET).unwrap();
     let place = KeyPlace {
         site: "",
         name: "a",
     };
-    let sealed = SealedKey::seal(&secret, &place, SIGNING_KEY.as_bytes());
+    let sealed = SealedKey::seal(&secret, &place, key.as_bytes());
     let scheme = format!(r#"{{"signed": {{"keys": {{"a": {{"sealed": "{sealed}"}}}}}}}}"#);
+    format!(r#"{{"any_of": [{scheme}]}}"#)
+}
+
+/// An edge with signed URLs.
+fn signed() -> FakeEnvoy {
     envoy(
-        &format!(r#"{{"any_of": [{scheme}]}}"#),
+        &signed_by(SIGNING_KEY),
         r#", "response": {"account": true}"#,
     )
 }
@@ -229,6 +239,28 @@ fn a_signature_leaves_the_request_and_its_value_the_log() {
     assert_eq!(envoy.counter(Metric::AccessRefusedBySignature), 1);
     envoy.close_all();
     assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_link_that_was_verified_is_refused_when_another_key_has_its_name() {
+    let mut envoy = signed();
+    let url = signed_url();
+    let client = get(&mut envoy, &url);
+    fill(&mut envoy, FIRST);
+    let (again, hot) = (get(&mut envoy, &url), get(&mut envoy, &url));
+    envoy.close_all();
+    for client in [client, again, hot] {
+        assert_eq!(status(&envoy, client), 200);
+    }
+    envoy.reconfigure(&policy(
+        &signed_by("another key, which has 32 bytes too"),
+        "",
+    ));
+    for seat in 0..2 {
+        envoy.update_policy(seat);
+        let client = envoy.request(seat, "GET", KEY, &[(":path", &url)]);
+        assert_refused(&envoy, client);
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use sluice_tests::server::gate::Gate;
 use super::world::Rules;
 
 /// Requests in each state of the object, unless [`VARIABLE`] has another number.
-const TRIES: usize = 1_400;
+const TRIES: usize = 2_500;
 /// The variable with the number of requests in each state.
 const VARIABLE: &str = "FUZZ_REQUESTS";
 /// Ways to write the path of a protected object, and of paths near it.

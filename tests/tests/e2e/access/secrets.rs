@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A key is nowhere but in its source, and a signature is in no log.
+//! A key is nowhere but in its source, and a signature is in no log or trace.
 
 use serde_json::Value;
 use sluice_tests::edge::{ADMIN_PAGES, Edge};
 use sluice_tests::eventually;
+use sluice_tests::origin::{Origin, Reply};
 
 use super::world::{KEY, Rules, origin, sign, target};
 
@@ -61,9 +62,12 @@ async fn line(edge: &Edge, path: &str) -> Value {
 #[tokio::test]
 async fn the_access_log_names_key_and_reason_and_hides_signatures() {
     let (origin, rules) = (origin().await, Rules::new(RULES));
+    let collector = Origin::start().ready().await;
+    collector.on("/v1/traces", Reply::ok(0).empty());
     let edge = rules
         .edge(&origin)
         .env("SLUICE_ACCESS_LOG", "json")
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())
         .start()
         .await;
     let link = target(&sign(&edge, &["http://edge.test/a?v=1", "--expires", "1h"]));
@@ -83,4 +87,12 @@ async fn the_access_log_names_key_and_reason_and_hides_signatures() {
         (&"no_proof".into(), &"rejected".into())
     );
     assert!(!edge.log().contains(&signature));
+    let has_span = |of: &str| {
+        let sent = collector.requests().of("/v1/traces");
+        sent.iter().any(|request| contains(&request.body, of))
+    };
+    for path in ["/a", "/b"] {
+        eventually("a span", async || has_span(&format!("{path}{hidden}"))).await;
+    }
+    assert!(!has_span(&signature));
 }

@@ -8,12 +8,14 @@ mod question;
 mod verification;
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 use sluice_core::access::credentials::{PresentedSignatures, SignedCookies, SignedPath};
 use sluice_core::access::decision::{
     AccessCheck, AccessDecision, AccessRefusal, AccessRequest, decide,
 };
 use sluice_core::access::token::PresentedToken;
+use sluice_core::access::verified_links::{ReceivedLink, VerifiedLinks};
 use sluice_core::admission::is_preflight;
 use sluice_core::host::HostError;
 use sluice_core::http::syntax::field_value::FieldValue;
@@ -27,7 +29,7 @@ pub(super) use question::Question;
 
 use super::{Edge, Refusal, State};
 use crate::request::account::{tell_access, tell_access_user, tell_signing_key};
-use crate::worker::Worker;
+use crate::worker::metrics::Metrics;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{Host, Map};
 
@@ -47,8 +49,6 @@ pub(in crate::edge) struct TakenCredentials {
     has_cookies: bool,
     /// The headers without them; `None` if there were none.
     pub headers: Option<Headers>,
-    /// The path for logs, if it has signatures.
-    shown_path: Option<Vec<u8>>,
 }
 
 /// Whether a request is admitted.
@@ -61,19 +61,20 @@ pub(super) enum Admission {
 
 impl Edge {
     /// Takes the credentials that the site reads out of a client's request. So neither the key, nor the origin nor a
-    /// log has them.
+    /// log has them. `links` are the verified links of the worker.
     pub(super) fn take_credentials(
         &self,
         host: &dyn Host,
         headers: &Headers,
+        links: Option<&VerifiedLinks>,
     ) -> Result<TakenCredentials, HostError> {
-        let Some(taken) = self.find_credentials(headers) else {
+        let Some(taken) = self.find_credentials(headers, links) else {
             return Ok(TakenCredentials::default());
         };
-        let (without, path) = (taken.headers.as_ref(), taken.shown_path.as_ref());
-        if let (Some(shown), Some(without)) = (path, without) {
-            host.set_header(Map::Request, ORIGINAL_PATH_HEADER, shown)?;
-            host.set_header(Map::Request, ":path", without.target().path)?;
+        let without = taken.headers.as_ref();
+        if let Some(path) = &taken.signatures.path {
+            host.set_header(Map::Request, ORIGINAL_PATH_HEADER, &path.shown)?;
+            host.set_header(Map::Request, ":path", &path.rest)?;
         }
         if !taken.authorization.is_empty() {
             host.remove_header(Map::Request, "authorization")?;
@@ -93,23 +94,35 @@ impl Edge {
         host: &dyn Host,
         taken: &TakenCredentials,
     ) -> Result<(), HostError> {
-        match &taken.shown_path {
-            Some(shown) if !matches!(self.state, State::Answered { .. }) => {
-                host.set_header(Map::Request, ORIGINAL_PATH_HEADER, shown)
+        match &taken.signatures.path {
+            Some(path) if !matches!(self.state, State::Answered { .. }) => {
+                host.set_header(Map::Request, ORIGINAL_PATH_HEADER, &path.shown)
             }
             _ => Ok(()),
         }
     }
 
     /// The credentials of a request with these headers; `None` if there are none that the site reads.
-    pub(super) fn find_credentials(&self, headers: &Headers) -> Option<TakenCredentials> {
+    pub(super) fn find_credentials(
+        &self,
+        headers: &Headers,
+        links: Option<&VerifiedLinks>,
+    ) -> Option<TakenCredentials> {
         let access = self.policy.policy.access.as_ref()?;
         let lines = |wanted: &'static [u8]| {
             let lines = headers.fields().filter(move |(name, _)| *name == wanted);
             lines.map(|(_, value)| value)
         };
         let signed = access.signed();
-        let path = signed.and_then(|_| SignedPath::of(headers.target().path));
+        let known = signed.zip(links).and_then(|(_, links)| {
+            let link = self.received_link(headers)?;
+            links.find(&link).cloned()
+        });
+        let is_verified = known.is_some();
+        let path = known.or_else(|| {
+            let path = signed.and_then(|_| SignedPath::of(headers.target().path));
+            path.map(Rc::new)
+        });
         let is_taken = |name: &[u8]| access.takes_cookie(name);
         let reads_cookies =
             signed.is_some() || access.forward().is_some() || access.jwt().is_some();
@@ -131,23 +144,25 @@ impl Edge {
             lacks_authorization: !authorization.is_empty(),
         };
         let headers = rest.of(headers);
-        let (query, shown_path) = match path {
-            Some(path) => (Some(path.signature), Some(path.shown)),
-            None => (None, None),
-        };
         let has_cookies = cookies.is_some();
         let cookies = cookies.map(|cookies| cookies.signatures);
         Some(TakenCredentials {
             signatures: PresentedSignatures {
-                query,
+                path,
+                is_verified,
                 cookies: cookies.unwrap_or_default(),
             },
             authorization,
             token: token.unwrap_or_default(),
             has_cookies,
             headers: Some(headers),
-            shown_path,
         })
+    }
+
+    /// The link of a request with these headers, which have its signature; `None` if such a link is not remembered.
+    fn received_link<'a>(&self, headers: &'a Headers) -> Option<ReceivedLink<'a>> {
+        let method = headers.get(":method")?.text().ok()?;
+        ReceivedLink::of(self.policy.number, method, headers.target())
     }
 
     /// The values of `WWW-Authenticate` in the answer to a request that is refused.
@@ -193,19 +208,20 @@ impl Edge {
         unkeyed.any(|name| headers.has(name))
     }
 
-    /// Refuses a client's request, unless its client may read the site, or a server must be asked. `headers` are those
-    /// without credentials. A preflight that EDGE answers itself is not checked.
+    /// Refuses a client's request that was `sent` with these headers, unless its client may read the site, or a server
+    /// must be asked. A preflight that EDGE answers itself is not checked.
     pub(super) fn check_access(
         &self,
         host: &dyn Host,
-        worker: Option<&Worker>,
-        headers: &Headers,
+        worker: Option<(&Metrics, &mut VerifiedLinks)>,
+        sent: &Headers,
         taken: &TakenCredentials,
     ) -> Result<Admission, Refusal> {
         let policy = &self.policy.policy;
         let Some(access) = &policy.access else {
             return Ok(Admission::Admitted);
         };
+        let headers = taken.headers.as_ref().unwrap_or(sent);
         let method = headers.get(":method");
         let method = method.and_then(|method| method.text().ok());
         let method = method.unwrap_or_default();
@@ -228,13 +244,32 @@ impl Edge {
             AccessDecision::Asks(refusal) => return Ok(Admission::Asks(refusal)),
             AccessDecision::Refused(refusal) => Err(Refusal::Rejected(rejection(access, refusal))),
         };
-        if let Some(worker) = worker {
-            worker.metrics.count_of(&self.policy, metric_of(&decision));
+        if let Some((metrics, links)) = worker {
+            metrics.count_of(&self.policy, metric_of(&decision));
+            self.remember_link(links, &decision, sent, &taken.signatures);
         }
         if policy.response.account {
             tell(host, &decision)?;
         }
         decided
+    }
+
+    /// Remembers the link of a request that its signature has admitted.
+    fn remember_link(
+        &self,
+        links: &mut VerifiedLinks,
+        decision: &AccessDecision,
+        sent: &Headers,
+        signatures: &PresentedSignatures,
+    ) {
+        let check = AccessCheck::Signed;
+        let is_by_signature =
+            matches!(decision, AccessDecision::Admitted { check: found, .. } if *found == check);
+        let path = signatures.admitting_path();
+        let new = path.filter(|_| is_by_signature && !signatures.is_verified);
+        if let Some((path, link)) = new.zip(self.received_link(sent)) {
+            links.remember(&link, path);
+        }
     }
 }
 
@@ -261,6 +296,9 @@ struct Rest<'a> {
 impl Rest<'_> {
     /// The headers with these parts.
     fn of(&self, headers: &Headers) -> Headers {
+        if let (Some(path), None, false) = (self.path, self.cookies, self.lacks_authorization) {
+            return headers.with(":path", path);
+        }
         let kept = headers.iter().filter(|(name, _)| match *name {
             "cookie" => self.cookies.is_none(),
             "authorization" => !self.lacks_authorization,

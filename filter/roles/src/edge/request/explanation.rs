@@ -79,7 +79,7 @@ impl Explanation {
         edge.is_secure = is_secure(headers);
         // The question of an operator is not checked, but its key is that of a client's request.
         let taken = edge
-            .find_credentials(headers)
+            .find_credentials(headers, None)
             .and_then(|taken| taken.headers);
         let explained = edge.explain(keys, slices, coalescing, taken.as_ref().unwrap_or(headers));
         Some(explained.unwrap_or_else(|decision| Self::without_target(Some(policy), decision)))

@@ -81,7 +81,7 @@ impl Edge {
                 self.begin_record(Some(worker), &headers);
                 self.record_site();
                 // EDGE has already admitted its client.
-                let taken = self.take_credentials(host, &headers)?;
+                let taken = self.take_credentials(host, &headers, None)?;
                 let headers = taken.headers.as_ref().unwrap_or(&headers);
                 self.receive_for_site(host, Some(worker), headers, end_of_stream)
             }
@@ -92,7 +92,7 @@ impl Edge {
     fn receive_from_client(
         &mut self,
         host: &dyn Host,
-        worker: Option<&mut Worker>,
+        mut worker: Option<&mut Worker>,
         headers: &Headers,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
@@ -101,7 +101,8 @@ impl Edge {
         self.record_site();
         let stripped = self.strip_copied(host, headers)?;
         let headers = stripped.as_ref().unwrap_or(headers);
-        let taken = self.take_credentials(host, headers)?;
+        let links = worker.as_deref().map(|worker| &worker.verified_links);
+        let taken = self.take_credentials(host, headers, links)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
             self.redirect_to_https(host, &target, headers.get(":method"))?;
@@ -109,7 +110,9 @@ impl Edge {
         }
         let sent = headers;
         let headers = taken.headers.as_ref().unwrap_or(sent);
-        let admission = self.check_access(host, worker.as_deref(), headers, &taken)?;
+        let parts = worker.as_deref_mut();
+        let parts = parts.map(|worker| (&*worker.metrics, &mut worker.verified_links));
+        let admission = self.check_access(host, parts, sent, &taken)?;
         if let Admission::Asks(refusal) = admission {
             return self.ask(host, worker, sent, taken, end_of_stream, refusal);
         }
