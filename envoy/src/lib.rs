@@ -18,7 +18,7 @@
 //! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
 //! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths.rs` |
 //! | how sites share the cache | `cache/eviction/surplus.rs`, `cache/shares.rs` |
-//! | what `sluice purge --feed` writes | `purge_feed/` |
+//! | what `sluice purge --feed` writes, and the feed of an edge that writes it | `purge_feed/` |
 //! | the journal of purges | `cache/journal.rs` |
 //! | the verification of messages of Amazon SNS | `sns/` |
 //! | the demo site and its MinIO | `demo/` |

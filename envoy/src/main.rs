@@ -100,6 +100,7 @@ fn render() -> anyhow::Result<String> {
         purge_log: None,
         earlier_runs: &earlier_runs,
         sns: None,
+        feed: None,
         secret: None,
     };
     render::render_whole(&settings, &sites, run)

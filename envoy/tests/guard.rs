@@ -4,10 +4,13 @@
 
 mod support;
 
-use support::edge::{Variables, runs};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+
+use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD, REWRITING, TRAPPING};
 use support::origin::Origin;
-use support::{exchange, get, status};
+use support::{exchange, exchange_on, free_port, get, status};
 
 fn bucket(origin: &Origin, module: &str) -> Variables {
     Variables::new("s3://site/a.b", module)
@@ -235,4 +238,73 @@ fn a_bucket_policys_query_parameters_are_sent() {
         assert_eq!(status(&get(edge.port, path)), 403, "{path}");
     }
     assert_eq!(origin.requests().len(), 1);
+}
+
+/// An edge in front of a bucket, which reads the purge feed, and writes it or not.
+fn feeding(origin: &Origin, writes: &str) -> Variables {
+    let edge = bucket(origin, APPROVING);
+    let policy = edge.folder().join("policy.yaml");
+    let text = "origin: {kind: bucket}\npurge: {feed: {every: 1h}}\n";
+    std::fs::write(&policy, text).unwrap();
+    edge.set("SLUICE_POLICY", policy.to_str().unwrap())
+        .set("SLUICE_PURGE_TOKEN", "0123456789abcdef")
+        .set("SLUICE_PURGE_PORT", &free_port().to_string())
+        .set("SLUICE_PURGE_FEED_WRITE", writes)
+}
+
+#[test]
+fn the_way_to_the_feed_passes_two_methods_of_one_path_and_is_there_only_if_it_is_asked_for() {
+    let origin = Origin::start();
+    let edge = feeding(&origin, "on").start();
+    let socket = |edge: &Edge| {
+        let state = edge.folder().join("state");
+        state.join(format!("fed-{}.sock", edge.port))
+    };
+    let mode = std::fs::metadata(socket(&edge))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for (request, passes) in [
+        ("GET /.sluice/purges", true),
+        ("PUT /.sluice/purges", true),
+        ("HEAD /.sluice/purges", false),
+        ("POST /.sluice/purges", false),
+        ("DELETE /.sluice/purges", false),
+        ("PUT /.sluice/purges?acl", false),
+        ("PUT /.sluice/purges/", false),
+        ("PUT /.sluice/other", false),
+        ("PUT /site/a.b/.sluice/purges", false),
+        ("PUT /site/a.b/x", false),
+        ("PUT /.sluice/../x", false),
+    ] {
+        let before = origin.requests().len();
+        let way = UnixStream::connect(socket(&edge)).unwrap();
+        let answer = exchange_on(way, request, "if-match: \"1\"\r\ncontent-length: 0\r\n");
+        let sent = origin.requests().split_off(before);
+        assert_eq!(status(&answer), if passes { 200 } else { 404 }, "{request}");
+        assert_eq!(sent.len(), usize::from(passes), "{request}: {sent:?}");
+        if let [sent] = sent.as_slice() {
+            let method = request.split(' ').next().unwrap();
+            let line = format!("{method} /site/a.b/.sluice/purges HTTP/1.1\r\n");
+            assert!(sent.starts_with(&line), "{sent}");
+            assert!(sent.contains("\r\nif-match: \"1\"\r\n"), "{sent}");
+            assert!(
+                sent.contains("authorization: AWS4-HMAC-SHA256 Credential=key/"),
+                "{sent}"
+            );
+            for inside in ["x-sluice-", "x-envoy-", "x-forwarded-"] {
+                assert!(!sent.contains(inside), "{sent}");
+            }
+        }
+    }
+    // Not even a filter that approves every request lets a client write.
+    let before = origin.requests().len();
+    for path in ["/.sluice/purges", "/site/a.b/.sluice/purges"] {
+        let answer = exchange(edge.port, &format!("PUT {path}"), "content-length: 0\r\n");
+        assert_eq!(status(&answer), 403, "{path}");
+    }
+    assert_eq!(origin.requests().len(), before);
+    let edge = feeding(&origin, "off").start();
+    assert!(!socket(&edge).exists());
 }

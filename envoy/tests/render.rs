@@ -366,6 +366,7 @@ fn the_urls_of_stored_slices_stand_in_the_policy() {
         purge_log: None,
         earlier_runs: &earlier_runs,
         sns: None,
+        feed: None,
         secret: None,
     };
     let text = render_whole(&settings, &sites, run).unwrap();

@@ -41,6 +41,9 @@ pub struct LoggedPurge {
     /// The number of the purge. `None`: nothing could be purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
+    /// The number in the purge feed. `None`: the purge is not in the feed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feed: Option<u64>,
     /// The caller: `edge` or `site` and a name, by the token, `sns` and a topic, or `control socket`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
@@ -73,6 +76,7 @@ pub struct LoggedPurges {
 #[derive(Deserialize)]
 struct Line {
     number: Option<String>,
+    feed: Option<String>,
     #[serde(flatten)]
     purge: LoggedPurge,
 }
@@ -177,6 +181,7 @@ impl LoggedPurge {
         let is_socket = |client: &String| client.starts_with('/');
         Some(Self {
             number,
+            feed: line.feed.and_then(|number| number.parse().ok()),
             soft,
             client: line.purge.client.filter(|client| !is_socket(client)),
             ..line.purge
@@ -237,7 +242,7 @@ mod tests {
             &log,
             "{\"time\":\"2026-11-27T14:00:00.000Z\",\"caller\":\"site shop\",\"client\":\"10.0.0.7\",\"method\":\"POST\",\
              \"order\":\"{\\\"prefix\\\":\\\"https://a.test/img/\\\",\\\"soft\\\":true}\",\"number\":\"7\",\
-             \"workers\":\"2/2\",\"status\":200,\"duration_ms\":21}\n\
+             \"feed\":\"122\",\"workers\":\"2/2\",\"status\":200,\"duration_ms\":21}\n\
              {\"time\":\"2026-11-27T14:00:01.000Z\",\"caller\":\"control socket\",\"client\":\"/state/ask-80.sock\",\"order\":\"{\\\"urls\\\":[\\\"http…\",\"status\":503,\
              \"duration_ms\":2000}\n\
              {\"time\":\"2026-11-27T14:00:02.000Z\",\"caller\":\"sns\",\"status\":200,\"duration_ms\":0}\n{\"time\":\"20",
@@ -247,6 +252,7 @@ mod tests {
             panic!("{purges:?}");
         };
         assert_eq!((soft.number, soft.soft), (Some(7), Some(true)));
+        assert_eq!((soft.feed, cut.feed), (Some(122), None));
         assert_eq!(soft.subject(), "prefix https://a.test/img/");
         assert_eq!((soft.status, soft.workers.as_deref()), (200, Some("2/2")));
         assert_eq!((cut.soft, cut.number, &cut.client), (None, None, &None));

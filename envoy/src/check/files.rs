@@ -62,6 +62,7 @@ fn render(settings: &Settings) -> anyhow::Result<String> {
         purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
+        feed: None,
         secret: None,
     };
     render::render_whole(settings, &sites, run)

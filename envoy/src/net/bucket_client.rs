@@ -36,7 +36,8 @@ pub enum Precondition<'a> {
 }
 
 impl Precondition<'_> {
-    const fn header(&self) -> (&'static str, &str) {
+    /// The name and the value of its field.
+    pub const fn header(&self) -> (&'static str, &str) {
         match self {
             Self::IsMissing => ("if-none-match", "*"),
             Self::HasTag(tag) => ("if-match", tag),

@@ -24,6 +24,8 @@ pub struct Call<'a> {
     pub body: &'a str,
     /// Bound on the time between two parts of the answer.
     pub patience: Duration,
+    /// Bound on the answer, in bytes. A longer one counts as not whole.
+    pub most_bytes: u64,
 }
 
 impl<'a> Call<'a> {
@@ -35,6 +37,7 @@ impl<'a> Call<'a> {
             fields: &[],
             body: "",
             patience: PATIENCE,
+            most_bytes: u64::MAX,
         }
     }
 }
@@ -44,6 +47,8 @@ impl<'a> Call<'a> {
 pub struct Reply {
     /// The status code.
     pub status: StatusCode,
+    /// The entity tag.
+    pub etag: Option<String>,
     /// The body, as text.
     pub body: String,
 }
@@ -62,6 +67,7 @@ pub fn call(socket: &Path, call: &Call<'_>) -> io::Result<Reply> {
         fields,
         body,
         patience: _,
+        most_bytes,
     } = call;
     let fields: String = fields
         .iter()
@@ -72,7 +78,7 @@ pub fn call(socket: &Path, call: &Call<'_>) -> io::Result<Reply> {
         format!("{method} {target} HTTP/1.1\r\nhost: localhost\r\n{fields}content-length: {length}\r\nconnection: close\r\n\r\n{body}").as_bytes(),
     )?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
+    stream.take(*most_bytes).read_to_string(&mut answer)?;
     read_reply(&answer).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
@@ -100,19 +106,21 @@ fn read_reply(answer: &str) -> Option<Reply> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let mut lines = head.split("\r\n");
     let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
-    let mut fields = lines.filter_map(|line| line.split_once(':'));
-    let framing = fields.find_map(|(name, value)| {
-        let name = name.to_ascii_lowercase();
-        ["transfer-encoding", "content-length"]
-            .contains(&name.as_str())
-            .then(|| value.trim())
-    });
+    let fields: Vec<_> = lines.filter_map(|line| line.split_once(':')).collect();
+    let value_of = |known: &[&str]| {
+        let is_known = |name: &str| known.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let mut fields = fields.iter();
+        let field = fields.find(|(name, _)| is_known(name));
+        field.map(|(_, value)| value.trim())
+    };
+    let framing = value_of(&["transfer-encoding", "content-length"]);
     let body = match framing {
         Some("chunked") => join_chunks(body)?,
         Some(length) => body.get(..length.parse().ok()?)?.to_owned(),
         None => body.to_owned(),
     };
-    Some(Reply { status, body })
+    let etag = value_of(&["etag"]).map(str::to_owned);
+    Some(Reply { status, etag, body })
 }
 
 /// The content of a body in chunks (RFC 9112, section 7.1). `None`: the body is not whole.
@@ -149,7 +157,10 @@ mod tests {
     #[test]
     fn a_body_has_the_length_of_its_field_or_that_of_the_connection() {
         let body = |answer: &str| read_reply(answer).map(|reply| reply.body);
-        let sized = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 3\r\n\r\nabc";
+        let sized =
+            "HTTP/1.1 503 Service Unavailable\r\nETag: \"1\"\r\nContent-Length: 3\r\n\r\nabc";
+        let tag = read_reply(sized).unwrap().etag;
+        assert_eq!(tag.as_deref(), Some("\"1\""));
         assert_eq!(body(sized).as_deref(), Some("abc"));
         assert_eq!(body(&sized[..sized.len() - 1]), None);
         assert_eq!(body("HTTP/1.1 200 OK\r\n\r\nabc").as_deref(), Some("abc"));

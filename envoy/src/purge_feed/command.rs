@@ -3,23 +3,18 @@
 
 use std::process::ExitCode;
 use std::thread::sleep;
-use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use sluice_core::purge::FeedSubject;
+use sluice_core::policy::purge::applied_within;
+use sluice_core::purge::{FeedPurge, FeedSubject, applied_by};
 
 use super::{FeedPlace, FeedWriter};
 use crate::control::commands::{Purge, print};
 use crate::log::say;
 use crate::settings::Settings;
-
-/// Longest time from the end of a pause of a reader until the purges are in effect.
-const READING: Duration = Duration::from_secs(1);
-/// Part of the interval that a reader adds at random.
-const SPREAD: f64 = 0.1;
 
 /// The receipt of the purges in a feed.
 #[derive(Debug, Serialize)]
@@ -57,18 +52,18 @@ pub fn write(purge: &Purge) -> anyhow::Result<ExitCode> {
     if subjects.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
+    let hard = !purge.soft;
+    let subjects = subjects.into_iter();
     let lines: Vec<_> = subjects
-        .into_iter()
-        .map(|subject| (!purge.soft, subject))
+        .map(|subject| FeedPurge { hard, subject })
         .collect();
     let position = writer.append(&lines).with_context(|| name.clone())?;
-    let delay = place.every.mul_f64(1.0 + SPREAD) + READING;
     let receipt = FeedReceipt {
         feed: name,
         id: position.id.to_string(),
         purged: purge.orders(),
         number: position.number,
-        by: text_of(SystemTime::now() + delay)?,
+        by: applied_by(Timestamp::now().as_second(), place.every),
     };
     let printed = print(
         &purge.edge,
@@ -77,7 +72,7 @@ pub fn write(purge: &Purge) -> anyhow::Result<ExitCode> {
         &[],
     );
     if purge.wait {
-        sleep(delay);
+        sleep(applied_within(place.every));
     }
     printed
 }
@@ -112,8 +107,8 @@ fn subjects(purge: &Purge) -> anyhow::Result<Vec<FeedSubject>> {
         !has_urls || purge.site.is_none(),
         "--site: expected with --key or alone, because the host of a URL names its site"
     );
-    let urls = purge.url.iter().cloned().map(FeedSubject::Url);
-    let prefixes = purge.prefix.iter().cloned().map(FeedSubject::Prefix);
+    let urls = purge.url.iter().cloned().map(FeedSubject::url);
+    let prefixes = purge.prefix.iter().cloned().map(FeedSubject::prefix);
     let mut subjects: Vec<_> = urls.chain(prefixes).collect();
     let site = purge.site.clone();
     if !purge.key.is_empty() {
@@ -123,13 +118,6 @@ fn subjects(purge: &Purge) -> anyhow::Result<Vec<FeedSubject>> {
         subjects.push(FeedSubject::Everything { site });
     }
     Ok(subjects)
-}
-
-/// A time in the form of RFC 3339, in seconds.
-fn text_of(time: SystemTime) -> anyhow::Result<String> {
-    let time = Timestamp::try_from(time).context("the clock of this machine")?;
-    let seconds = Timestamp::from_second(time.as_second() + 1);
-    Ok(seconds.context("the clock of this machine")?.to_string())
 }
 
 #[cfg(test)]

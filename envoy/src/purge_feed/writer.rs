@@ -2,17 +2,14 @@
 //! The writer of a feed. It replaces exactly the feed that it has read, so that writers at one time lose no line.
 
 use std::fmt;
-use std::io::Read as _;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use sluice_core::policy::purge::FEED_NAME;
-use sluice_core::purge::{Feed, FeedError, FeedId, FeedPosition, FeedSubject, MAX_BYTES};
-use ureq::Body;
-use ureq::http::Response;
+use sluice_core::purge::{Feed, FeedError, FeedId, FeedPosition, FeedPurge, MAX_BYTES};
 
-use crate::net::bucket_client::{BucketClient, Precondition};
+use super::way::{FeedAnswer, FeedWay};
+use crate::net::bucket_client::Precondition;
 
 /// Number of times that a writer tries to replace the feed.
 const ATTEMPTS: u32 = 30;
@@ -64,9 +61,20 @@ impl fmt::Display for FeedFailure {
 
 impl std::error::Error for FeedFailure {}
 
-/// A writer of the feed in the bucket of a client.
+impl FeedFailure {
+    /// Whether the same write may succeed a moment later.
+    pub const fn may_pass(&self) -> bool {
+        match self {
+            Self::Reading(status) | Self::Writing(status) => *status >= 500 || *status == 429,
+            Self::NotAFeed(_) => false,
+            Self::Overtaken => true,
+        }
+    }
+}
+
+/// A writer of the feed at the end of a way.
 #[derive(Clone, Copy)]
-pub struct FeedWriter<'a>(pub &'a BucketClient);
+pub struct FeedWriter<'a>(pub &'a dyn FeedWay);
 
 /// A feed that was read, and its entity tag.
 struct ReadFeed {
@@ -75,11 +83,12 @@ struct ReadFeed {
 }
 
 impl FeedWriter<'_> {
-    /// Appends purges, each hard or not. Makes a feed if there is none. Returns the position of the last line.
+    /// Appends purges. Makes a feed if there is none. Returns the position of the last line. A feed that has the lines of
+    /// all of them, because another writer has heard the same events, stays as it is.
     ///
     /// # Errors
     /// A purge cannot be a line, the bucket does not answer, or [`FeedFailure`]. Then nothing was written.
-    pub fn append(&self, purges: &[(bool, FeedSubject)]) -> anyhow::Result<FeedPosition> {
+    pub fn append(&self, purges: &[FeedPurge]) -> anyhow::Result<FeedPosition> {
         for attempt in 1..=ATTEMPTS {
             let read = self.read_twice()?;
             let mut feed = match &read {
@@ -90,15 +99,19 @@ impl FeedWriter<'_> {
             let number = feed
                 .append(purges.to_vec(), now()?)
                 .map_err(|error| anyhow::anyhow!("{error}"))?;
+            let position = FeedPosition {
+                id: feed.id,
+                number,
+            };
+            if read.as_ref().is_some_and(|read| read.feed == feed) {
+                return Ok(position);
+            }
             let condition = match &read {
                 Some(read) => Precondition::HasTag(&read.tag),
                 None => Precondition::IsMissing,
             };
             if self.replace(&feed, condition)? {
-                return Ok(FeedPosition {
-                    id: feed.id,
-                    number,
-                });
+                return Ok(position);
             }
             sleep(pause(attempt)?);
         }
@@ -131,9 +144,9 @@ impl FeedWriter<'_> {
     }
 
     fn read_once(&self) -> anyhow::Result<Option<ReadFeed>> {
-        let response = self.0.get(FEED_NAME)?;
-        match response.status().as_u16() {
-            200 => read_feed(response).map(Some),
+        let answer = self.0.get()?;
+        match answer.status {
+            200 => read_feed(answer).map(Some),
             404 => Ok(None),
             status => Err(FeedFailure::Reading(status).into()),
         }
@@ -141,10 +154,7 @@ impl FeedWriter<'_> {
 
     /// Replaces the feed if the condition holds. Returns whether it held.
     fn replace(&self, feed: &Feed, condition: Precondition<'_>) -> anyhow::Result<bool> {
-        let response = self
-            .0
-            .put(FEED_NAME, condition, feed.to_string().as_bytes())?;
-        match response.status().as_u16() {
+        match self.0.put(condition, &feed.to_string())? {
             200..=299 => Ok(true),
             // 404: the object was deleted since it was read. 409: another write runs.
             404 | 409 | 412 => Ok(false),
@@ -153,16 +163,9 @@ impl FeedWriter<'_> {
     }
 }
 
-fn read_feed(response: Response<Body>) -> anyhow::Result<ReadFeed> {
-    let tag = response.headers().get("etag");
-    let tag = tag.and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-    let mut bytes = Vec::new();
-    let body = response.into_body().into_reader();
-    body.take(MAX_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .context("the feed could not be read")?;
-    let feed = Feed::parse(&bytes).map_err(FeedFailure::NotAFeed)?;
-    let tag = tag.context("the bucket's answer has no ETag")?;
+fn read_feed(answer: FeedAnswer) -> anyhow::Result<ReadFeed> {
+    let feed = Feed::parse(&answer.body).map_err(FeedFailure::NotAFeed)?;
+    let tag = answer.tag.context("the bucket's answer has no ETag")?;
     Ok(ReadFeed { feed, tag })
 }
 

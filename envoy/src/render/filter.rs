@@ -23,6 +23,8 @@ pub struct FilterConfiguration {
     pub has_purge_token: bool,
     /// Whether large objects are stored in slices.
     pub has_slices: bool,
+    /// The position of the site whose origin has the purge feed.
+    pub feed_site: Option<usize>,
     /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
     /// The hash of the policies and the origins. Two edges with the same ones have the same hash.
@@ -71,6 +73,7 @@ impl FilterConfiguration {
         Ok(Self {
             has_purge_token: understood.take_purges(),
             has_slices: understood.edge.slices.is_on(),
+            feed_site: understood.feed_site(),
             variants_per_url: understood.edge.limits.variants_per_url,
             hash,
             json,
@@ -166,6 +169,9 @@ fn of_run(run: Run<'_>) -> Value {
     }
     if run.sns.is_some() {
         purge.insert("sns".to_owned(), json!(true));
+    }
+    if run.feed.is_some() {
+        purge.insert("writes_feed".to_owned(), json!(true));
     }
     let mut sections = Map::new();
     if !purge.is_empty() {

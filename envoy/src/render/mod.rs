@@ -11,6 +11,7 @@
 //! | the secrets of access rules | `access_secrets` |
 //! | credentials in a file for Envoy | `credentials` |
 //! | the servers that are asked about clients | `checker` |
+//! | the way of writers to the purge feed | `feed_route` |
 //! | the certificates of the listener for TLS | `certificates` |
 //! | the access log | `access_log` |
 //! | bounds on headers | `header_bounds` |
@@ -23,6 +24,7 @@ mod certificates;
 mod checker;
 mod compression;
 mod credentials;
+mod feed_route;
 mod filter;
 mod header_bounds;
 mod one_site;
@@ -61,6 +63,8 @@ pub struct Run<'a> {
     pub earlier_runs: &'a EarlierRuns,
     /// The socket at which messages of SNS are verified.
     pub sns: Option<&'a Path>,
+    /// The socket at which purges are written to the purge feed.
+    pub feed: Option<&'a Path>,
     /// The secret under which the filter gets the keys of signed URLs. `None`: it gets none, so that it refuses the
     /// configuration.
     pub secret: Option<StoreSecret>,
@@ -76,6 +80,7 @@ pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow:
         purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
+        feed: None,
         secret: None,
     };
     render_whole(settings, &one_site(settings, origin)?, run)
@@ -102,6 +107,7 @@ pub fn filter_sites(
         purge_log: None,
         earlier_runs: &EarlierRuns::default(),
         sns: None,
+        feed: None,
         secret: None,
     };
     let certificates = certificates::NamedCertificate::all(sites);

@@ -11,6 +11,7 @@ use super::access_log::{self, ACCOUNT};
 use super::certificates::NamedCertificate;
 use super::checker::Checker;
 use super::compression::UsualCompression;
+use super::feed_route::feed_route;
 use super::filter::FilterConfiguration;
 use super::header_bounds::header_bounds;
 use super::resource::Resource;
@@ -28,7 +29,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 30] = templates![
+const TEMPLATES: [(&str, &str); 31] = templates![
     "access_log.yaml.j2",
     "attempts.yaml.j2",
     "background.yaml.j2",
@@ -49,6 +50,7 @@ const TEMPLATES: [(&str, &str); 30] = templates![
     "pair.yaml.j2",
     "parts.yaml.j2",
     "purge.yaml.j2",
+    "purge_feed.yaml.j2",
     "purge_log.yaml.j2",
     "role.yaml.j2",
     "routes.yaml.j2",
@@ -109,6 +111,7 @@ impl Templates {
         });
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         filter.name_servers(&servers);
+        let feed_route = feed_route(settings, &filter, &servers)?;
         let checkers = sites.sites.iter();
         let checkers = checkers.map(|site| Checker::all(settings, site));
         let checkers = checkers.collect::<anyhow::Result<Vec<_>>>()?;
@@ -165,6 +168,8 @@ impl Templates {
             few_stats => settings.few_stats,
             journal => run.earlier_runs.socket,
             sns => run.sns,
+            feed => run.feed,
+            feed_route => feed_route.filter(|_| settings.filter && run.feed.is_some()),
         };
         Ok(Self {
             environment: environment()?,

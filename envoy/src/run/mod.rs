@@ -41,6 +41,7 @@ use crate::net::admin::Admin;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
 use crate::origin::Origin;
+use crate::purge_feed::{self, EnvoyWay};
 use crate::reload;
 use crate::render::{self, Rendered, Resource};
 use crate::settings::{Runtime, Settings, docs};
@@ -97,11 +98,15 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let sns = settings.sns.as_ref().map(|sns| serve_sns(settings, sns));
     let sns = sns.transpose()?;
     let sns = sns.as_ref().map(LocalSocket::path);
+    let feed = settings.writes_feed.then(|| serve_feed(settings));
+    let feed = feed.transpose()?;
+    let feed = feed.as_ref().map(LocalSocket::path);
     let run = render::Run {
         cache_dir: &cache.entries,
         purge_log: Some(cache.purge_log.path()),
         earlier_runs: &earlier_runs,
         sns,
+        feed,
         secret: StoreSecret::parse(cache.secret.digits()),
     };
     let rendered = Rendered::new(settings, &sites, run, None)?;
@@ -171,6 +176,15 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
     let verifier = Verifier::over_https(sns, &roots).map_err(at(&roots))?;
     let state = &settings.locations.state;
     verifier.serve(state).map_err(at(state))
+}
+
+/// Writes purges to the purge feed for the filter until the socket is dropped.
+fn serve_feed(settings: &Settings) -> anyhow::Result<LocalSocket> {
+    let way = EnvoyWay {
+        socket: settings.feed_socket(),
+    };
+    let state = &settings.locations.state;
+    purge_feed::serve(way, state).map_err(at(state))
 }
 
 /// Checks that the filter's modules exist, and that Envoy can run them.

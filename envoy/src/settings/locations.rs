@@ -67,6 +67,11 @@ impl Locations {
         self.state.join(format!("ask-{edge_port}.sock"))
     }
 
+    /// The Unix socket at which Envoy passes on requests for the purge feed, for the edge on this port.
+    pub fn feed_socket(&self, edge_port: u16) -> PathBuf {
+        self.state.join(format!("fed-{edge_port}.sock"))
+    }
+
     /// The Unix socket at which the entry point answers the operator's commands, for the edge on this port.
     pub fn control_socket(&self, edge_port: u16) -> PathBuf {
         control_socket(&self.state, edge_port)

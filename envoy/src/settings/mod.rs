@@ -47,7 +47,7 @@ use origin::failover;
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
 pub use proxy_protocol::ProxyProtocol;
-pub use purge::PurgeListener;
+pub use purge::{FEED_WRITE, PurgeListener};
 pub use runtime::Runtime;
 pub use secrets::FileSecrets;
 use sluice_core::http::caching::cache_name::{CacheName, NAME_VARIABLE, VIA_VARIABLE};
@@ -113,6 +113,8 @@ pub struct Settings {
     pub purge: PurgeListener,
     /// The topics of Amazon SNS from which notifications are accepted.
     pub sns: Option<Sns>,
+    /// Whether purges at this edge are written to the purge feed.
+    pub writes_feed: bool,
     /// The address at which the entry point serves the metrics.
     pub metrics: Option<SocketAddr>,
     /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
@@ -295,6 +297,7 @@ impl Settings {
         let tracing = Tracing::read(env, &mut secrets);
         let of_site = sites.as_ref().is_some_and(Sites::take_purges);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || of_site || sns.is_some());
+        let writes_feed = purge::read_feed_write(env, purge_listens.is_some());
         let tls_port = match &sites {
             Some(sites) => listeners::read_tls_port(env, sites),
             None => tls.as_ref().map(|tls| tls.port),
@@ -350,6 +353,7 @@ impl Settings {
             proxy_protocol: proxy_protocol?,
             purge: purge?,
             sns,
+            writes_feed: writes_feed?,
             metrics,
             few_stats: few_stats?,
             stats_of_sites: stats_of_sites?,
@@ -401,6 +405,11 @@ impl Settings {
     /// The Unix socket at which the entry point answers the operator's commands.
     pub fn control_socket(&self) -> PathBuf {
         self.locations.control_socket(self.edge_port)
+    }
+
+    /// The Unix socket at which Envoy passes on requests for the purge feed.
+    pub fn feed_socket(&self) -> PathBuf {
+        self.locations.feed_socket(self.edge_port)
     }
 
     /// The Unix socket of the native module's own connections.

@@ -65,3 +65,18 @@ pub fn read_sns(env: &mut Environment<'_>) -> Option<Sns> {
         proxy,
     })
 }
+
+/// Reads `SLUICE_PURGE_FEED_WRITE`. `listens`: whether there is a listener for purges.
+pub fn read_feed_write(env: &mut Environment<'_>, listens: bool) -> Option<bool> {
+    let writes = env.switch(FEED_WRITE)?;
+    if writes && !listens {
+        let accepted = "off, or SLUICE_PURGE_TOKEN or SLUICE_SNS_TOPICS to be set: without them there is no purge to write";
+        let given = env.set(FEED_WRITE);
+        env.refuse(FEED_WRITE, given, accepted);
+        return None;
+    }
+    Some(writes)
+}
+
+/// The setting that lets an edge write its purges to the purge feed.
+pub const FEED_WRITE: &str = "SLUICE_PURGE_FEED_WRITE";

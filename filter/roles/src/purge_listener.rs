@@ -8,7 +8,8 @@ use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, TokenHash};
 use sluice_core::purge::{
-    Caller, CreatedObject, Notification, OrderError, PurgeOrder, PurgeSubject,
+    Caller, CreatedObject, FeedPurge, Notification, OrderError, PurgeOrder, PurgeSubject,
+    SubjectError,
 };
 use sluice_core::sites::{SiteIndex, Sites};
 
@@ -18,14 +19,9 @@ use crate::reply::refusal::answer_refusal;
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
 use crate::worker::Worker;
-use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use crate::worker::own_requests::created;
-use crate::worker::purges::{
-    ignored_events,
-    purge_calls::{PurgeCalls, Unavailable},
-};
-use crate::worker::roots::Roots;
+use crate::worker::purges::{feed_writes::FeedLines, ignored_events, purge_calls::Unavailable};
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -56,6 +52,15 @@ impl Endpoint {
         }
         Ok(())
     }
+}
+
+/// A purge that is to be carried out.
+struct OrderedPurge {
+    order: PurgeOrder,
+    /// The lines for the purge feed.
+    lines: Option<FeedLines>,
+    /// The objects that were written.
+    created: Vec<CreatedObject>,
 }
 
 /// The refusal of a call.
@@ -142,14 +147,28 @@ impl PurgeCall {
             None => Caller::of_edge(&generation.sites, &identity.store_secret),
         };
         let (host, metrics) = (&*worker.host, &worker.metrics);
-        let (order, objects) = match endpoint {
-            Endpoint::Orders => (read_order(host, metrics, caller, body)?, Vec::new()),
+        let sites = &generation.sites;
+        let ordered = match endpoint {
+            Endpoint::Orders => OrderedPurge {
+                order: read_order(host, metrics, caller, body)?,
+                lines: FeedLines::of(sites, || {
+                    FeedPurge::of_order(caller, body).map(|line| vec![line])
+                })
+                .map_err(refuse_line)?,
+                created: Vec::new(),
+            },
             Endpoint::Itself(url) => {
                 let order = PurgeOrder::of_url(&caller, &url).map_err(refuse_order)?;
+                let line = || FeedPurge::of_url(caller, &url).map(|line| vec![line]);
+                let lines = FeedLines::of(sites, line).map_err(refuse_line)?;
                 purge_audit::tell_urls(host, metrics, &[url]);
-                (order, Vec::new())
+                OrderedPurge {
+                    order,
+                    lines,
+                    created: Vec::new(),
+                }
             }
-            Endpoint::Events => match read_events(host, metrics, &caller, body)? {
+            Endpoint::Events => match read_events(host, metrics, sites, caller, body)? {
                 Some(read) => read,
                 None => return Ok(()),
             },
@@ -159,22 +178,27 @@ impl PurgeCall {
                 return sns::ask(host, body).map_err(unverified);
             }
         };
-        let (keys, roots) = (&mut worker.keys, &mut worker.roots);
-        self.purge(&mut worker.purge_calls, keys, roots, &order)?;
-        created::fetch(&mut worker.calls, generation, objects);
-        Ok(())
+        self.purge(worker, generation, ordered)
     }
 
-    /// Carries out an order.
+    /// Carries out an order, and fetches the objects that were written.
     fn purge(
         &self,
-        purge_calls: &mut PurgeCalls,
-        keys: &mut Keys,
-        roots: &mut Roots,
-        order: &PurgeOrder,
+        worker: &mut Worker,
+        generation: &Generation,
+        ordered: OrderedPurge,
     ) -> Result<(), PurgeRefusal> {
-        let purged = purge_calls.purge(keys, roots, self.context, order);
-        purged.map_err(unavailable)
+        let OrderedPurge {
+            order,
+            lines,
+            created,
+        } = ordered;
+        let (keys, roots) = (&mut worker.keys, &mut worker.roots);
+        let purge_calls = &mut worker.purge_calls;
+        let purged = purge_calls.purge(keys, roots, self.context, &order, lines);
+        purged.map_err(unavailable)?;
+        created::fetch(&mut worker.calls, generation, created);
+        Ok(())
     }
 
     /// Handles the entry point's verdict on a message of SNS.
@@ -194,14 +218,11 @@ impl PurgeCall {
                 let generation = sites(&worker.policies)?;
                 let identity = Rc::clone(&worker.identity);
                 let caller = Caller::of_edge(&generation.sites, &identity.store_secret);
-                let read = read_events(&*worker.host, &worker.metrics, &caller, &event)?;
-                let Some((order, objects)) = read else {
-                    return Ok(());
-                };
-                let (keys, roots) = (&mut worker.keys, &mut worker.roots);
-                self.purge(&mut worker.purge_calls, keys, roots, &order)?;
-                created::fetch(&mut worker.calls, &generation, objects);
-                Ok(())
+                let (host, metrics) = (&*worker.host, &worker.metrics);
+                match read_events(host, metrics, &generation.sites, caller, &event)? {
+                    Some(ordered) => self.purge(worker, &generation, ordered),
+                    None => Ok(()),
+                }
             }
         }
     }
@@ -227,13 +248,15 @@ pub fn read_order(
 fn read_events(
     host: &dyn Host,
     metrics: &Metrics,
-    caller: &Caller<'_>,
+    sites: &Sites,
+    caller: Caller<'_>,
     body: &[u8],
-) -> Result<Option<(PurgeOrder, Vec<CreatedObject>)>, PurgeRefusal> {
-    let notification = Notification::parse(caller, body);
+) -> Result<Option<OrderedPurge>, PurgeRefusal> {
+    let notification = Notification::parse(&caller, body);
     let notification = notification.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
     let Notification {
         urls,
+        objects,
         created,
         ignored,
     } = notification;
@@ -248,7 +271,16 @@ fn read_events(
         what: PurgeSubject::Scopes(scopes.collect()),
         kind: Kind::Hard,
     };
-    Ok(Some((order, created)))
+    let lines = FeedLines::of(sites, || Ok(FeedPurge::of_objects(caller, &objects)));
+    Ok(Some(OrderedPurge {
+        order,
+        lines: lines.map_err(refuse_line)?,
+        created,
+    }))
+}
+
+fn refuse_line(error: SubjectError) -> PurgeRefusal {
+    PurgeRefusal::new(400, error.to_string())
 }
 
 fn refuse_order(error: OrderError) -> PurgeRefusal {

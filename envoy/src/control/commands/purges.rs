@@ -90,6 +90,7 @@ mod tests {
         let soft = LoggedPurge {
             time: "2026-11-27T14:00:00.000Z".to_owned(),
             number: Some(7),
+            feed: None,
             caller: Some("site shop".to_owned()),
             client: Some("10.0.0.7".to_owned()),
             order: Some(r#"{"prefix":"https://a.test/img/","soft":true}"#.to_owned()),

@@ -55,6 +55,10 @@ fn settings_for_sns_that_make_no_sense_are_refused() {
             "SLUICE_ORIGIN=\"http://a.test\": expected s3://BUCKET[/PREFIX], or SLUICE_SNS_TOPICS to be unset",
         ),
         (
+            &[("SLUICE_PURGE_FEED_WRITE", "on")],
+            "SLUICE_PURGE_FEED_WRITE=\"on\": expected off, or SLUICE_PURGE_TOKEN or SLUICE_SNS_TOPICS to be set",
+        ),
+        (
             &[topics, ("SLUICE_PURGE_PORT", "8080")],
             "SLUICE_PURGE_PORT=\"8080\": expected another port than SLUICE_EDGE_PORT's",
         ),

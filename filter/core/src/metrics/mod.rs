@@ -190,6 +190,8 @@ with_reasons! { metrics! {
     FeedLines, "sluice_purge_feed_lines", Counter, "Lines of the purge feed that were applied.";
     FeedIgnored, "sluice_purge_feed_lines_ignored", Counter, "Lines of the purge feed that are for no site of this edge.";
     FeedValidations, "sluice_purge_feed_validations", Counter, "Purges of everything because lines of the feed were missed, or because the feed could not be read.";
+    FeedWritten, "sluice_purge_feed_lines_written", Counter, "Lines that purges at this edge have in the purge feed.";
+    FeedUnwritten, "sluice_purge_feed_write_errors", Counter, "Purges at this edge that could not be written to the purge feed, and are in force on this edge only.";
     FeedAge, "sluice_purge_feed_age_seconds", Gauge, "Seconds since the purge feed was last read.";
     FeedNumber, "sluice_purge_feed_number", Gauge, "Number of the last line of the purge feed that was applied.";
     ParkedNow, "sluice_parked_now", Gauge, "Requests that wait now.";

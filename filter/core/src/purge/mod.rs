@@ -39,15 +39,18 @@ pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use created::take_created;
 pub use feed::{
-    Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedReadings, FeedSubject, FeedTurn,
-    MAX_BYTES, MAX_LINES, SubjectError,
+    Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedPurge, FeedReadings,
+    FeedSubject, FeedTurn, MAX_BYTES, MAX_LINES, SubjectError, applied_by,
 };
 pub use orders::caller::Caller;
 pub use orders::notification::{CreatedObject, Effect, IgnoredEvent, Notification};
 pub use orders::order::{PurgeOrder, PurgeSubject};
 pub use orders::order_error::OrderError;
 pub use orders::url::{UrlError, url_of};
-pub use pending::{JOURNAL_PATIENCE, PendingPurges, PurgeReceipt, WORKERS_PATIENCE};
+pub use pending::{
+    Awaited, FEED_PATIENCE, FeedOutcome, JOURNAL_PATIENCE, PendingPurges, PurgeReceipt,
+    WORKERS_PATIENCE,
+};
 pub use shared::{InitialPurges, SharedPurges};
 pub use tables::generations::Generations;
 pub use tables::table::{MAX_PREFIX_BYTES, Purges};

@@ -12,6 +12,47 @@ pub const WORKERS_PATIENCE: Millis = 2_000;
 /// purge later than this, the caller has already been told that the purge may not survive a restart.
 pub const JOURNAL_PATIENCE: Millis = 10_000;
 
+/// How long a call waits for the purge feed, in milliseconds. The feed may get the purge later than this.
+pub const FEED_PATIENCE: Millis = 10_000;
+
+/// Recorders that a purge waits for beside the workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// Whether the journal records the purge.
+    pub journal: bool,
+    /// Whether the purge is written to the purge feed.
+    pub feed: bool,
+}
+
+/// Outcome of the writing to the purge feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FeedOutcome {
+    /// The feed has the purge.
+    Written {
+        /// Number of its last line.
+        number: u64,
+        /// Time from which every edge that can read the feed has applied it, as in RFC 3339.
+        by: String,
+    },
+    /// The feed does not have the purge, or that is not known.
+    Failed {
+        /// Status for the caller, 502 or 503.
+        status: u16,
+        /// Reason.
+        error: String,
+    },
+}
+
+impl FeedOutcome {
+    /// The outcome of a writing that has not ended in time.
+    pub fn unanswered() -> Self {
+        Self::Failed {
+            status: 503,
+            error: "no answer in time".to_owned(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct PendingCall {
     id: u32,
@@ -19,6 +60,9 @@ struct PendingCall {
     waiting: Vec<WorkerId>,
     /// Whether the journal has the purge; `None` until the journal has answered. True if the purge needs no journal.
     recorded: Option<bool>,
+    /// Whether the feed gets the purge, and the outcome once there is one.
+    feed: bool,
+    outcome: Option<FeedOutcome>,
     opened: Millis,
     number: u64,
     /// Number of workers that have to apply the purge.
@@ -38,6 +82,8 @@ pub struct PurgeReceipt {
     pub missing: Vec<WorkerId>,
     /// Whether the purge survives a restart, as far as entries survive it.
     pub recorded: bool,
+    /// Outcome of the writing to the purge feed; `None` if the purge is for this edge only.
+    pub feed: Option<FeedOutcome>,
 }
 
 /// Purge calls under way.
@@ -56,7 +102,7 @@ impl PendingPurges {
         context: u32,
         number: u64,
         others: Vec<WorkerId>,
-        journaled: bool,
+        awaited: Awaited,
         now: Millis,
     ) -> Option<u32> {
         if !self.has_room() {
@@ -68,7 +114,9 @@ impl PendingPurges {
             context,
             workers: others.len() + 1,
             waiting: others,
-            recorded: (!journaled).then_some(true),
+            recorded: (!awaited.journal).then_some(true),
+            feed: awaited.feed,
+            outcome: None,
             opened: now,
             number,
         });
@@ -99,13 +147,21 @@ impl PendingPurges {
         }
     }
 
+    /// Records the outcome of the writing to the purge feed.
+    pub fn fed(&mut self, call: u32, outcome: FeedOutcome) {
+        if let Some(call) = self.call(call) {
+            call.outcome = Some(outcome);
+        }
+    }
+
     /// Removes and returns the calls that have all answers, or that have waited too long.
     pub fn take_done(&mut self, now: Millis) -> Vec<PurgeReceipt> {
         let is_done = |call: &mut PendingCall| {
             let waited = now.saturating_sub(call.opened);
             let heard = call.waiting.is_empty() || waited >= WORKERS_PATIENCE;
             let written = call.recorded.is_some() || waited >= JOURNAL_PATIENCE;
-            heard && written
+            let fed = !call.feed || call.outcome.is_some() || waited >= FEED_PATIENCE;
+            heard && written && fed
         };
         let done = self.calls.extract_if(.., is_done);
         done.map(|call| PurgeReceipt {
@@ -114,6 +170,9 @@ impl PendingPurges {
             workers: call.workers - call.waiting.len(),
             missing: call.waiting,
             recorded: call.recorded == Some(true),
+            feed: call
+                .feed
+                .then(|| call.outcome.unwrap_or_else(FeedOutcome::unanswered)),
         })
         .collect()
     }

@@ -7,14 +7,18 @@ use sluice_core::key::Target;
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Scope};
+use sluice_core::purge::{Awaited, FeedOutcome, PendingPurges, PurgeReceipt};
 use sluice_core::purge::{
     Caller, Effect, Notification, OrderError, PurgeOrder, PurgeSubject, tags_named, tags_of, url_of,
 };
-use sluice_core::purge::{PendingPurges, PurgeReceipt};
 use sluice_core::sites::Sites;
 use sluice_core::workers::WorkerId;
 
 const SECRET: StoreSecret = StoreSecret::new([1, 2]);
+const JOURNAL: Awaited = Awaited {
+    journal: true,
+    feed: false,
+};
 
 fn indexed_bucket() -> Policy {
     let document = r#"{
@@ -444,7 +448,7 @@ fn a_test_event_is_about_nothing_and_a_broken_one_is_refused() {
 fn a_call_waits_for_every_worker_and_the_journal() {
     let mut desk = PendingPurges::default();
     let others = vec![WorkerId(2), WorkerId(3)];
-    let call = desk.open(77, 9, others, true, 0).unwrap();
+    let call = desk.open(77, 9, others, JOURNAL, 0).unwrap();
     desk.acknowledge(call, WorkerId(2));
     desk.acknowledge(call, WorkerId(3));
     assert_eq!(desk.take_done(10), []);
@@ -455,6 +459,7 @@ fn a_call_waits_for_every_worker_and_the_journal() {
         workers: 3,
         missing: vec![],
         recorded: true,
+        feed: None,
     };
     assert_eq!(desk.take_done(10), [receipt]);
     assert!(desk.is_empty());
@@ -464,7 +469,7 @@ fn a_call_waits_for_every_worker_and_the_journal() {
 fn a_call_tells_who_is_missing_in_the_end() {
     let mut desk = PendingPurges::default();
     let call = desk
-        .open(77, 9, vec![WorkerId(2), WorkerId(3)], false, 0)
+        .open(77, 9, vec![WorkerId(2), WorkerId(3)], Awaited::default(), 0)
         .unwrap();
     desk.acknowledge(call, WorkerId(3));
     desk.acknowledge(call, WorkerId(4));
@@ -479,7 +484,7 @@ fn a_call_tells_who_is_missing_in_the_end() {
 #[test]
 fn a_slow_journal_is_waited_for_longer_than_a_silent_worker() {
     let mut desk = PendingPurges::default();
-    let open = |desk: &mut PendingPurges| desk.open(77, 9, vec![WorkerId(2)], true, 0).unwrap();
+    let open = |desk: &mut PendingPurges| desk.open(77, 9, vec![WorkerId(2)], JOURNAL, 0).unwrap();
     let call = open(&mut desk);
     assert_eq!(desk.take_done(9_999), []);
     desk.journaled(call, true);
@@ -494,7 +499,7 @@ fn a_slow_journal_is_waited_for_longer_than_a_silent_worker() {
 #[test]
 fn calls_under_way_are_bounded() {
     let mut desk = PendingPurges::default();
-    let open = |desk: &mut PendingPurges| desk.open(1, 1, vec![WorkerId(2)], false, 0);
+    let open = |desk: &mut PendingPurges| desk.open(1, 1, vec![WorkerId(2)], Awaited::default(), 0);
     assert_eq!((0..1_000).filter_map(|_| open(&mut desk)).count(), 256);
     assert!(!desk.has_room());
 }
@@ -514,4 +519,26 @@ fn an_event_of_the_folder_of_the_edges_does_nothing() {
         let read = notification(&policy, body.as_bytes()).unwrap();
         assert_eq!(read, Notification::default(), "{key}");
     }
+}
+
+#[test]
+fn a_call_waits_for_the_feed_and_tells_its_number_or_why_there_is_none() {
+    let mut desk = PendingPurges::default();
+    let feed = Awaited {
+        feed: true,
+        journal: false,
+    };
+    let open = |desk: &mut PendingPurges| desk.open(77, 9, Vec::new(), feed, 0).unwrap();
+    let call = open(&mut desk);
+    assert_eq!(desk.take_done(9_999), []);
+    let written = FeedOutcome::Written {
+        number: 122,
+        by: "2026-11-25T07:31:06Z".to_owned(),
+    };
+    desk.fed(call, written.clone());
+    let [receipt] = desk.take_done(9_999).try_into().unwrap();
+    assert_eq!(receipt.feed, Some(written));
+    open(&mut desk);
+    let [receipt] = desk.take_done(10_000).try_into().unwrap();
+    assert_eq!(receipt.feed, Some(FeedOutcome::unanswered()));
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purge feed: its text, the purges that a reader applies, and writers that keep it within its bounds.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use proptest::prelude::*;
 use sluice_core::key::secret::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{
-    Caller, Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedSubject, MAX_BYTES,
-    MAX_LINES, PurgeSubject,
+    Caller, Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedPurge, FeedSubject,
+    MAX_BYTES, MAX_LINES, Notification, PurgeOrder, PurgeSubject, SubjectError, applied_by,
 };
 use sluice_core::sites::Sites;
 
@@ -40,13 +40,23 @@ fn at(number: u64) -> Option<FeedPosition> {
 }
 
 fn url(path: &str) -> FeedSubject {
-    FeedSubject::Url(format!("https://www.example.com{path}"))
+    FeedSubject::url(format!("https://www.example.com{path}"))
+}
+
+fn append(
+    feed: &mut Feed,
+    purges: impl IntoIterator<Item = (bool, FeedSubject)>,
+    now: i64,
+) -> Result<u64, SubjectError> {
+    let purges = purges.into_iter();
+    let purges = purges.map(|(hard, subject)| FeedPurge { hard, subject });
+    feed.append(purges.collect(), now)
 }
 
 fn feed_of(subjects: impl IntoIterator<Item = FeedSubject>) -> Feed {
     let mut feed = Feed::new(ID);
     let purges = subjects.into_iter().map(|subject| (true, subject));
-    feed.append(purges.collect(), NOW).unwrap();
+    append(&mut feed, purges, NOW).unwrap();
     feed
 }
 
@@ -172,17 +182,17 @@ fn lines_that_cannot_be_read_purge_everything() {
 #[test]
 fn old_lines_move_into_the_base() {
     let mut feed = Feed::new(ID);
-    feed.append(vec![(true, url("/a"))], NOW).unwrap();
-    feed.append(vec![(false, url("/b"))], NOW + 1).unwrap();
-    feed.append(vec![(true, url("/c"))], NOW + DAY).unwrap();
+    append(&mut feed, vec![(true, url("/a"))], NOW).unwrap();
+    append(&mut feed, vec![(false, url("/b"))], NOW + 1).unwrap();
+    append(&mut feed, vec![(true, url("/c"))], NOW + DAY).unwrap();
     assert_eq!(
         (feed.base, feed.lines.len()),
         (0, 3),
         "none is older than a day"
     );
-    feed.append(vec![(true, url("/d"))], NOW + DAY + 2).unwrap();
+    append(&mut feed, vec![(true, url("/d"))], NOW + DAY + 2).unwrap();
     assert_eq!((feed.base, feed.hard_base, feed.lines.len()), (2, 1, 2));
-    feed.append(vec![(true, url("/e"))], NOW + 9 * DAY).unwrap();
+    append(&mut feed, vec![(true, url("/e"))], NOW + 9 * DAY).unwrap();
     assert_eq!((feed.base, feed.hard_base, feed.newest()), (4, 4, 5));
 }
 
@@ -198,9 +208,9 @@ fn neighbours_become_their_directory() {
     let prefixes: Vec<_> = feed
         .lines
         .iter()
-        .filter(|line| matches!(line.subject, FeedSubject::Prefix(_)))
+        .filter(|line| matches!(line.subject, FeedSubject::Prefix { .. }))
         .collect();
-    let images = FeedSubject::Prefix("https://www.example.com/img/".to_owned());
+    let images = FeedSubject::prefix("https://www.example.com/img/");
     assert_eq!(prefixes.len(), 1);
     assert_eq!(prefixes[0].subject, images);
     assert_eq!(feed.newest(), MAX_LINES as u64 + 1, "no number is lost");
@@ -212,7 +222,7 @@ fn five_thousand_objects_leave_the_rest_of_the_cache_in_place() {
     let mut batches = 0;
     for batch in 0..50 {
         let file = |number: u32| (true, url(&format!("/photos/2026/{batch}/{number}.jpg")));
-        feed.append((0..100).map(file).collect(), NOW).unwrap();
+        append(&mut feed, (0..100).map(file), NOW).unwrap();
         batches += 1;
     }
     assert_eq!(batches, 50);
@@ -228,7 +238,7 @@ fn five_thousand_objects_leave_the_rest_of_the_cache_in_place() {
 
 #[test]
 fn everything_is_purged_only_if_nothing_is_closer() {
-    let host = |number: usize| FeedSubject::Url(format!("https://{number}.test/a"));
+    let host = |number: usize| FeedSubject::url(format!("https://{number}.test/a"));
     let feed = feed_of((0..=MAX_LINES).map(host));
     assert_eq!(feed.lines.len(), 1);
     assert_eq!(
@@ -254,9 +264,9 @@ fn everything_is_purged_only_if_nothing_is_closer() {
 fn a_subject_that_no_line_can_have_is_refused_or_rewritten() {
     let mut feed = Feed::new(ID);
     for (subject, expected) in [
-        (FeedSubject::Url(String::new()), "url: expected"),
+        (FeedSubject::url(""), "url: expected"),
         (
-            FeedSubject::Prefix("a".repeat(700)),
+            FeedSubject::prefix("a".repeat(700)),
             "prefix: expected 1 to 600 bytes",
         ),
         (
@@ -273,16 +283,18 @@ fn a_subject_that_no_line_can_have_is_refused_or_rewritten() {
             "surrogate_keys: expected",
         ),
     ] {
-        let error = feed
-            .append(vec![(true, url("/a")), (true, subject)], NOW)
-            .unwrap_err();
+        let error = append(&mut feed, vec![(true, url("/a")), (true, subject)], NOW).unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}");
         assert_eq!(feed, Feed::new(ID));
     }
     let long = format!("/{}/{}", "a".repeat(500), "b".repeat(500));
-    let odd = FeedSubject::Url("https://a.test/ü b\n".to_owned());
-    feed.append(vec![(true, FeedSubject::Prefix(long)), (true, odd)], NOW)
-        .unwrap();
+    let odd = FeedSubject::url("https://a.test/ü b\n");
+    append(
+        &mut feed,
+        vec![(true, FeedSubject::prefix(long)), (true, odd)],
+        NOW,
+    )
+    .unwrap();
     assert_eq!(
         subjects_of(&feed),
         [
@@ -316,13 +328,239 @@ fn a_line_orders_what_a_call_with_its_subject_orders() {
     assert_eq!(all.what, PurgeSubject::Scopes(vec![Scope::Everything]));
 }
 
+/// An edge with the sites `shop`, in front of a bucket with a prefix, and `blog`.
+fn two_sites() -> Sites {
+    let sites = br#"{"edge": {}, "sites": [
+        {"name": "shop", "hosts": ["shop.test"], "policy": {
+            "origin": {"kind": "bucket", "bucket": "bkt", "prefix": "p", "authority": "s3.test"},
+            "key": {"index_document": "index.html"}, "website": {"listing": {"prefixes": ["/*"]}}}},
+        {"name": "blog", "hosts": ["blog.test"], "policy": {"origin": {"kind": "http"}}}
+    ]}"#;
+    Sites::parse(sites).unwrap()
+}
+
+/// The scopes of a line on the edge of a caller.
+fn scopes_of(caller: Caller<'_>, purge: &FeedPurge) -> Vec<Scope> {
+    let mut feed = Feed::new(ID);
+    feed.append(vec![purge.clone()], NOW).unwrap();
+    let feed = parse(&feed.to_string());
+    match feed.lines[0].order(caller).unwrap().what {
+        PurgeSubject::Scopes(scopes) => scopes,
+        PurgeSubject::Tags { .. } => panic!("{purge}"),
+    }
+}
+
+#[test]
+fn the_line_of_a_call_purges_what_the_call_purges() {
+    let secret = StoreSecret::new([1, 2]);
+    let one = br#"{"origin": {"kind": "http", "authority": "o.test"}, "key": {"host": false}}"#;
+    let one = Sites::of_one(Policy::parse(one).unwrap());
+    let sites = two_sites();
+    let edge = Caller::of_edge(&sites, &secret);
+    let of_shop = Caller::of_site(&sites, 0, &secret);
+    let of_one = Caller::of_edge(&one, &secret);
+    for (caller, order, line) in [
+        (
+            edge,
+            r#"{"url": "https://shop.test/ü"}"#,
+            "url https://shop.test/%C3%BC",
+        ),
+        (
+            edge,
+            r#"{"url": "/a", "site": "shop", "soft": true}"#,
+            "soft url shop /a",
+        ),
+        (edge, r#"{"url": "s3://bkt/p/a"}"#, "url s3://bkt/p/a"),
+        (edge, r#"{"prefix": "s3://bkt/"}"#, "prefix s3://bkt/"),
+        (of_shop, r#"{"url": "/a"}"#, "url shop /a"),
+        (
+            of_shop,
+            r#"{"prefix": "https://shop.test/"}"#,
+            "prefix shop https://shop.test/",
+        ),
+        (of_shop, r#"{"everything": true}"#, "everything shop"),
+        (
+            of_shop,
+            r#"{"surrogate_keys": ["a", "b"]}"#,
+            "keys shop a b",
+        ),
+        (edge, r#"{"everything": true}"#, "everything"),
+        (of_one, r#"{"surrogate_keys": ["a"]}"#, "keys - a"),
+        (of_one, r#"{"prefix": "/"}"#, "prefix /"),
+    ] {
+        let order = order.as_bytes();
+        let purge = FeedPurge::of_order(caller, order).unwrap();
+        assert_eq!(purge.to_string(), line);
+        assert_eq!(FeedPurge::parse(line), Some(purge.clone()));
+        let mut feed = Feed::new(ID);
+        feed.append(vec![purge], NOW).unwrap();
+        // The reader is an edge with all sites.
+        let reader = if line.contains("shop") { edge } else { caller };
+        let read = parse(&feed.to_string()).lines[0].order(reader).unwrap();
+        assert_eq!(read, PurgeOrder::parse(caller, order).unwrap(), "{line}");
+    }
+}
+
+#[test]
+fn an_order_that_no_line_can_have_is_refused() {
+    let secret = StoreSecret::new([1, 2]);
+    let sites = two_sites();
+    let caller = Caller::of_site(&sites, 0, &secret);
+    for (order, expected) in [
+        (
+            r#"{"surrogate_keys": ["a\nb"]}"#.to_owned(),
+            "surrogate_keys: expected",
+        ),
+        (
+            format!(r#"{{"url": "/{}"}}"#, "a".repeat(5_000)),
+            "url: expected 1 to 4096 bytes",
+        ),
+    ] {
+        let error = FeedPurge::of_order(caller, order.as_bytes()).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+}
+
+/// A notification that an object was written.
+fn event(key: &str, sequencer: &str) -> String {
+    format!(
+        r#"{{"Records": [{{"eventName": "ObjectCreated:Put",
+            "s3": {{"bucket": {{"name": "bkt"}}, "object": {{"key": "{key}"{sequencer}}}}}}}]}}"#
+    )
+}
+
+fn purges_of(caller: Caller<'_>, event: &str) -> (Notification, Vec<FeedPurge>) {
+    let notification = Notification::parse(&caller, event.as_bytes()).unwrap();
+    let purges = FeedPurge::of_objects(caller, &notification.objects);
+    (notification, purges)
+}
+
+#[test]
+fn the_lines_of_an_event_purge_what_the_event_purges() {
+    let secret = StoreSecret::new([1, 2]);
+    let sites = two_sites();
+    let caller = Caller::of_edge(&sites, &secret);
+    let number = r#", "sequencer": "0055AED6DCD90281E5""#;
+    for (key, sequencer, lines) in [
+        (
+            "p/d/a.css",
+            number,
+            &["url s3://bkt/p/d/a.css#0055AED6DCD90281E5"][..],
+        ),
+        (
+            "p/d/a+b",
+            "",
+            &["url s3://bkt/p/d/a%20b", "url s3://bkt/p/d/a%2Bb"],
+        ),
+        (
+            "p/a?#",
+            r#", "sequencer": "no number""#,
+            &["url s3://bkt/p/a%3F%23"],
+        ),
+        // Neither below the prefix nor for clients.
+        ("q/a", number, &[]),
+        ("p/.sluice/purges", number, &[]),
+    ] {
+        let (notification, purges) = purges_of(caller, &event(key, sequencer));
+        let texts: Vec<_> = purges.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, lines, "{key}");
+        let read = purges.iter().flat_map(|purge| scopes_of(caller, purge));
+        let mut read: Vec<_> = read.collect();
+        let urls = notification.urls.iter();
+        let mut expected: Vec<_> = urls.map(|url| caller.scope_of(url)).collect();
+        for scopes in [&mut read, &mut expected] {
+            scopes.sort_unstable();
+            scopes.dedup();
+        }
+        assert_eq!(read, expected, "{key}");
+        assert_eq!(lines.is_empty(), expected.is_empty());
+    }
+}
+
+#[test]
+fn one_event_that_several_writers_hear_is_one_line_and_a_later_event_another() {
+    let secret = StoreSecret::new([1, 2]);
+    let sites = two_sites();
+    let caller = Caller::of_edge(&sites, &secret);
+    let purges = |number: &str| purges_of(caller, &event("p/a", number)).1;
+    let (first, second) = (r#", "sequencer": "A1""#, r#", "sequencer": "A2""#);
+    let mut feed = Feed::new(ID);
+    for (number, expected) in [
+        (first, 1),
+        (first, 1),
+        (second, 2),
+        (first, 1),
+        ("", 3),
+        ("", 4),
+    ] {
+        assert_eq!(feed.append(purges(number), NOW), Ok(expected));
+    }
+    assert_eq!(feed.lines.len(), 4);
+}
+
+#[test]
+fn the_directory_of_objects_is_purged_with_the_listings_that_show_it() {
+    let secret = StoreSecret::new([1, 2]);
+    let sites = two_sites();
+    let caller = Caller::of_edge(&sites, &secret);
+    let purge = FeedPurge::parse("prefix s3://bkt/p/d/e/").unwrap();
+    let listing = |path: &str| caller.scope_of(&format!("shop!s3.test/bkt/p{path}index.html"));
+    assert_eq!(
+        scopes_of(caller, &purge),
+        [
+            listing("/"),
+            listing("/d/"),
+            listing("/d/e/"),
+            Scope::Prefix("shop!s3.test/bkt/p/d/e/".to_owned())
+        ]
+    );
+}
+
+#[test]
+fn a_site_that_fills_the_feed_purges_no_other_site() {
+    let of_shop = |number: usize| FeedSubject::Url {
+        site: Some("shop".to_owned()),
+        url: format!("https://{number}.test/a"),
+    };
+    let feed = feed_of((0..=MAX_LINES).map(of_shop).chain([url("/a")]));
+    assert_eq!(
+        subjects_of(&feed),
+        ["everything shop", "url https://www.example.com/a"]
+    );
+    let events = (0..=MAX_LINES).map(|number| FeedSubject::url(format!("s3://bkt/p/d/a#{number}")));
+    let feed = feed_of(events.chain([url("/a")]));
+    assert_eq!(feed.lines.len(), MAX_LINES);
+    assert!(
+        subjects_of(&feed)
+            .iter()
+            .all(|subject| subject.starts_with("url "))
+    );
+}
+
+#[test]
+fn the_time_by_which_every_edge_has_a_purge_includes_jitter_and_reading() {
+    let by = applied_by(NOW, std::time::Duration::from_secs(2));
+    assert_eq!(
+        by, "2026-11-25T07:31:07Z",
+        "2.2 s, 1 s, and the rest of the second"
+    );
+}
+
 /// Whether a line covers the subject of another.
 fn covers(wide: &FeedSubject, narrow: &FeedSubject) -> bool {
     match (wide, narrow) {
         (FeedSubject::Everything { site: None }, _) => true,
-        (FeedSubject::Prefix(wide), FeedSubject::Url(narrow) | FeedSubject::Prefix(narrow)) => {
-            narrow.starts_with(wide.as_str())
-        }
+        (
+            FeedSubject::Prefix { site, prefix: wide },
+            FeedSubject::Url {
+                site: of,
+                url: narrow,
+            }
+            | FeedSubject::Prefix {
+                site: of,
+                prefix: narrow,
+            },
+        ) => site == of && narrow.starts_with(wide.as_str()),
         (FeedSubject::Everything { site }, FeedSubject::Keys { site: of, .. }) => site == of,
         _ => wide == narrow,
     }
@@ -342,8 +580,8 @@ fn subject() -> impl Strategy<Value = FeedSubject> {
     let site = prop::option::of("[ab]");
     prop_oneof![
         20 => "/[a-c]{0,3}(/[a-z]{0,40}){0,3}".prop_map(|path| url(&path)),
-        5 => "/([a-c]{0,2}/){0,2}".prop_map(|path| FeedSubject::Prefix(format!("https://www.example.com{path}"))),
-        3 => "[a-z]{1,3}".prop_map(|host| FeedSubject::Url(format!("https://{host}.test/"))),
+        5 => "/([a-c]{0,2}/){0,2}".prop_map(|path| FeedSubject::prefix(format!("https://www.example.com{path}"))),
+        3 => "[a-z]{1,3}".prop_map(|host| FeedSubject::url(format!("https://{host}.test/"))),
         1 => (site, prop::collection::vec("[a-z]{1,4}", 1..4)).prop_map(|(site, keys)| FeedSubject::Keys { site, keys }),
     ]
 }
@@ -383,7 +621,7 @@ impl World {
     fn write(&mut self, read: &str, purges: &[(bool, FeedSubject)]) -> bool {
         let mut feed = parse(read);
         let first = feed.newest() + 1;
-        feed.append(purges.to_vec(), self.now).unwrap();
+        append(&mut feed, purges.to_vec(), self.now).unwrap();
         if read != self.stored {
             return false;
         }

@@ -6,7 +6,7 @@
 #![allow(clippy::expect_used)]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::purge::{Feed, FeedSubject, MAX_BYTES, MAX_LINES};
+use sluice_core::purge::{Feed, FeedPurge, FeedSubject, MAX_BYTES, MAX_LINES};
 
 fuzz_target!(|input: &[u8]| {
     let Ok(mut feed) = Feed::parse(input) else {
@@ -20,8 +20,11 @@ fuzz_target!(|input: &[u8]| {
     let again = written.news(Some(news.position));
     assert!(again.everything.is_none() && again.lines.is_empty() && !again.is_older);
     let newest = feed.newest();
-    let purge = FeedSubject::Url("https://www.example.com/a".to_owned());
-    let Ok(number) = feed.append(vec![(true, purge)], 0) else {
+    let purge = FeedPurge {
+        hard: true,
+        subject: FeedSubject::url("https://www.example.com/a"),
+    };
+    let Ok(number) = feed.append(vec![purge], 0) else {
         // Only a feed without a number for another line refuses this one.
         assert!(newest > u64::MAX >> 3);
         return;

@@ -149,7 +149,9 @@ impl ControlCall {
         });
         let (keys, roots) = (&mut worker.keys, &mut worker.roots);
         let purged = order.and_then(|order| {
-            let purged = worker.purge_calls.purge(keys, roots, self.context, &order);
+            // The operator's command has its own way to write the feed.
+            let purge_calls = &mut worker.purge_calls;
+            let purged = purge_calls.purge(keys, roots, self.context, &order, None);
             purged.map_err(purge_listener::unavailable)
         });
         purged.map_err(|refusal| {

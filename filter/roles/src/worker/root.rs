@@ -27,7 +27,7 @@ impl Worker {
         for call in self.calls.take_all() {
             call_ends::end_call(self, &call, false);
         }
-        self.purge_calls.requeue_journal();
+        self.purge_calls.requeue();
         self.coalescing
             .turn(|coalescer, turn| coalescer.rescan_all(turn));
         self.confirmations.ask_anew(self.host.monotonic_millis());

@@ -4,6 +4,7 @@
 mod access;
 mod claims;
 mod declared;
+mod feed_writes;
 mod host;
 mod interleavings;
 mod questions;

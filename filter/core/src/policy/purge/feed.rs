@@ -27,3 +27,13 @@ section! {
         site: Option<String> as Option<SiteName>,
     }
 }
+
+/// Part of the interval that a reader adds or takes at random.
+const SPREAD: f64 = 0.1;
+/// Longest time of a reading, until its purges are in effect.
+const READING: Duration = Duration::from_secs(1);
+
+/// Longest time from the writing of a purge until every edge that can read the feed has applied it.
+pub fn applied_within(every: Duration) -> Duration {
+    every.mul_f64(1.0 + SPREAD) + READING
+}

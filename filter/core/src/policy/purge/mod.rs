@@ -17,7 +17,7 @@ use crate::policy::forms::form::{Form, read_text};
 use crate::policy::forms::section::section;
 
 pub use declared::{DeclaredPurge, DeclaredPurges, MAX_DECLARED};
-pub use feed::{FEED_NAME, FeedPolicy, USUAL_EVERY};
+pub use feed::{FEED_NAME, FeedPolicy, USUAL_EVERY, applied_within};
 pub use feed_position::{FeedId, FeedPosition};
 pub use on_created::OnCreatedPolicy;
 pub use record::{Kind, PARTS, Record, Scope, UrlHash};
@@ -37,6 +37,8 @@ section! {
         warm: bool = true,
         /// Whether messages of Amazon SNS are accepted. The entry point verifies them. The entry point fills this in.
         sns: bool = false,
+        /// Whether purges are written to the purge feed too. The entry point writes them. The entry point fills this in.
+        writes_feed: bool = false,
         /// Numbers in the keys of URLs: a purge that a change of the policy makes. At most 64.
         declared: Vec<DeclaredPurge> = Vec::new(),
         /// The purge feed. Default: no feed is read.

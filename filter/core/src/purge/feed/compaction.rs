@@ -6,7 +6,7 @@
 use super::line::{FeedLine, FeedSubject, MAX_PREFIX_BYTES, directory};
 
 /// Replaces lines until at most `most` are left, of at most `bytes` bytes. Pairs of URLs with the longest common
-/// directory go first, then surrogate keys of one site. Only if that does not suffice, everything is purged.
+/// directory go first, then surrogate keys of one site, then all lines of named sites. Only if that does not suffice, everything is purged.
 pub(super) fn compact(lines: &mut Vec<FeedLine>, most: usize, bytes: usize) {
     let mut size = Size::of(lines);
     if size.fits(most, bytes) {
@@ -15,10 +15,17 @@ pub(super) fn compact(lines: &mut Vec<FeedLine>, most: usize, bytes: usize) {
     drop_covered(lines);
     let (mut urls, mut others): (Vec<_>, Vec<_>) = std::mem::take(lines)
         .into_iter()
-        .partition(|line| line.subject.url().is_some());
+        .partition(|line| line.subject.address().is_some());
     size = Size::of(&urls).and(Size::of(&others));
     merge_urls(&mut urls, &mut size, most, bytes);
     if !size.fits(most, bytes) {
+        others = by_site(others);
+        size = Size::of(&urls).and(Size::of(&others));
+    }
+    if !size.fits(most, bytes) {
+        // A site that fills the feed loses its own responses, and no other site does.
+        let of_site = |line: &mut FeedLine| line.subject.site().is_some();
+        others.extend(urls.extract_if(.., of_site));
         others = by_site(others);
         size = Size::of(&urls).and(Size::of(&others));
     }
@@ -77,8 +84,8 @@ fn drop_covered(lines: &mut Vec<FeedLine>) {
 
 /// Merges neighbours in the order of their URLs, those with the longest common directory first.
 fn merge_urls(lines: &mut Vec<FeedLine>, size: &mut Size, most: usize, bytes: usize) {
-    let text = |line: &FeedLine| line.subject.url().unwrap_or_default().to_owned();
-    lines.sort_by_cached_key(text);
+    let text = |line: &FeedLine| address_of(line).to_owned();
+    lines.sort_by_cached_key(|line| (line.subject.site().map(str::to_owned), text(line)));
     let pairs = lines.iter().zip(lines.iter().skip(1));
     let mut common: Vec<usize> = pairs.map(|(one, other)| common_of(one, other)).collect();
     while !size.fits(most, bytes) {
@@ -98,10 +105,18 @@ fn merge_urls(lines: &mut Vec<FeedLine>, size: &mut Size, most: usize, bytes: us
     }
 }
 
+/// The URL or the prefix of a line, without the event that it belongs to.
+fn address_of(line: &FeedLine) -> &str {
+    let address = line.subject.address().unwrap_or_default();
+    address.split('#').next().unwrap_or_default()
+}
+
 /// Length of the directory that two URLs have in common; for the same URL, its own length; 0 if they have none.
 fn common_of(one: &FeedLine, other: &FeedLine) -> usize {
-    let (one, other) = (one.subject.url(), other.subject.url());
-    let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+    if one.subject.site() != other.subject.site() {
+        return 0;
+    }
+    let (one, other) = (address_of(one), address_of(other));
     if one == other {
         return one.len();
     }
@@ -112,11 +127,16 @@ fn common_of(one: &FeedLine, other: &FeedLine) -> usize {
 
 /// The line for two lines whose URLs have the first `length` bytes in common.
 fn merged(one: FeedLine, other: FeedLine, length: usize) -> FeedLine {
-    let subject = if one.subject == other.subject {
-        one.subject.clone()
-    } else {
-        let start = one.subject.url().and_then(|url| url.get(..length));
-        FeedSubject::Prefix(start.unwrap_or_default().to_owned())
+    let is_url = |line: &FeedLine| matches!(line.subject, FeedSubject::Url { .. });
+    if one.subject == other.subject
+        || (is_url(&one) && is_url(&other) && address_of(&one) == address_of(&other))
+    {
+        return newer(one, other);
+    }
+    let start = address_of(&one).get(..length);
+    let subject = FeedSubject::Prefix {
+        site: one.subject.site().map(str::to_owned),
+        prefix: start.unwrap_or_default().to_owned(),
     };
     FeedLine {
         subject,
@@ -139,10 +159,7 @@ fn newer(one: FeedLine, other: FeedLine) -> FeedLine {
 fn by_site(lines: Vec<FeedLine>) -> Vec<FeedLine> {
     let mut sites: Vec<FeedLine> = Vec::new();
     for line in lines {
-        let site = match &line.subject {
-            FeedSubject::Keys { site, .. } | FeedSubject::Everything { site } => site.clone(),
-            FeedSubject::Url(_) | FeedSubject::Prefix(_) => None,
-        };
+        let site = line.subject.site().map(str::to_owned);
         let subject = FeedSubject::Everything { site };
         match sites.iter_mut().find(|other| other.subject == subject) {
             Some(other) => {

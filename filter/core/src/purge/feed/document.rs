@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::compaction;
-use super::line::{FeedLine, FeedSubject, MAX_NUMBER, SubjectError, parse_number};
+use super::line::{FeedLine, FeedPurge, MAX_NUMBER, SubjectError, parse_number};
 use crate::policy::purge::FeedId;
 
 /// Greatest size of a feed in bytes.
@@ -90,20 +90,16 @@ impl Feed {
         self.lines.last().map_or(self.base, |line| line.number)
     }
 
-    /// Appends purges at the time `now`, in seconds since 1970. Each is hard or not. Returns the number of the last
-    /// one. Keeps the feed within its bounds: old lines are dropped, and lines with the longest common directory
-    /// become one purge of this directory.
+    /// Appends purges at the time `now`, in seconds since 1970. Returns the number of the last one. A purge of an event
+    /// that has a line is not appended again, because another writer has heard the same event. Keeps the feed within its
+    /// bounds: old lines are dropped, and lines with the longest common directory become one purge of this directory.
     ///
     /// # Errors
     /// A line cannot have one of the subjects, or the feed has no number for it. Then the feed is unchanged.
-    pub fn append(
-        &mut self,
-        purges: Vec<(bool, FeedSubject)>,
-        now: i64,
-    ) -> Result<u64, SubjectError> {
+    pub fn append(&mut self, purges: Vec<FeedPurge>, now: i64) -> Result<u64, SubjectError> {
         let purges: Result<Vec<_>, _> = purges
             .into_iter()
-            .map(|(hard, subject)| Ok((hard, subject.for_line()?)))
+            .map(|FeedPurge { hard, subject }| Ok((hard, subject.for_line()?)))
             .collect();
         let purges = purges?;
         if purges.len() as u64 > MAX_NUMBER.saturating_sub(self.newest()) {
@@ -111,10 +107,17 @@ impl Feed {
                 "the feed has no more numbers: expected a new feed",
             ));
         }
+        let mut last = 0;
         for (hard, subject) in purges {
-            let number = self.newest() + 1;
+            let known = |line: &&FeedLine| line.hard == hard && line.subject == subject;
+            let known = subject.is_of_event().then(|| self.lines.iter().find(known));
+            if let Some(line) = known.flatten() {
+                last = last.max(line.number);
+                continue;
+            }
+            last = self.newest() + 1;
             self.lines.push(FeedLine {
-                number,
+                number: last,
                 time: now,
                 hard,
                 subject,
@@ -123,7 +126,7 @@ impl Feed {
         self.drop_old(now);
         let room = MAX_BYTES - self.head().len();
         compaction::compact(&mut self.lines, MAX_LINES, room);
-        Ok(self.newest())
+        Ok(last)
     }
 
     /// Drops the lines in front that every edge has read.

@@ -9,6 +9,7 @@ use super::time;
 use crate::policy::is_site_name;
 use crate::policy::purge::Kind;
 use crate::purge::orders::caller::Caller;
+use crate::purge::orders::object::ObjectUrl;
 use crate::purge::orders::order::PurgeOrder;
 use crate::purge::orders::order_error::OrderError;
 use crate::purge::tags::MAX_TAGS;
@@ -27,10 +28,20 @@ const NO_NAME: &str = "-";
 /// Subject of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedSubject {
-    /// A URL, as in the field `url` of a purge call.
-    Url(String),
-    /// The beginning of URLs, as in the field `prefix`.
-    Prefix(String),
+    /// A URL.
+    Url {
+        /// Name of the site; `None` if the URL names it.
+        site: Option<String>,
+        /// The URL, as in the field `url` of a purge call.
+        url: String,
+    },
+    /// The beginning of URLs.
+    Prefix {
+        /// Name of the site; `None` if the prefix names it.
+        site: Option<String>,
+        /// The prefix, as in the field `prefix` of a purge call.
+        prefix: String,
+    },
     /// Surrogate keys of a site.
     Keys {
         /// Name of the site; `None` for the only site of an edge.
@@ -56,6 +67,18 @@ impl fmt::Display for SubjectError {
 }
 
 impl FeedSubject {
+    /// A URL that names its site.
+    pub fn url(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self::Url { site: None, url }
+    }
+
+    /// A prefix that names its site.
+    pub fn prefix(prefix: impl Into<String>) -> Self {
+        let prefix = prefix.into();
+        Self::Prefix { site: None, prefix }
+    }
+
     /// Returns the subject in the spelling of a line. Bytes that a line cannot have are escaped in a URL, and a prefix
     /// that is too long is shortened to a directory.
     ///
@@ -63,12 +86,16 @@ impl FeedSubject {
     /// No line can have the subject.
     pub fn for_line(self) -> Result<Self, SubjectError> {
         let subject = match self {
-            Self::Url(url) => Self::Url(escaped(&url)),
-            Self::Prefix(prefix) => {
+            Self::Url { site, url } => Self::Url {
+                site,
+                url: escaped(&url),
+            },
+            Self::Prefix { site, prefix } => {
                 let prefix = escaped(&prefix);
                 let fits = prefix.len() <= MAX_PREFIX_BYTES;
                 let short = (!fits).then(|| directory(&prefix, MAX_PREFIX_BYTES));
-                Self::Prefix(short.flatten().map(str::to_owned).unwrap_or(prefix))
+                let prefix = short.flatten().map(str::to_owned).unwrap_or(prefix);
+                Self::Prefix { site, prefix }
             }
             other => other,
         };
@@ -76,21 +103,19 @@ impl FeedSubject {
     }
 
     fn check(&self) -> Result<(), SubjectError> {
-        let is_name = |site: &Option<String>| site.as_deref().is_none_or(is_site_name);
+        let is_name = |site: Option<&str>| site.is_none_or(is_site_name);
         let expected = match self {
-            Self::Url(url) if !is_visible(url) || url.len() > MAX_URL_BYTES => {
+            Self::Url { url, .. } if !is_visible(url) || url.len() > MAX_URL_BYTES => {
                 "url: expected 1 to 4096 bytes"
             }
-            Self::Prefix(prefix)
+            Self::Prefix { prefix, .. }
                 if !is_visible(prefix)
                     || prefix.len() > MAX_PREFIX_BYTES
                     || prefix.contains(['?', '#']) =>
             {
                 "prefix: expected 1 to 600 bytes without a query, or below a directory of at most 600"
             }
-            Self::Keys { site, .. } | Self::Everything { site } if !is_name(site) => {
-                "site: expected the name of a site"
-            }
+            other if !is_name(other.site()) => "site: expected the name of a site",
             Self::Keys { keys, .. } if !are_keys(keys) => {
                 "surrogate_keys: expected 1 to 256 texts without spaces, of at most 8192 bytes in all"
             }
@@ -104,8 +129,14 @@ impl FeedSubject {
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         let named = |name: &str| (name != NO_NAME).then(|| name.to_owned());
         let subject = match word {
-            "url" => Self::Url(rest.to_owned()),
-            "prefix" => Self::Prefix(rest.to_owned()),
+            "url" => {
+                let (site, url) = of_site(rest);
+                Self::Url { site, url }
+            }
+            "prefix" => {
+                let (site, prefix) = of_site(rest);
+                Self::Prefix { site, prefix }
+            }
             "keys" => {
                 let (site, keys) = rest.split_once(' ')?;
                 Self::Keys {
@@ -122,20 +153,38 @@ impl FeedSubject {
         subject.check().ok().map(|()| subject)
     }
 
-    /// The URL or the prefix.
-    pub(super) fn url(&self) -> Option<&str> {
+    /// The name of the site, if the subject has it beside its URL.
+    pub(super) fn site(&self) -> Option<&str> {
         match self {
-            Self::Url(url) | Self::Prefix(url) => Some(url),
+            Self::Url { site, .. }
+            | Self::Prefix { site, .. }
+            | Self::Keys { site, .. }
+            | Self::Everything { site } => site.as_deref(),
+        }
+    }
+
+    /// The URL or the prefix.
+    pub(super) fn address(&self) -> Option<&str> {
+        match self {
+            Self::Url { url, .. } => Some(url),
+            Self::Prefix { prefix, .. } => Some(prefix),
             _ => None,
         }
+    }
+
+    /// Whether the subject belongs to one event of a bucket. Another subject may be purged again.
+    pub(super) fn is_of_event(&self) -> bool {
+        matches!(self, Self::Url { url, .. } if ObjectUrl::names_event(url))
     }
 }
 
 impl fmt::Display for FeedSubject {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url(url) => write!(out, "url {url}"),
-            Self::Prefix(prefix) => write!(out, "prefix {prefix}"),
+            Self::Url { site, url } => write!(out, "url {}{url}", with_space(site.as_deref())),
+            Self::Prefix { site, prefix } => {
+                write!(out, "prefix {}{prefix}", with_space(site.as_deref()))
+            }
             Self::Keys { site, keys } => {
                 let site = site.as_deref().unwrap_or(NO_NAME);
                 write!(out, "keys {site} {}", keys.join(" "))
@@ -165,12 +214,12 @@ impl FeedLine {
         let (number, rest) = line.split_once(' ')?;
         let number = parse_number(number)?;
         let (time, rest) = rest.split_once(' ')?;
-        let soft = rest.strip_prefix("soft ");
+        let FeedPurge { hard, subject } = FeedPurge::parse(rest)?;
         Some(Self {
             number,
             time: time::parse(time)?,
-            hard: soft.is_none(),
-            subject: FeedSubject::parse(soft.unwrap_or(rest))?,
+            hard,
+            subject,
         })
     }
 
@@ -189,14 +238,12 @@ impl FeedLine {
             document.insert(name.to_owned(), value);
         };
         match &self.subject {
-            FeedSubject::Url(url) => field("url", json!(url)),
-            FeedSubject::Prefix(prefix) => field("prefix", json!(prefix)),
+            FeedSubject::Url { url, .. } => field("url", json!(url)),
+            FeedSubject::Prefix { prefix, .. } => field("prefix", json!(prefix)),
             FeedSubject::Keys { keys, .. } => field("surrogate_keys", json!(keys)),
             FeedSubject::Everything { .. } => field("everything", json!(true)),
         }
-        if let FeedSubject::Keys { site, .. } | FeedSubject::Everything { site } = &self.subject
-            && let Some(site) = site
-        {
+        if let Some(site) = self.subject.site() {
             field("site", json!(site));
         }
         PurgeOrder::parse(caller, Value::from(document).to_string().as_bytes())
@@ -205,10 +252,54 @@ impl FeedLine {
 
 impl fmt::Display for FeedLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let soft = if self.hard { "" } else { "soft " };
+        let soft = soft_mark(self.hard);
         let time = time::format(self.time);
         write!(out, "{} {time} {soft}{}", self.number, self.subject)
     }
+}
+
+/// A purge that is not in a feed yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedPurge {
+    /// Whether the purge is hard; otherwise it is soft.
+    pub hard: bool,
+    /// Subject of the purge.
+    pub subject: FeedSubject,
+}
+
+impl FeedPurge {
+    /// Reads the end of a line, behind the number and the time.
+    pub fn parse(text: &str) -> Option<Self> {
+        let soft = text.strip_prefix("soft ");
+        Some(Self {
+            hard: soft.is_none(),
+            subject: FeedSubject::parse(soft.unwrap_or(text))?,
+        })
+    }
+}
+
+impl fmt::Display for FeedPurge {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}{}", soft_mark(self.hard), self.subject)
+    }
+}
+
+const fn soft_mark(hard: bool) -> &'static str {
+    if hard { "" } else { "soft " }
+}
+
+/// The site and the URL in the words of a line.
+fn of_site(words: &str) -> (Option<String>, String) {
+    match words.split_once(' ') {
+        Some((site, url)) => (Some(site.to_owned()), url.to_owned()),
+        None => (None, words.to_owned()),
+    }
+}
+
+/// The name of a site in front of a URL.
+fn with_space(site: Option<&str>) -> String {
+    let named = site.iter().map(|site| format!("{site} "));
+    named.collect()
 }
 
 /// Reads a number of a line.

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Times of a feed's lines: `2026-11-25T07:31:02Z` (RFC 3339), in seconds since 1970.
 
+use std::time::Duration;
+
 use crate::http::syntax::date;
+use crate::policy::purge::applied_within;
 
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
+
+/// Time from which every edge that reads the feed `every` so often has applied a purge that was written at the time
+/// `now`, in seconds since 1970.
+pub fn applied_by(now: i64, every: Duration) -> String {
+    let within = applied_within(every).as_secs_f64().ceil();
+    let within = Duration::from_secs_f64(within).as_secs();
+    // The second of `now` may be almost over.
+    let within = i64::try_from(within + 1).unwrap_or(i64::MAX);
+    format(now.saturating_add(within))
+}
 
 /// Writes a time. One before 1970 or after 9999 is replaced by the nearest one in this range.
 pub(super) fn format(seconds: i64) -> String {

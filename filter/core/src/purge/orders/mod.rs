@@ -3,6 +3,7 @@
 
 pub(in crate::purge) mod caller;
 pub(in crate::purge) mod notification;
+pub(in crate::purge) mod object;
 pub(in crate::purge) mod order;
 pub(in crate::purge) mod order_error;
 pub(in crate::purge) mod url;

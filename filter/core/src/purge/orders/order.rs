@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::policy::purge::{Kind, Scope};
 use crate::purge::orders::caller::Caller;
+use crate::purge::orders::object::ObjectUrl;
 use crate::purge::orders::order_error::{OrderError, shown};
 use crate::purge::orders::url::UrlError;
 use crate::purge::tables::table::MAX_PREFIX_BYTES;
@@ -110,22 +111,47 @@ fn read_kind(value: &Value) -> Result<Kind, OrderError> {
 }
 
 fn read_url(caller: &Caller<'_>, value: &Value) -> Result<PurgeSubject, OrderError> {
+    let scopes_of = |object: &ObjectUrl| {
+        let urls = object.urls(caller);
+        urls.iter().map(|url| caller.scope_of(url)).collect()
+    };
+    if let Some(scopes) = read_object("url", value, scopes_of) {
+        return scopes;
+    }
     let url = read_with(|text| caller.url(text), "url", caller, value)?;
     Ok(PurgeSubject::Scopes(vec![caller.scope_of(&url)]))
 }
 
 fn read_prefix(caller: &Caller<'_>, value: &Value) -> Result<PurgeSubject, OrderError> {
-    let prefixes = read_with(|text| caller.prefixes(text), "prefix", caller, value)?;
-    if prefixes
-        .iter()
-        .any(|prefix| prefix.len() > MAX_PREFIX_BYTES)
-    {
+    let scopes = match read_object("prefix", value, |object| object.scopes_below(caller)) {
+        Some(scopes) => scopes?,
+        None => {
+            let prefixes = read_with(|text| caller.prefixes(text), "prefix", caller, value)?;
+            PurgeSubject::Scopes(prefixes.into_iter().map(Scope::Prefix).collect())
+        }
+    };
+    let is_long =
+        |scope: &Scope| matches!(scope, Scope::Prefix(prefix) if prefix.len() > MAX_PREFIX_BYTES);
+    if matches!(&scopes, PurgeSubject::Scopes(scopes) if scopes.iter().any(is_long)) {
         let expected = format!("at most {MAX_PREFIX_BYTES} bytes");
         return Err(OrderError::unexpected("prefix", value, &expected));
     }
-    Ok(PurgeSubject::Scopes(
-        prefixes.into_iter().map(Scope::Prefix).collect(),
-    ))
+    Ok(scopes)
+}
+
+/// Reads the name of an object; `None` if the value has another form.
+fn read_object(
+    name: &str,
+    value: &Value,
+    scopes_of: impl FnOnce(&ObjectUrl) -> Vec<Scope>,
+) -> Option<Result<PurgeSubject, OrderError>> {
+    let text = value.as_str().filter(|text| ObjectUrl::is_named_by(text))?;
+    let scopes = ObjectUrl::parse(text).map_or_else(Vec::new, |object| scopes_of(&object));
+    let expected = "s3://BUCKET/KEY, with the name of a site's bucket and its prefix";
+    Some(match scopes.is_empty() {
+        true => Err(OrderError::unexpected(name, value, expected)),
+        false => Ok(PurgeSubject::Scopes(scopes)),
+    })
 }
 
 fn read_with<T>(

@@ -62,12 +62,9 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
             ),
             None => end_call(worker, &background, answered),
         }
-    } else {
-        let recorded = answered && has_succeeded(&*worker.host);
-        if worker.purge_calls.journal_answered(call, recorded) {
-            worker.purge_calls.go_on(&mut worker.roots);
-            worker.arm_timer();
-        }
+    } else if worker.purge_calls.call_answered(call, answered, body_size) {
+        worker.purge_calls.go_on(&mut worker.roots);
+        worker.arm_timer();
     }
     worker.settle();
     send_calls(worker);

@@ -9,18 +9,20 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Record, Scope};
 use sluice_core::purge::{
-    FeedPosition, InitialPurges, JOURNAL_PATIENCE, PendingPurges, PurgeOrder, PurgeReceipt,
-    SharedPurges, TagHash, carry_out, invalidate_groups, url_of,
+    Awaited, FeedPosition, InitialPurges, JOURNAL_PATIENCE, PendingPurges, PurgeOrder,
+    PurgeReceipt, SharedPurges, TagHash, carry_out, invalidate_groups, url_of,
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{Millis, Roster, WorkerId};
 
+use super::feed_writes::{FeedLines, FeedWrites};
 use crate::reply::receipt::{answer_receipt, log_receipt};
 use crate::request::EdgeRequest;
 use crate::worker::{keys::Keys, metrics::Metrics, roots::Roots};
 use sluice_host::{self as host, Host};
+use sluice_store::has_succeeded;
 
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
@@ -66,12 +68,14 @@ pub struct PurgeCalls {
     due_entries: Vec<JournalEntry>,
     /// The entries that are being sent to the journal, by the host's number for the call.
     entries: HashMap<u32, JournalEntry>,
+    feed_writes: FeedWrites,
 }
 
 impl PurgeCalls {
     /// The calls of `worker`, without any purge yet.
     pub fn new(host: Rc<dyn Host>, metrics: Rc<Metrics>, worker: WorkerId) -> Self {
         Self {
+            feed_writes: FeedWrites::new(Rc::clone(&host), Rc::clone(&metrics)),
             host,
             metrics,
             worker,
@@ -100,7 +104,8 @@ impl PurgeCalls {
         (!self.pending.is_empty()).then_some(CALL_MILLIS)
     }
 
-    /// Carries out a purge. `context` gets the receipt after all workers and the journal have answered.
+    /// Carries out a purge, and has its `lines` written to the purge feed. `context` gets the receipt after all workers,
+    /// the journal and the feed have answered.
     ///
     /// # Errors
     /// The purge cannot be carried out now.
@@ -110,8 +115,10 @@ impl PurgeCalls {
         roots: &mut Roots,
         context: u32,
         order: &PurgeOrder,
+        lines: Option<FeedLines>,
     ) -> Result<(), Unavailable> {
-        self.carry_out_all(keys, roots, context, std::slice::from_ref(order), None)
+        let orders = std::slice::from_ref(order);
+        self.carry_out_all(keys, roots, context, orders, None, lines)
     }
 
     /// Carries out the purges of the purge feed, and records the position up to which it is applied. They have no
@@ -126,7 +133,7 @@ impl PurgeCalls {
         orders: &[PurgeOrder],
         position: Option<FeedPosition>,
     ) -> Result<(), Unavailable> {
-        self.carry_out_all(keys, roots, NO_CONTEXT, orders, position)
+        self.carry_out_all(keys, roots, NO_CONTEXT, orders, position, None)
     }
 
     fn carry_out_all(
@@ -136,6 +143,7 @@ impl PurgeCalls {
         context: u32,
         orders: &[PurgeOrder],
         position: Option<FeedPosition>,
+        lines: Option<FeedLines>,
     ) -> Result<(), Unavailable> {
         keys.join_roster();
         if !self.pending.has_room() {
@@ -156,13 +164,20 @@ impl PurgeCalls {
         if context != NO_CONTEXT {
             self.callers.insert(context);
         }
+        let awaited = Awaited {
+            journal,
+            feed: lines.is_some(),
+        };
         let call = self
             .pending
-            .open(context, number, others.clone(), journal, now)
+            .open(context, number, others.clone(), awaited, now)
             .ok_or(Unavailable::Busy)?;
         if journal {
             let text = records.iter().map(|record| format!("{record}\n")).collect();
             self.due_entries.push(JournalEntry { call, text });
+        }
+        if let Some(lines) = lines {
+            self.feed_writes.push(call, lines);
         }
         self.tell(roots, &others, call, records);
         roots.wake();
@@ -318,27 +333,34 @@ impl PurgeCalls {
         self.callers.remove(&context);
     }
 
-    /// Handles the journal's answer; `recorded` is false if there is none. Returns true if `number` is a call to the
-    /// journal.
-    pub fn journal_answered(&mut self, number: u32, recorded: bool) -> bool {
-        let entry = self.entries.remove(&number);
-        if let Some(entry) = &entry {
+    /// Handles the answer of the journal or of the feed's writer, which has a body of `size` bytes. `answered` is false if
+    /// there is none. Returns true if `number` is a call to one of them.
+    pub fn call_answered(&mut self, number: u32, answered: bool, size: usize) -> bool {
+        if let Some(entry) = self.entries.remove(&number) {
+            let recorded = answered && has_succeeded(&*self.host);
             self.pending.journaled(entry.call, recorded);
+        } else if let Some((call, outcome)) = self.feed_writes.answered(number, answered, size) {
+            self.pending.fed(call, outcome);
+        } else {
+            return false;
         }
-        entry.is_some()
+        true
     }
 
-    /// Queues the entries again whose answers are lost with the former root context. Writing a record twice is
-    /// harmless.
-    pub fn requeue_journal(&mut self) {
+    /// Queues the calls again whose answers are lost with the former root context. Writing a record twice is harmless.
+    pub fn requeue(&mut self) {
         let lost = self.entries.drain().map(|(_, entry)| entry);
         self.due_entries.extend(lost);
+        self.feed_writes.requeue();
     }
 
     /// Continues the purges under way. For the root context's turn.
     pub fn go_on(&mut self, roots: &mut Roots) {
         for entry in std::mem::take(&mut self.due_entries) {
             self.write(entry);
+        }
+        for (call, outcome) in self.feed_writes.send() {
+            self.pending.fed(call, outcome);
         }
         if self.pending.is_empty() {
             return;

@@ -23,6 +23,8 @@ pub struct ObjectEvent {
     pub effect: Effect,
     /// Bucket and key as written in the event, if the object has changed.
     pub object: Option<(String, String)>,
+    /// Number of the event, which differs from those of all other changes of the object, if the sender gives it one.
+    pub sequencer: Option<String>,
     /// The object, if it was written.
     pub written: Option<WrittenObject>,
 }

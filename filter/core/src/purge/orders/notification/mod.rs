@@ -8,14 +8,12 @@ mod shapes;
 pub use event::Effect;
 use event::{ObjectEvent, WrittenObject};
 
-use crate::http::url::escaping::escape_key;
 use crate::key::{CanonicalTarget, target_of_object};
-use crate::policy::{BucketOrigin, Origin, Policy, is_for_edges};
+use crate::policy::{Origin, Policy, is_for_edges};
 use crate::purge::orders::caller::Caller;
+use crate::purge::orders::object::{ObjectUrl, paths_in, root_of};
 use crate::purge::orders::order_error::OrderError;
-use crate::purge::orders::url::url_of_object;
 use crate::sites::SiteIndex;
-use crate::website::listing::listed_urls;
 
 /// Content of a notification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +21,8 @@ pub struct Notification {
     /// URLs (see [`crate::purge::url_of`]) of the changed objects in a bucket of the caller's sites, below the
     /// bucket's prefix, and of the directories whose listings may show them.
     pub urls: Vec<String>,
+    /// The changed objects, as the purge feed names them: `s3://BUCKET/KEY`, and the event behind `#` if it has a number.
+    pub objects: Vec<String>,
     /// The objects that were written, as clients of the sites request them.
     pub created: Vec<CreatedObject>,
     /// Events that purge nothing.
@@ -70,13 +70,14 @@ impl Notification {
                 // An edge or a caller has written the feed.
                 continue;
             }
-            let urls = urls_of_event(caller, &event);
+            let (objects, urls) = changed_by(caller, &event);
             if urls.is_empty() {
                 let name = name.chars().take(MAX_NAME).collect();
                 let effect = *effect;
                 notification.ignored.push(IgnoredEvent { name, effect });
             }
             notification.urls.extend(urls);
+            notification.objects.extend(objects);
             notification.created.extend(created_by(caller, &event));
         }
         Ok(notification)
@@ -90,20 +91,26 @@ fn is_of_feed(object: Option<&(String, String)>) -> bool {
     readings.any(|key| is_for_edges(key.as_bytes()))
 }
 
-fn urls_of_event(caller: &Caller<'_>, event: &ObjectEvent) -> Vec<String> {
+/// The objects that an event may mean, as the feed names them, and their URLs.
+fn changed_by(caller: &Caller<'_>, event: &ObjectEvent) -> (Vec<String>, Vec<String>) {
     let Some((bucket, key)) = &event.object else {
-        return Vec::new();
+        return Default::default();
     };
-    let mut urls: Vec<String> = keys::readings(key)
-        .iter()
-        .flat_map(|key| {
-            let policies = caller.policies();
-            policies.flat_map(move |(_, policy)| urls_of(policy, bucket, key))
-        })
-        .collect();
+    let (mut objects, mut urls) = (Vec::new(), Vec::new());
+    for key in keys::readings(key) {
+        let object = ObjectUrl {
+            bucket: bucket.clone(),
+            key,
+        };
+        let found = object.urls(caller);
+        if !found.is_empty() {
+            objects.push(object.of_event(event.sequencer.as_deref()));
+            urls.extend(found);
+        }
+    }
     urls.sort_unstable();
     urls.dedup();
-    urls
+    (objects, urls)
 }
 
 /// Returns the object that an event says to be written, for each site that has it.
@@ -126,37 +133,4 @@ fn created_by(caller: &Caller<'_>, event: &ObjectEvent) -> Vec<CreatedObject> {
         })
     };
     caller.policies().filter_map(object).collect()
-}
-
-/// Returns the URLs of the object and of the directories whose listings may show it, with the bucket's name in the path
-/// and in the host.
-fn urls_of(policy: &Policy, bucket: &str, key: &str) -> Vec<String> {
-    let Origin::Bucket(origin) = &policy.origin else {
-        return Vec::new();
-    };
-    let paths = paths_in(origin, bucket, key);
-    paths
-        .flat_map(|path| [listed_urls(policy, &path), vec![path]].concat())
-        .map(|path| url_of_object(policy, origin, &path))
-        .collect()
-}
-
-/// The beginning of the paths of all objects, with the bucket's name and the prefix.
-fn root_of(origin: &BucketOrigin) -> String {
-    format!("{}/", origin.path_prefix)
-}
-
-/// The paths of an object below the prefix, with the bucket's name in the path and in the host.
-fn paths_in(origin: &BucketOrigin, bucket: &str, key: &str) -> impl Iterator<Item = String> {
-    let key = escape_key(key);
-    let root = root_of(origin);
-    let in_path = root.starts_with(&format!("/{bucket}/"));
-    let host = origin.authority.strip_prefix(bucket);
-    let in_host = host.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':']));
-    let paths = [
-        in_path.then(|| format!("/{bucket}/{key}")),
-        in_host.then(|| format!("/{key}")),
-    ];
-    let paths = paths.into_iter().flatten();
-    paths.filter(move |path| path.starts_with(&root))
 }

@@ -30,6 +30,7 @@ struct Places {
     bucket: &'static str,
     key: &'static str,
     size: &'static str,
+    sequencer: &'static str,
     /// Whether senders encode the key as in a form.
     is_encoded: bool,
 }
@@ -38,6 +39,7 @@ const OF_RECORD: Places = Places {
     bucket: "/s3/bucket/name",
     key: "/s3/object/key",
     size: "/s3/object/size",
+    sequencer: "/s3/object/sequencer",
     is_encoded: true,
 };
 
@@ -45,6 +47,7 @@ const OF_EVENT_BRIDGE: Places = Places {
     bucket: "/detail/bucket/name",
     key: "/detail/object/key",
     size: "/detail/object/size",
+    sequencer: "/detail/object/sequencer",
     is_encoded: false,
 };
 
@@ -52,6 +55,7 @@ const OF_R2: Places = Places {
     bucket: "/bucket",
     key: "/object/key",
     size: "/object/size",
+    sequencer: "/object/sequencer",
     is_encoded: false,
 };
 
@@ -179,6 +183,9 @@ fn read_event(
         name: name.to_owned(),
         effect,
         object: Some((bucket.to_owned(), key.to_owned())),
+        sequencer: value_at(object, places.sequencer)
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         written: written.map(|key| WrittenObject {
             key,
             bytes: value_at(object, places.size).and_then(Value::as_u64),
@@ -219,6 +226,7 @@ fn without_object(name: &str) -> ObjectEvent {
         name: name.to_owned(),
         effect,
         object: None,
+        sequencer: None,
         written: None,
     }
 }
