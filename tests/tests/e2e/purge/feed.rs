@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purge feed: a line that is appended to an object of the bucket is a purge on every edge.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluice_core::purge::Feed;
 use sluice_tests::bucket::role::Role;
 use sluice_tests::bucket::software::Software;
 use sluice_tests::bucket::{Bucket, minio};
+use sluice_tests::edge::purger::{Purger, TOKEN};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
@@ -306,4 +307,100 @@ async fn a_fill_from_before_a_purge_is_not_served_after_it() {
     let second = edge.get("/a").await.stamp("/a");
     assert!(second.sequence > first.sequence);
     assert_eq!(origin.count("/a"), 2);
+}
+
+#[tokio::test]
+async fn a_purge_at_one_edge_reaches_the_others_by_the_feed() {
+    let purger = Purger::new();
+    let minio = minio::notifying(purger.address(), TOKEN).await;
+    let bucket = minio.bucket().await;
+    bucket.put("a", &[], b"one").await;
+    bucket.put("other", &[], b"other").await;
+    bucket.notify().await;
+    let writer = purger.open(edge(&bucket, "300ms")).workers(2);
+    let writer = writer.env("SLUICE_PURGE_FEED_WRITE", "on").start().await;
+    let reader = edge(&bucket, "300ms").workers(1).start().await;
+    for edge in [&writer, &reader] {
+        read_again(edge).await;
+        hit(edge, "/a").await;
+        hit(edge, "/other").await;
+    }
+    let fetched = bucket.count("other");
+    // The bucket tells one edge of a change.
+    bucket.put("a", &[], b"two").await;
+    eventually("the new version", async || {
+        reader.get("/a").await.body == b"two"
+    })
+    .await;
+    // A call to that edge.
+    let receipt = purger.purge(json!({"url": "/a", "soft": true})).await;
+    let number = receipt["feed"].as_u64().unwrap();
+    assert!(receipt["by"].is_string(), "{receipt}");
+    eventually("the line of the log", async || {
+        let log = writer.command(&["purges", "--json"]).await.json();
+        let last = log["purges"].as_array().and_then(|purges| purges.last());
+        last.is_some_and(|last| last["feed"] == number)
+    })
+    .await;
+    reader
+        .wait_for_counter("sluice_purge_feed_lines", number)
+        .await;
+    assert_eq!(reader.counter("sluice_purge_feed_lines_ignored").await, 0);
+    for edge in [&writer, &reader] {
+        assert!(edge.get("/other").await.is_hit());
+    }
+    assert_eq!(
+        bucket.count("other"),
+        fetched,
+        "the rest of the cache stays"
+    );
+    // No port leads to the way of the writes.
+    let object = format!("/{KEY}");
+    for method in ["PUT", "GET"] {
+        assert!(writer.send(method, &object, &[]).await.status >= 400);
+        let authorization = format!("Bearer {TOKEN}");
+        let headers = [("authorization", authorization.as_str())];
+        assert_eq!(purger.send(method, &object, &headers, "").await.status, 404);
+    }
+    // The feed itself is an object of the bucket, whose events are no purges.
+    let feed = Feed::parse(&bucket.get(KEY).await.body).unwrap();
+    let lines: Vec<_> = feed
+        .lines
+        .iter()
+        .map(|line| line.subject.to_string())
+        .collect();
+    let event = format!("url s3://{}/a#", bucket.name());
+    assert!(lines[0].starts_with(&event), "{lines:?}");
+    assert_eq!(
+        (feed.newest(), lines.len(), lines[1].as_str()),
+        (number, 2, "url /a")
+    );
+}
+
+#[tokio::test]
+async fn a_purge_that_the_bucket_keeps_out_of_the_feed_is_in_force_at_its_edge() {
+    let bucket = minio::shared().await.bucket().await;
+    let role = Role::reading(&bucket).await;
+    let purger = Purger::new();
+    let edge = purger
+        .open(edge(&bucket, "300ms"))
+        .env("SLUICE_PURGE_FEED_WRITE", "on")
+        .env("AWS_ACCESS_KEY_ID", &role.access_key_id)
+        .env("AWS_SECRET_ACCESS_KEY", &role.secret_access_key)
+        .env("AWS_SESSION_TOKEN", &role.session_token);
+    let edge = edge.start().await;
+    bucket.put("a", &[], b"one").await;
+    assert_eq!(hit(&edge, "/a").await, b"one");
+    bucket.put("a", &[], b"two").await;
+    let refused = purger.call(&json!({"url": "/a"})).await;
+    let receipt: Value = serde_json::from_slice(&refused.body).unwrap();
+    let error = receipt["error"].as_str().unwrap();
+    assert_eq!(refused.status, 502, "{receipt}");
+    assert!(
+        error.contains("on this edge only") && error.contains("allow s3:PutObject"),
+        "{error}"
+    );
+    assert_eq!(edge.get("/a").await.body, b"two");
+    assert_eq!(edge.counter("sluice_purge_feed_write_errors").await, 1);
+    assert_eq!(bucket.get(KEY).await.status, 404);
 }
