@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The purges that wait for the next write of the feed. What arrives within a moment, or while a write is under way, is
-//! written at once.
+//! The purges that wait for the next write of the feed. All purges that arrive within a moment, or while a write is under
+//! way, are one write.
 
 use std::collections::HashSet;
 use std::io;

@@ -246,6 +246,9 @@ async fn the_notes_warn_of_an_open_bucket_and_of_purge_calls_that_reach_one_repl
     let mut purges =
         least_with(&json!({"purge": {"secretName": "purge", "feed": {"every": "2s"}}}));
     assert!(notes(&purges).contains(reach));
+    let mut writes = purges.clone();
+    writes["settings"] = json!({"SLUICE_PURGE_FEED_WRITE": "on"});
+    assert!(!notes(&writes).contains(reach));
     purges["replicaCount"] = 1.into();
     assert!(!notes(&purges).contains(reach));
 }
