@@ -103,6 +103,29 @@ fn one_head_validates_all_slices() {
 }
 
 #[test]
+fn a_client_whose_headers_are_too_long_to_share_tells_nothing_about_the_object() {
+    let padding = "x".repeat(5_000);
+    let padding = ("x-padding", padding.as_str());
+    for (method, headers) in [
+        ("HEAD", &[padding][..]),
+        ("GET", &[padding]),
+        ("GET", &[padding, ("range", "bytes=5-9")]),
+    ] {
+        let mut envoy = workers(1);
+        read(&mut envoy, &OBJECT);
+        envoy.advance(61_000);
+        envoy.request(0, method, KEY, headers);
+        serve(&mut envoy, &OBJECT);
+        let client = get(&mut envoy, 0);
+        serve(&mut envoy, &OBJECT);
+        assert!(is_sliced(&envoy, client), "{method}");
+        assert_whole(&envoy, client, &OBJECT);
+        assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
+        assert_all_over(&mut envoy);
+    }
+}
+
+#[test]
 fn a_stale_index_serves_while_one_head_asks() {
     let mut envoy = workers(1);
     read(&mut envoy, &PATIENT);

@@ -149,6 +149,8 @@ pub fn learn(
     }
     let times = match sliceable {
         Some(Sliceable { storage, purge }) => Some((storage.lifetime, storage.age, purge)),
+        // ORIGIN has not judged the object, because the response is for its client alone.
+        None if served.own && !stream.may_share => return Ok(()),
         // ORIGIN has found that the object is not to be served in slices.
         None if served.own => None,
         None if served.entry.is_of_index => {

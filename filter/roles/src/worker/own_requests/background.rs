@@ -157,6 +157,11 @@ fn wait_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> Option<N
     if calls.join(call, stream.id) || (is_index && calls.join_unawaited(call, stream.id)) {
         return None;
     }
+    // An answer to this client's own headers says nothing about the object.
+    let is_question = is_index || matches!(call, CallKind::Size(_));
+    if is_question && !stream.may_share {
+        return Some(without_call(stream));
+    }
     if !calls.has_room_to_prepare() {
         calls.metrics.count(Metric::LimitsReached, 1);
         return Some(without_call(stream));
