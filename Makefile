@@ -114,8 +114,8 @@ run: wasm native edge envoy $(if $(SLUICE_ORIGIN)$(ORIGIN),,minio) ## Serve the 
 # All end-to-end tests run on the native host, where an edge starts in a sixth of the processor time that Envoy needs
 # to compile the Wasm module. Modules of tests that depend on the host, or say what the default runtime does, run on
 # both. `make soak` runs all tests in Wasm.
-in_wasm := access:: admission:: coalescing:: header_bytes:: host_calls:: hot:: http:: key:: memory_bounds:: \
-	observability:: policy:: purge:: reload:: slices:: store:: upgrade:: website:: workers::
+in_wasm := access:: coalescing:: header_bytes:: host_calls:: hot:: http::conformance:: memory_bounds:: \
+	observability:: purge:: reload:: slices::cold:: store::torture:: upgrade:: workers::
 
 .PHONY: test
 test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance) $(former) ## Run all tests, without Envoy and end to end
