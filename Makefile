@@ -115,7 +115,7 @@ run: wasm native edge envoy $(if $(SLUICE_ORIGIN)$(ORIGIN),,minio) ## Serve the 
 # to compile the Wasm module. Modules of tests that depend on the host, or say what the default runtime does, run on
 # both. `make soak` runs all tests in Wasm.
 in_wasm := access:: coalescing:: header_bytes:: host_calls:: hot:: http::conformance:: memory_bounds:: \
-	observability:: purge:: reload:: slices::cold:: store::torture:: upgrade:: workers::
+	observability:: purge:: reload:: slices::cold:: upgrade:: workers::
 
 .PHONY: test
 test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance) $(former) ## Run all tests, without Envoy and end to end
