@@ -41,6 +41,7 @@ pub mod callbacks;
 mod conforming;
 mod control;
 mod edge;
+mod entry_point;
 mod front;
 mod origin;
 mod purge_audit;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sluice_core::metrics::Metric;
 
+use crate::entry_point;
 use sluice_host::{self as host, Host, Map};
 
 /// The cluster of the entry point's verifier.
@@ -53,15 +54,7 @@ impl Verification {
 /// # Errors
 /// Envoy refused to send the question.
 pub fn ask(host: &dyn Host, message: &[u8]) -> host::Result<()> {
-    let headers = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":authority", CLUSTER),
-        (":path", "/"),
-    ]
-    .map(|(name, value)| (name, value.as_bytes()));
-    host.call(CLUSTER, &headers, Some(message), TIMEOUT)
-        .map(drop)
+    entry_point::post(host, CLUSTER, message, TIMEOUT).map(drop)
 }
 
 /// Reads the ARN of the topic, and the event after the line end.

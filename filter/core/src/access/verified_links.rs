@@ -156,7 +156,7 @@ mod tests {
                 authority: b"edge.test:80",
                 ..same.target
             },
-            // The same bytes with another border.
+            // Authority and path, joined, are equal.
             Target {
                 authority: b"edge.test/a",
                 path: b"?sluice-key=a",

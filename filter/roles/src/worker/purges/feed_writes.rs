@@ -10,6 +10,7 @@ use sluice_core::purge::{FEED_PATIENCE, FeedOutcome, FeedPurge, applied_by};
 use sluice_core::sites::Sites;
 use sluice_host::{Host, Map};
 
+use crate::entry_point;
 use crate::worker::metrics::Metrics;
 
 /// The cluster of the entry point's writer.
@@ -89,18 +90,8 @@ impl FeedWrites {
     pub fn send(&mut self) -> Vec<(u32, FeedOutcome)> {
         let mut failed = Vec::new();
         for entry in std::mem::take(&mut self.due) {
-            let headers = [
-                (":method", "POST"),
-                (":scheme", "http"),
-                (":authority", CLUSTER),
-                (":path", "/"),
-            ]
-            .map(|(name, value)| (name, value.as_bytes()));
             let text = entry.lines.text();
-            match self
-                .host
-                .call(CLUSTER, &headers, Some(text.as_bytes()), TIMEOUT)
-            {
+            match entry_point::post(&*self.host, CLUSTER, text.as_bytes(), TIMEOUT) {
                 Ok(number) => {
                     self.sent.insert(number, entry);
                 }

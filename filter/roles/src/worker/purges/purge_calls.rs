@@ -18,6 +18,7 @@ use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{Millis, Roster, WorkerId};
 
 use super::feed_writes::{FeedLines, FeedWrites};
+use crate::entry_point;
 use crate::reply::receipt::{answer_receipt, log_receipt};
 use crate::request::EdgeRequest;
 use crate::worker::{keys::Keys, metrics::Metrics, roots::Roots};
@@ -373,18 +374,8 @@ impl PurgeCalls {
 
     /// Sends an entry to the journal.
     fn write(&mut self, entry: JournalEntry) {
-        let headers = [
-            (":method", "POST"),
-            (":scheme", "http"),
-            (":authority", JOURNAL_CLUSTER),
-            (":path", "/"),
-        ]
-        .map(|(name, value)| (name, value.as_bytes()));
-        let text = Some(entry.text.as_bytes());
-        match self
-            .host
-            .call(JOURNAL_CLUSTER, &headers, text, JOURNAL_TIMEOUT)
-        {
+        let text = entry.text.as_bytes();
+        match entry_point::post(&*self.host, JOURNAL_CLUSTER, text, JOURNAL_TIMEOUT) {
             Ok(number) => {
                 self.entries.insert(number, entry);
             }
