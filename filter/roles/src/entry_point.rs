@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The calls to the entry point's sockets, each behind a cluster of its own.
+//! The calls to the entry point's sockets, each behind the cluster of its socket.
 
 use std::time::Duration;
 
