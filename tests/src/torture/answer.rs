@@ -3,6 +3,7 @@
 
 use super::clock::Moment;
 use crate::http::message::Headers;
+use std::time::Duration;
 
 /// How a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +33,18 @@ pub struct Answer {
     pub after: Option<(usize, u16, Moment)>,
     /// Time just before the request was sent.
     pub asked: Moment,
-    /// Time at which the last bytes of the body had been received, or of the request if there are none.
+    /// Time at which the last bytes had been received, or of the request if there are none.
     pub progressed: Moment,
+    /// Longest time in which no bytes were received.
+    pub silence: Duration,
     /// Time at which the response had ended.
     pub ended: Moment,
+}
+
+impl Answer {
+    /// Records that bytes have been received, or that the response has ended.
+    pub fn progress(&mut self, now: Moment) {
+        self.silence = self.silence.max(now - self.progressed);
+        self.progressed = now;
+    }
 }

@@ -50,6 +50,7 @@ fn right(world: &World, version: u64) -> Answer {
         after: None,
         asked: object.since(version),
         progressed: object.since(version),
+        silence: Duration::ZERO,
         ended: object.since(version) + Duration::from_millis(1),
     }
 }
