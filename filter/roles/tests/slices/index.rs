@@ -72,6 +72,29 @@ fn a_leader_reads_the_index_that_another_worker_has_sent_and_gets_slices() {
 }
 
 #[test]
+fn a_follower_that_the_timer_makes_the_leader_reads_the_index_and_gets_slices() {
+    let mut envoy = workers(2);
+    let [first, follower] = [0, 1].map(|seat| get(&mut envoy, seat));
+    envoy.deliver(0);
+    answer_first(&mut envoy, &OBJECT);
+    // The timer of the second worker finds the free lease in front of the message that the flight has ended.
+    assert!(envoy.messages(1) > 0);
+    envoy.advance(1_000);
+    envoy.tick(1);
+    serve(&mut envoy, &OBJECT);
+    assert_eq!(
+        [first, follower].map(|client| is_sliced(&envoy, client)),
+        [false, true]
+    );
+    for client in [first, follower] {
+        assert_whole(&envoy, client, &OBJECT);
+    }
+    assert_eq!((ranges(&envoy).len(), envoy.fetches.len()), (3, 2 + 1 + 3));
+    assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
 fn control_a_leader_whose_message_is_lost_gets_the_object_in_one_piece() {
     let mut envoy = workers(2);
     get(&mut envoy, 0);

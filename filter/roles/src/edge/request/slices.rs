@@ -12,7 +12,6 @@ use sluice_core::internal_headers::SLICE_HEADER;
 use sluice_core::key::{CanonicalTarget, qualifiers};
 use sluice_core::slices::asked::AskedSlice;
 use sluice_core::slices::index::SliceVersion;
-use sluice_core::workers::message::FlightOutcome;
 use sluice_store::Link;
 
 use super::go_on;
@@ -27,6 +26,7 @@ use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::BackgroundCall;
 use crate::worker::own_requests::indexes::{self, Approach};
 use crate::worker::slices::KnownObjects;
+use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
 use sluice_host::{Action, Host, Map};
 
@@ -167,22 +167,9 @@ impl Edge {
     }
 }
 
-/// Ends the flight of a leader whose object another worker has found to be served in slices. That worker sends the
-/// index in front of the release of its lease, so the index is in the queue when the leader gets the lease.
+/// [`resumption::yields`] for a request that has just arrived. Afterwards host calls are directed at it again.
 pub(super) fn yields(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    if !stream.may_be_sliced() {
-        return false;
-    }
-    let object = worker.keys.object_hash(stream.target.cache_key());
-    if worker.slices.peek(object).is_some() {
-        return false;
-    }
-    worker.read_ahead();
+    let yields = resumption::yields(worker, stream);
     worker.roots.restore(stream.id.0);
-    let is_sliced = worker.slices.is_sliced(object);
-    if is_sliced {
-        let outcome = FlightOutcome::Sliced;
-        worker.coalescing.end_flight(stream.id, outcome);
-    }
-    is_sliced
+    yields
 }

@@ -15,6 +15,7 @@ use sluice_core::http::conditional::demand::Demand;
 use sluice_core::key::vary::HeaderTooLong;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
+use sluice_core::workers::message::FlightOutcome;
 use sluice_store::LINK_HEADER;
 
 use crate::reply::DueReply;
@@ -43,6 +44,44 @@ pub fn resume_some(worker: &mut Worker) {
 }
 
 fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Result<()> {
+    let Some(stream) = worker.coalescing.requests.get(id) else {
+        return Ok(());
+    };
+    let next_step = match next_step {
+        NextStep::Varies => {
+            let Worker {
+                roots,
+                coalescing,
+                identity,
+                keys,
+                ..
+            } = worker;
+            let (stream, next_step, failure) =
+                admit_as_variant(identity, keys, roots, coalescing, stream);
+            return failure.and(go_on(worker, &stream, next_step));
+        }
+        NextStep::Unneeded => {
+            end_unneeded(&mut worker.coalescing, &stream);
+            return Ok(());
+        }
+        NextStep::Sliced => approach(worker, &stream),
+        // Another request may have begun to lead while this one waited for the lookup.
+        NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
+            admit(&mut worker.coalescing, &stream)
+        }
+        next_step => Some(next_step),
+    };
+    let leads = next_step == Some(NextStep::Send(StoreRequest::Lead));
+    let next_step = match leads && yields(worker, &stream) {
+        true => approach(worker, &stream),
+        false => next_step,
+    };
+    go_on(worker, &stream, next_step)
+}
+
+/// Sends a paused request to the slicer if its object has proved to be served in slices, else has it take part in
+/// coalescing like a new request. Returns its next step, or `None` if it waits.
+fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     let Worker {
         roots,
         coalescing,
@@ -52,37 +91,30 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
         slices,
         ..
     } = worker;
-    let Some(stream) = coalescing.requests.get(id) else {
-        return Ok(());
-    };
-    match next_step {
-        NextStep::Varies => {
-            let (stream, next_step, failure) =
-                admit_as_variant(identity, keys, roots, coalescing, stream);
-            failure.and(go_on(worker, &stream, next_step))
-        }
-        // To the slicer if its object has proved to be served in slices, else like a new request.
-        NextStep::Sliced => {
-            let next_step = match indexes::approach(
-                identity, keys, slices, roots, coalescing, calls, &stream,
-            ) {
-                Approach::Slices => Some(NextStep::Sliced),
-                Approach::Waits => None,
-                Approach::Whole => admit(coalescing, &stream),
-            };
-            go_on(worker, &stream, next_step)
-        }
-        NextStep::Unneeded => {
-            end_unneeded(coalescing, &stream);
-            Ok(())
-        }
-        // Another request may have begun to lead while this one waited for the lookup.
-        NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
-            let next_step = admit(coalescing, &stream);
-            go_on(worker, &stream, next_step)
-        }
-        next_step => go_on(worker, &stream, Some(next_step)),
+    match indexes::approach(identity, keys, slices, roots, coalescing, calls, stream) {
+        Approach::Slices => Some(NextStep::Sliced),
+        Approach::Waits => None,
+        Approach::Whole => admit(coalescing, stream),
     }
+}
+
+/// Ends the flight of a leader whose object another worker has found to be served in slices. That worker sends the
+/// index in front of the release of its lease, so the index is in the queue when the leader gets the lease.
+pub fn yields(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    if !stream.may_be_sliced() {
+        return false;
+    }
+    let object = worker.keys.object_hash(stream.target.cache_key());
+    if worker.slices.peek(object).is_some() {
+        return false;
+    }
+    worker.read_ahead();
+    let is_sliced = worker.slices.is_sliced(object);
+    if is_sliced {
+        let outcome = FlightOutcome::Sliced;
+        worker.coalescing.end_flight(stream.id, outcome);
+    }
+    is_sliced
 }
 
 /// Has a paused request take part in coalescing. Returns its next step, or `None` if it waits.
