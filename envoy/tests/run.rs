@@ -360,6 +360,33 @@ fn draining_lets_requests_under_way_end() {
 }
 
 #[test]
+fn an_edge_serves_for_its_least_drain_time_though_no_request_is_under_way() {
+    let origin = Origin::start();
+    let mut edge = edge(&origin).set("SLUICE_MIN_DRAIN_SECONDS", "2").start();
+    let told = Instant::now();
+    edge.signal(Signal::TERM);
+    wait_until_it_drains(&edge);
+    while told.elapsed() < Duration::from_millis(1_500) {
+        assert_eq!(status(&get(edge.port, "/healthz")), 503);
+        let answer = get(edge.port, "/a");
+        assert!(answer.ends_with("origin\n"), "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+    assert_eq!(edge.end(), 0);
+    let took = told.elapsed();
+    assert!((2..8).contains(&took.as_secs()), "{took:?}");
+}
+
+#[test]
+fn control_an_edge_without_requests_ends_at_once() {
+    let mut edge = edge(&Origin::start())
+        .set("SLUICE_DRAIN_SECONDS", "3600")
+        .start();
+    edge.signal(Signal::TERM);
+    assert_eq!(edge.end(), 0);
+}
+
+#[test]
 fn draining_ends_after_its_time_and_at_a_second_signal() {
     for (seconds, signals) in [("1", 1), ("3600", 2)] {
         let origin = Origin::start();

@@ -10,6 +10,7 @@
   "SLUICE_METRICS_PORT" "9901"
   "SLUICE_CONCURRENCY" (toString .workers)
   "SLUICE_RUNTIME" .runtime
+  "SLUICE_MIN_DRAIN_SECONDS" (toString .minDrainSeconds)
   "SLUICE_DRAIN_SECONDS" (toString .drainSeconds)
   "SLUICE_CACHE" .cache.medium
   "SLUICE_CACHE_MAX_BYTES" .cache.size

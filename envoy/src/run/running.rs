@@ -153,22 +153,26 @@ impl RunningEdge<'_> {
         self.settings.http3.listens() && admin.http3_connections() != Some(0)
     }
 
-    /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
-    /// edge is told to stop once more. Returns the exit code.
+    /// Drains the edge: it answers "not ready" and still serves for the least drain time. Then requests in flight may
+    /// end, until the drain time is over or the edge is told to stop once more. Returns the exit code.
     fn stop_in_order(&mut self) -> u8 {
         service_manager::report_stopping("draining: requests under way may finish");
+        let Settings {
+            min_drain, drain, ..
+        } = *self.settings;
         let admin = Admin::new(self.settings.admin_socket());
         admin.fail_health_checks();
         let start = Instant::now();
         let mut last_request = start;
         while self.envoy.exited().is_none() {
             let active = admin.active_requests();
-            if active != Some(0) {
+            let still_serves = start.elapsed() < min_drain;
+            if still_serves || active != Some(0) {
                 last_request = Instant::now();
             } else if last_request.elapsed() >= LAST_PACKETS || !self.has_http3_clients(&admin) {
                 break;
             }
-            let is_late = start.elapsed() >= self.settings.drain;
+            let is_late = start.elapsed() >= min_drain.saturating_add(drain);
             let is_told = self.is_told_to_stop();
             if std::mem::take(&mut self.wants_reload) {
                 say("SIGHUP is ignored: the edge is stopping");

@@ -134,7 +134,9 @@ pub struct Settings {
     pub health_path: String,
     /// Whether the edge reads the user's files again when one is replaced.
     pub watches: bool,
-    /// Bound on the time for requests in flight to end when the edge stops.
+    /// Least time for which the edge still serves after it was told to stop.
+    pub min_drain: Duration,
+    /// Bound on the time for requests in flight to end afterwards.
     pub drain: Duration,
     /// The cache on files.
     pub cache: Cache,
@@ -316,7 +318,8 @@ impl Settings {
         own.check(env, access.as_ref());
         let health_path = listeners::read_health_path(env);
         let watches = env.switch("SLUICE_WATCH");
-        let drain = env.number("SLUICE_DRAIN_SECONDS", 0..=3600, "a number of seconds");
+        let [min_drain, drain] = ["SLUICE_MIN_DRAIN_SECONDS", "SLUICE_DRAIN_SECONDS"]
+            .map(|name| env.number(name, 0..=3600, "a number of seconds"));
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
         let slices = Slices::read(env, cache.as_ref());
@@ -363,6 +366,7 @@ impl Settings {
             tracing,
             health_path: health_path?,
             watches: watches?,
+            min_drain: Duration::from_secs(min_drain?),
             drain: Duration::from_secs(drain?),
             policy,
             access,

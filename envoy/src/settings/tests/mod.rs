@@ -342,6 +342,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ("SLUICE_HEALTH_PATH", "healthz", "a path"),
     ("SLUICE_HEALTH_PATH", "/", "a path"),
     ("SLUICE_HEALTH_PATH", "/a b", "a path"),
+    ("SLUICE_MIN_DRAIN_SECONDS", "3601", "seconds"),
     ("SLUICE_DRAIN_SECONDS", "1h", "seconds"),
     ("SLUICE_S3_RETRIES", "11", "0 to 10"),
     (
