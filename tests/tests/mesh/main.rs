@@ -21,6 +21,7 @@ mod istio_proxy;
 mod manifests;
 mod metrics;
 mod pod_security;
+mod purges;
 mod revisions;
 mod rolling;
 mod routes;
