@@ -4,6 +4,7 @@
 mod calls;
 mod feed;
 mod fills;
+mod replicas;
 mod restart;
 mod s3;
 mod sns;
