@@ -169,6 +169,18 @@ fn after_a_restart_a_request_for_another_variant_costs_one_request_and_gets_it()
 }
 
 #[test]
+fn after_a_restart_the_origin_gets_the_headers_of_the_request_for_another_variant() {
+    let mut envoy = restarted_with_one();
+    let further = [("x-page", "7"), ("if-none-match", "\"1\"")];
+    let headers: Vec<_> = OTHER.into_iter().chain(further).collect();
+    ask(&mut envoy, 0, &headers);
+    let asked = &envoy.fetches[1];
+    assert_eq!(asked.headers.get("accept"), Some("text/other"));
+    assert_eq!(asked.headers.get("x-page"), Some("7"));
+    assert_eq!(asked.headers.get("if-none-match"), None);
+}
+
+#[test]
 fn after_a_restart_a_stored_variant_is_found_without_the_origin() {
     let mut envoy = with_one(1);
     ask(&mut envoy, 0, &OTHER);

@@ -56,9 +56,10 @@ pub fn learn_plain_variant(
     });
 }
 
-/// Makes a request wait for a call for `wanted`. Without `wanted`, because a header is too long for a key, or with
-/// credentials, the call bypasses the store and has the request's headers. Returns false if it cannot have such a
-/// call.
+/// Makes a request wait for a call for `wanted`. The call has the request's headers, as the request itself would have
+/// on its way to the origin, and without conditions, because it fetches the whole variant. Without `wanted`, because a
+/// header is too long for a key, or with credentials, the call bypasses the store. Returns false if the request cannot
+/// have such a call.
 pub fn fetch_variant(
     calls: &mut Calls,
     stream: &EdgeRequest,
@@ -77,10 +78,10 @@ pub fn fetch_variant(
     }
     // A fill would be sent without the client's credentials. This call is for its client alone, so it includes them.
     let wanted = wanted.filter(|_| !stream.authenticated);
-    let mut headers = match wanted {
-        Some(_) => Vec::new(),
-        None => headers_for_calls(selecting),
-    };
+    let mut headers = headers_for_calls(selecting);
+    if wanted.is_some() {
+        headers.retain(|(name, _)| !Demand::concerns(name.as_bytes()));
+    }
     let credentials = selecting.get("authorization");
     if let Some(credentials) = credentials.filter(|_| stream.authenticated) {
         headers.push(("authorization".to_owned(), credentials.bytes().to_owned()));
