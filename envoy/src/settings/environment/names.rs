@@ -74,16 +74,25 @@ fn is_unknown(name: &str) -> bool {
         && !known().any(|known| known == name)
 }
 
-/// The variable of a setting that is the most similar to `name`.
+/// The variable of a setting that is the most similar to `name`. One with all words of `name` is the most similar, as
+/// `SLUICE_EDGE_PORT` is for `SLUICE_PORT`.
 fn nearest(name: &str) -> String {
-    let bare = name.strip_prefix(docs::PREFIX).unwrap_or(name);
+    let name = bare(name);
+    // Names of other programs have no prefix.
     let named = known().filter(|known| known.starts_with(docs::PREFIX) || known.contains('_'));
     let nearest = named.min_by_key(|known| {
-        // Names of other programs have no prefix.
-        let distance = |name: &str| strsim::osa_distance(name, known);
-        distance(name).min(distance(bare))
+        let known = bare(known);
+        let lacks_words = !name
+            .split('_')
+            .all(|word| known.split('_').any(|its| its == word));
+        (lacks_words, strsim::osa_distance(name, known))
     });
     nearest.unwrap_or_default()
+}
+
+/// A variable's name without the prefix of settings.
+fn bare(name: &str) -> &str {
+    name.strip_prefix(docs::PREFIX).unwrap_or(name)
 }
 
 /// The setting whose short name differs from `name` by a letter or two; `None`: no name is that similar. Names of
@@ -126,6 +135,7 @@ mod tests {
         for (name, meant) in [
             ("SLUICE_CACHE_MAX_BYTE", "SLUICE_CACHE_MAX_BYTES"),
             ("SLUICE_ORIGN", "SLUICE_ORIGIN"),
+            ("SLUICE_PORT", "SLUICE_EDGE_PORT"),
             ("SLUICE_PURGE_TOKEN_FIL", "SLUICE_PURGE_TOKEN_FILE"),
             ("SLUICE_AWS_REGION", "AWS_REGION"),
             ("SLUICE_SSL_CERT_FILE", "SSL_CERT_FILE"),
