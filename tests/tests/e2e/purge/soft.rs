@@ -8,7 +8,6 @@ use sluice_tests::edge::purger::Purger;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
-use std::time::Duration;
 use test_case::test_case;
 
 const LONG: u32 = 3_600;
@@ -100,7 +99,8 @@ async fn a_soft_purge_amid_a_cold_fill_keeps_nobody_waiting(workers: usize) {
     // Both times are longer than any wait of the test.
     const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 600s, lease: 600s}\n";
     let origin = Origin::start().ready().await;
-    origin.on("/a", tagged("one").pace(200, Duration::from_millis(50)));
+    let gate = Gate::new();
+    origin.on("/a", tagged("one").hold_after(200, &gate));
     let purger = Purger::new();
     let edge = purger
         .open(Edge::http(&origin))
@@ -112,6 +112,7 @@ async fn a_soft_purge_amid_a_cold_fill_keeps_nobody_waiting(workers: usize) {
     let order = json!({"url": "http://edge.test/a", "soft": true});
     purger.purge(order).await;
     let late = Crowd::connect(edge.address(), 20).await.fire("/a");
+    gate.open();
     for crowd in [early, late] {
         crowd.land().await.all(200);
     }
