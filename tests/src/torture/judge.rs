@@ -375,7 +375,11 @@ impl Case<'_> {
     }
 
     fn not_modified(&self) -> Result<&'static str, Complaint> {
-        if self.ask.validator.is_none() || self.ask.validator != self.validator() {
+        let (Some(own), Some(stored)) = (&self.ask.validator, self.validator()) else {
+            return Err(wrong("the client has no such version"));
+        };
+        // A stored version that is older than the client's has not been modified since (RFC 9110, 13.1.3).
+        if *own != stored && !(self.object().dated && is_later(own, &stored)) {
             return Err(wrong("the client has no such version"));
         }
         Ok("copies of clients that are still valid")
@@ -435,6 +439,12 @@ impl Case<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the first of two dates is later than the second one.
+fn is_later(date: &str, other: &str) -> bool {
+    let [date, other] = [date, other].map(httpdate::parse_http_date);
+    matches!((date, other), (Ok(date), Ok(other)) if date > other)
 }
 
 #[cfg(test)]

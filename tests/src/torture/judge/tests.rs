@@ -5,8 +5,10 @@ use super::super::clock::Clock;
 use super::super::fetches::{Ending, Fetches};
 use super::super::origin::Shelf;
 use super::*;
+use crate::http::http_date;
 use crate::http::message::Headers;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 /// An object of 30 kB, with a known length, and a new version each 400 ms; the origin does not fail for it.
 const OBJECT: usize = 12;
@@ -81,6 +83,35 @@ fn a_right_answer_passes_and_a_wrong_one_does_not() {
         judged(&world, &ask(), &short),
         Ok("cut, as the edge was killed")
     );
+}
+
+#[test]
+fn a_304_is_for_a_copy_that_is_not_older_than_the_stored_version() {
+    let world = world();
+    let number = world.shelf.objects.iter().position(|object| object.dated);
+    let number = number.unwrap();
+    let at = |second: u64| http_date(UNIX_EPOCH + Duration::from_secs(second));
+    let object = &world.shelf.objects[number];
+    let fields = [(VERSION, "20".to_owned()), ("last-modified", at(100))];
+    let fields = fields.map(|(name, value)| (name.to_owned(), value));
+    let answer = Answer {
+        status: Some(304),
+        headers: Headers(fields.to_vec()),
+        body: Vec::new(),
+        asked: object.since(20),
+        progressed: object.since(20),
+        ended: object.since(20),
+        ..right(&world, 20)
+    };
+    for (copy, right) in [(99, false), (100, true), (101, true)] {
+        let ask = Ask {
+            object: number,
+            validator: Some(at(copy)),
+            ..ask()
+        };
+        let judged = judged(&world, &ask, &answer);
+        assert_eq!(judged.is_ok(), right, "{copy}: {judged:?}");
+    }
 }
 
 #[test]
