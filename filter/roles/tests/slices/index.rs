@@ -3,7 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use sluice_core::metrics::Metric;
-use sluice_fake::FakeEnvoy;
+use sluice_fake::{Client, FakeEnvoy};
 
 use super::world::*;
 use crate::support::{assert_all_over, await_lookup};
@@ -50,6 +50,18 @@ fn a_small_object_on_a_known_path_costs_one_head_and_is_stored_whole() {
     assert_eq!((heads(&envoy), envoy.fetches.len()), (1, 2 + 1));
 }
 
+/// Fails unless the first client has the object in one piece, and the second one in slices that were fetched once.
+fn assert_second_is_sliced(envoy: &mut FakeEnvoy, clients: [Client; 2]) {
+    let sliced = clients.map(|client| is_sliced(envoy, client));
+    assert_eq!(sliced, [false, true]);
+    for client in clients {
+        assert_whole(envoy, client, &OBJECT);
+    }
+    assert_eq!((ranges(envoy).len(), envoy.fetches.len()), (3, 2 + 1 + 3));
+    assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
+    assert_all_over(envoy);
+}
+
 #[test]
 fn a_leader_reads_the_index_that_another_worker_has_sent_and_gets_slices() {
     let mut envoy = workers(2);
@@ -59,16 +71,7 @@ fn a_leader_reads_the_index_that_another_worker_has_sent_and_gets_slices() {
     assert!(envoy.messages(1) > 0);
     let second = get(&mut envoy, 1);
     serve(&mut envoy, &OBJECT);
-    assert_eq!(
-        [first, second].map(|client| is_sliced(&envoy, client)),
-        [false, true]
-    );
-    for client in [first, second] {
-        assert_whole(&envoy, client, &OBJECT);
-    }
-    assert_eq!((ranges(&envoy).len(), envoy.fetches.len()), (3, 2 + 1 + 3));
-    assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
-    assert_all_over(&mut envoy);
+    assert_second_is_sliced(&mut envoy, [first, second]);
 }
 
 #[test]
@@ -82,16 +85,7 @@ fn a_follower_that_the_timer_makes_the_leader_reads_the_index_and_gets_slices() 
     envoy.advance(1_000);
     envoy.tick(1);
     serve(&mut envoy, &OBJECT);
-    assert_eq!(
-        [first, follower].map(|client| is_sliced(&envoy, client)),
-        [false, true]
-    );
-    for client in [first, follower] {
-        assert_whole(&envoy, client, &OBJECT);
-    }
-    assert_eq!((ranges(&envoy).len(), envoy.fetches.len()), (3, 2 + 1 + 3));
-    assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
-    assert_all_over(&mut envoy);
+    assert_second_is_sliced(&mut envoy, [first, follower]);
 }
 
 #[test]

@@ -461,12 +461,12 @@ impl Edge {
             let look = authorization_sharing::look(&mut worker.keys, &mut worker.calls, &stream);
             return go_on(worker, &stream, look);
         }
-        let mut admitted = admit(&mut worker.coalescing, &stream);
+        let mut admitted = worker.coalescing.admit(&stream);
         let leads = admitted == Some(NextStep::Send(StoreRequest::Lead));
         if is_shared && leads && yields(worker, &stream) {
             match self.approach_slices(worker, &stream)? {
                 Some(action) => return Ok(action),
-                None => admitted = admit(&mut worker.coalescing, &stream),
+                None => admitted = worker.coalescing.admit(&stream),
             }
         }
         let next_step = admitted.and_then(|next_step| {
@@ -485,11 +485,6 @@ impl Edge {
             _ => Ok(()),
         }
     }
-}
-
-/// Has a request take part in coalescing. Returns its next step, or `None` if it waits.
-fn admit(coalescing: &mut Coalescing, stream: &EdgeRequest) -> Option<NextStep> {
-    coalescing.turn(|coalescer, turn| stream.admission(coalescer, turn))
 }
 
 /// Sends a request to the store, unless it waits.

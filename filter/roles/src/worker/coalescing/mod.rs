@@ -19,6 +19,7 @@ use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
 use sluice_host::Host;
 use wakeups::Wakeups;
 
+use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::metrics::Metrics;
 
@@ -66,6 +67,11 @@ impl Coalescing {
             effects: &mut self.effects,
         };
         event(&mut self.coalescer, &mut turn)
+    }
+
+    /// Has a request take part in coalescing. Returns its next step, or `None` if it waits.
+    pub fn admit(&mut self, stream: &EdgeRequest) -> Option<NextStep> {
+        self.turn(|coalescer, turn| stream.admission(coalescer, turn))
     }
 
     /// Monotonic time.

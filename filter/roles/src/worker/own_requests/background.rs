@@ -180,7 +180,7 @@ fn wait_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> Option<N
     if matches!(call, CallKind::Look(_)) {
         calls.metrics.count(Metric::StoreLookups, 1);
     }
-    if matches!(call, CallKind::Index(_)) {
+    if is_index {
         calls
             .metrics
             .count_of(&stream.policy, Metric::SliceIndexesAsked);

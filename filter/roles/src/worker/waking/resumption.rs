@@ -67,7 +67,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
         NextStep::Sliced => approach(worker, &stream),
         // Another request may have begun to lead while this one waited for the lookup.
         NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
-            admit(&mut worker.coalescing, &stream)
+            worker.coalescing.admit(&stream)
         }
         next_step => Some(next_step),
     };
@@ -94,7 +94,7 @@ fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
     match indexes::approach(identity, keys, slices, roots, coalescing, calls, stream) {
         Approach::Slices => Some(NextStep::Sliced),
         Approach::Waits => None,
-        Approach::Whole => admit(coalescing, stream),
+        Approach::Whole => coalescing.admit(stream),
     }
 }
 
@@ -115,11 +115,6 @@ pub fn yields(worker: &mut Worker, stream: &EdgeRequest) -> bool {
         worker.coalescing.end_flight(stream.id, outcome);
     }
     is_sliced
-}
-
-/// Has a paused request take part in coalescing. Returns its next step, or `None` if it waits.
-fn admit(coalescing: &mut Coalescing, stream: &EdgeRequest) -> Option<NextStep> {
-    coalescing.turn(|coalescer, turn| stream.admission(coalescer, turn))
 }
 
 /// Lets a parked request continue, unless it waits for a call first.
@@ -157,7 +152,7 @@ fn admit_as_variant(
 ) -> (Rc<EdgeRequest>, Option<NextStep>, host::Result<()>) {
     let (stream, next_step, failure) = match retarget(identity, keys, roots, coalescing, &stream) {
         Ok(Ok(stream)) => {
-            let next_step = admit(coalescing, &stream);
+            let next_step = coalescing.admit(&stream);
             (stream, next_step, Ok(()))
         }
         again => {
