@@ -19,9 +19,10 @@ const ROUNDING: Duration = Duration::from_secs(2);
 /// Longest time for which a failure may be remembered: `cache.retry_interval` and half of it, and [`ROUNDING`].
 const ERRORS: Duration = Duration::from_secs(5);
 
-/// A range that leads completes its client's response before the fill behind it has ended. If the origin cuts the
-/// fill, Envoy closes the connection, on which the client may have sent another request.
-const BEHIND_A_PART: &str = "no answer, behind a part whose fill the origin has cut";
+/// A range or a condition that leads completes its client's response before the fill behind it has ended. If the
+/// origin cuts the fill, or a purge overtakes it, Envoy closes the connection, on which the client may have sent
+/// another request.
+const BEHIND_A_FILL: &str = "no answer, behind an early response whose fill was cut or purged";
 /// The counter of requests that may stay without a response.
 pub const UNANSWERED: &str = "no answer, as the client has left or the edge was down";
 /// How far back a complaint lists earlier events.
@@ -101,8 +102,8 @@ impl Case<'_> {
     fn verdict(&self) -> Result<&'static str, Complaint> {
         match &self.answer.end {
             End::Stuck => return Err((Wrong::Stuck, "stuck".to_owned())),
-            End::Cut(_) if self.answer.status.is_none() && self.follows_a_part() => {
-                return Ok(BEHIND_A_PART);
+            End::Cut(_) if self.answer.status.is_none() && self.follows_an_ended_fill() => {
+                return Ok(BEHIND_A_FILL);
             }
             End::Cut(how) if !self.may_be_cut() => {
                 return Err((Wrong::Cut, format!("cut without a reason; {how}")));
@@ -209,15 +210,15 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the previous response on the connection was a whole part of an object whose fill the origin then cut.
-    fn follows_a_part(&self) -> bool {
+    /// Whether the previous response on the connection was complete in front of its fill, which the origin has then
+    /// cut, or a purge has overtaken.
+    fn follows_an_ended_fill(&self) -> bool {
+        let (shelf, purges) = (&self.world.shelf, &self.world.purges);
         self.answer.after.is_some_and(|(object, status, at)| {
-            status == 206
-                && self.world.shelf.fetches.failed(
-                    object,
-                    at.saturating_sub(NOTICED),
-                    |_, fault| fault.cuts(),
-                )
+            let since = at.saturating_sub(NOTICED);
+            let cut = || shelf.fetches.failed(object, since, |_, fault| fault.cuts());
+            let path = &shelf.objects[object].path;
+            matches!(status, 206 | 304) && (cut() || purges.begun(path, since, self.answer.ended))
         })
     }
 

@@ -82,6 +82,17 @@ impl Purges {
         effective.map(|purge| purge.begun).max()
     }
 
+    /// Whether a purge of a path began between these moments.
+    ///
+    /// # Panics
+    /// When another thread has panicked.
+    #[must_use]
+    pub fn begun(&self, path: &str, from: Moment, to: Moment) -> bool {
+        let purges = self.0.lock().unwrap();
+        let mut covering = purges.iter().filter(|purge| purge.scope.covers(path));
+        covering.any(|purge| (from..=to).contains(&purge.begun))
+    }
+
     /// Number of purges of a path that were carried out, or began, between these moments.
     #[must_use]
     pub fn between(&self, path: &str, from: Moment, to: Moment) -> usize {

@@ -4,6 +4,7 @@
 use super::super::clock::Clock;
 use super::super::fetches::{Ending, Fetches};
 use super::super::origin::Shelf;
+use super::super::purges::Scope;
 use super::*;
 use crate::http::http_date;
 use crate::http::message::Headers;
@@ -83,6 +84,27 @@ fn a_right_answer_passes_and_a_wrong_one_does_not() {
         judged(&world, &ask(), &short),
         Ok("cut, as the edge was killed")
     );
+}
+
+#[test]
+fn a_connection_may_end_behind_an_early_response_whose_fill_was_purged() {
+    for (status, purged, excused) in [(304, true, true), (304, false, false), (200, true, false)] {
+        let world = world();
+        let previous = right(&world, 20);
+        if purged {
+            let begun = previous.ended.saturating_sub(Duration::from_millis(60));
+            world.purges.begin(Scope::Everything, false, begun);
+        }
+        let unanswered = Answer {
+            status: None,
+            body: Vec::new(),
+            end: End::Cut("broken".to_owned()),
+            after: Some((ask().object, status, previous.ended)),
+            ..right(&world, 20)
+        };
+        let judged = judged(&world, &ask(), &unanswered);
+        assert_eq!(judged.is_ok(), excused, "{status} {purged}: {judged:?}");
+    }
 }
 
 #[test]
