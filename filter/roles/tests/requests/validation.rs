@@ -254,3 +254,29 @@ fn what_was_purged_softly_is_validated_whatever_the_client_takes() {
     assert_eq!(envoy.clients[client.0].status(), 504);
     assert_eq!(envoy.fetches.len(), 1);
 }
+
+/// Ending of a client with a 304 whose own request fills the store, because the store has lost the object.
+fn fills_behind_a_304(amid: impl FnOnce(&mut FakeEnvoy)) -> Stage {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.evict(KEY);
+    let client = envoy.conditional(0, KEY);
+    envoy.answer(SECOND, Answer::Storable);
+    assert_eq!(envoy.clients[client.0].status(), 304);
+    amid(&mut envoy);
+    envoy.end(SECOND);
+    envoy.close_all();
+    envoy.clients[client.0].stage
+}
+
+#[test]
+fn a_fill_behind_a_304_is_cut_if_a_soft_purge_overtakes_it() {
+    let untouched = fills_behind_a_304(|_| ());
+    assert_eq!(untouched, Stage::Over(Ending::Served));
+    let overtaken = fills_behind_a_304(|envoy| {
+        envoy.purge(0, r#"{"everything": true, "soft": true}"#);
+        envoy.deliver_all();
+    });
+    assert_eq!(overtaken, Stage::Over(Ending::Truncated));
+}
