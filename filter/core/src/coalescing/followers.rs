@@ -172,7 +172,7 @@ impl Coalescer {
             FlightOutcome::Found { .. } => NextStep::Send(StoreRequest::Fresh),
             FlightOutcome::HitForMiss { reason, .. } => NextStep::HitForMiss(*reason),
             FlightOutcome::NoRoom => NextStep::NoRoom,
-            FlightOutcome::Sliced => NextStep::Sliced,
+            FlightOutcome::Sliced => NextStep::Send(StoreRequest::Slice),
             FlightOutcome::NothingShared | FlightOutcome::Own { .. } => {
                 NextStep::Send(StoreRequest::Alone)
             }

@@ -21,8 +21,6 @@ pub enum NextStep {
     Unfilled,
     /// Like a new request: under the key of its variant, or because it was too late to share a validation.
     Varies,
-    /// In slices, if the worker still knows the object as a sliced one; else like a new request.
-    Sliced,
     /// Nowhere: it was to be the leader for other requests, which no longer need one.
     Unneeded,
 }
@@ -37,7 +35,6 @@ impl NextStep {
             | Self::NoRoom
             | Self::UnsharedRange
             | Self::Unfilled => Some(StoreRequest::Bypass),
-            Self::Sliced => Some(StoreRequest::Slice),
             Self::Varies | Self::Unneeded => None,
         }
     }

@@ -8,7 +8,7 @@ use crate::worker::metrics::Metrics;
 use crate::worker::roots::Roots;
 use std::rc::Rc;
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::LargeUrl;
 use sluice_core::slices::connections::ConnectionId;
@@ -263,7 +263,7 @@ fn turn_of(coalescing: &Coalescing, client: StreamId) -> Option<ConnectionId> {
 /// Ends a response in slices, and lets the next request of its connection have its turn.
 fn give_turn(coalescing: &mut Coalescing, connection: ConnectionId) {
     for stream in coalescing.sliced.end(connection) {
-        coalescing.wakeups.resume(stream, NextStep::Sliced);
+        coalescing.wakeups.resume(stream, NextStep::Send(StoreRequest::Slice));
     }
     publish(coalescing);
 }

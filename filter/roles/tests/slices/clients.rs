@@ -2,7 +2,7 @@
 //! The responses to clients of a large object, and their cost for the origin.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Ending, HeaderTexts as _, Kind, Stage};
@@ -37,7 +37,7 @@ fn followers_of_a_large_cold_object_leave_as_sliced_when_its_headers_come() {
     serve(&mut envoy, &OBJECT);
     assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
     for follower in &clients[1..] {
-        assert_eq!(release(&envoy, *follower), Some(NextStep::Sliced));
+        assert_eq!(release(&envoy, *follower), Some(NextStep::Send(StoreRequest::Slice)));
         assert_whole(&envoy, *follower, &OBJECT);
     }
     assert_whole(&envoy, clients[0], &OBJECT);

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::NextStep;
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::syntax::field_value::FieldValue;
 use sluice_core::internal_headers::SLICE_HEADER;
@@ -108,7 +108,7 @@ impl Edge {
         match approach {
             Approach::Whole => Ok(None),
             Approach::Waits => Ok(Some(Action::Pause)),
-            Approach::Slices => go_on(worker, stream, Some(NextStep::Sliced)).map(Some),
+            Approach::Slices => go_on(worker, stream, Some(NextStep::Send(StoreRequest::Slice))).map(Some),
         }
     }
 

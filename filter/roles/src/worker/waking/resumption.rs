@@ -64,7 +64,7 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
             end_unneeded(&mut worker.coalescing, &stream);
             return Ok(());
         }
-        NextStep::Sliced => approach(worker, &stream),
+        NextStep::Send(StoreRequest::Slice) => approach(worker, &stream),
         // Another request may have begun to lead while this one waited for the lookup.
         NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
             worker.coalescing.admit(&stream)
@@ -92,7 +92,7 @@ fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
         ..
     } = worker;
     match indexes::approach(identity, keys, slices, roots, coalescing, calls, stream) {
-        Approach::Slices => Some(NextStep::Sliced),
+        Approach::Slices => Some(NextStep::Send(StoreRequest::Slice)),
         Approach::Waits => None,
         Approach::Whole => coalescing.admit(stream),
     }
