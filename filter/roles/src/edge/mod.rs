@@ -102,11 +102,9 @@ enum State {
         /// Whether the answer has a media type. Envoy adds one to an answer that has none, which must be removed.
         typed: bool,
     },
-    /// A request of the filter that leads for others, or that refreshes a response that is served stale.
-    Own(Rc<EdgeRequest>),
     /// Its method or headers make it bypass the store.
     Passed(PassReason, CanonicalTarget),
-    /// Sent to the store, or around it because its key is uncacheable.
+    /// Sent to the store, or around it because its key is uncacheable. Or it waits.
     Cached(Rc<EdgeRequest>),
 }
 
@@ -186,7 +184,7 @@ impl Edge {
 
     /// Loads the record of the request, which the worker may have replaced while the request waited.
     fn pick_up_record(&mut self, requests: &OpenRequests) {
-        if let State::Cached(stream) | State::Own(stream) = &mut self.state
+        if let State::Cached(stream) = &mut self.state
             && let Some(known) = requests.get(stream.id)
         {
             *stream = known;
@@ -212,7 +210,9 @@ impl Edge {
             return;
         }
         let told = match &self.state {
-            State::Cached(stream) => stream.progress.account.tell(host, stream.key.key),
+            State::Cached(stream) if !stream.is_own() => {
+                stream.progress.account.tell(host, stream.key.key)
+            }
             State::Passed(..) => tell_result(host, result_of(Metric::RequestsPassed)),
             _ => Ok(()),
         };
@@ -225,10 +225,11 @@ impl Edge {
     fn bytes_sent(&self) -> u64 {
         match &self.state {
             _ if self.is_slicers => 0,
-            State::Unchanged | State::Own(_) => 0,
+            State::Unchanged => 0,
             State::Awaiting(_) | State::Asking(_) | State::Answered { .. } | State::Passed(..) => {
                 self.unseen_bytes
             }
+            State::Cached(stream) if stream.is_own() => 0,
             State::Cached(stream) => stream.body.sent.get(),
         }
     }
@@ -250,7 +251,7 @@ impl Edge {
                     .fault("a response could not be finished", error);
                 Action::Continue
             });
-        if let State::Cached(stream) | State::Own(stream) = &self.state
+        if let State::Cached(stream) = &self.state
             && let Some(slice) = &stream.slice
         {
             worker.metrics.check(note_slice(&*worker.host, slice));
@@ -268,7 +269,7 @@ impl Edge {
             State::Answered { .. } => Some(Metric::FirstByteHit),
             State::Passed(..) => Some(Metric::FirstByteMiss),
             State::Cached(stream) => stream.first_byte_metric(),
-            State::Unchanged | State::Awaiting(_) | State::Asking(_) | State::Own(_) => None,
+            State::Unchanged | State::Awaiting(_) | State::Asking(_) => None,
         };
         if let Some(metric) = metric {
             self.first_byte.stop(host, metrics, &self.policy, metric);
@@ -305,19 +306,17 @@ impl Edge {
                     let policy = &self.policy.policy;
                     respond_passed(host, identity, *reason, policy, target)
                 }),
-            State::Cached(stream) | State::Own(stream) if stream.progress.answered.get() => {
-                Ok(Action::Continue)
-            }
-            State::Own(stream) if stream.for_others => respond_filled(worker, stream),
-            State::Own(stream) => respond_refreshed(identity, keys, coalescing, stream),
-            State::Cached(stream) if stream.progress.request() == StoreRequest::Slice => {
-                respond_sliced(host, metrics, identity, stream)
-            }
-            State::Cached(stream) => {
-                let action = respond_cached(worker, stream)?;
-                let bound = |status| website::bound_document(&*worker.host, stream, status);
-                self.too_large.map_or(Ok(()), bound).map(|()| action)
-            }
+            State::Cached(stream) if stream.progress.answered.get() => Ok(Action::Continue),
+            State::Cached(stream) if stream.for_others => respond_filled(worker, stream),
+            State::Cached(stream) => match stream.progress.request() {
+                StoreRequest::Refresh => respond_refreshed(identity, keys, coalescing, stream),
+                StoreRequest::Slice => respond_sliced(host, metrics, identity, stream),
+                _ => {
+                    let action = respond_cached(worker, stream)?;
+                    let bound = |status| website::bound_document(&*worker.host, stream, status);
+                    self.too_large.map_or(Ok(()), bound).map(|()| action)
+                }
+            },
         }
     }
 
@@ -455,7 +454,7 @@ impl StreamContext for Edge {
         size: usize,
         ends: bool,
     ) -> Action {
-        let (State::Cached(stream) | State::Own(stream)) = &self.state else {
+        let State::Cached(stream) = &self.state else {
             self.unseen_bytes += size as u64;
             self.record_body(size);
             return Action::Continue;
@@ -528,7 +527,7 @@ impl StreamContext for Edge {
         let Some(worker) = worker else { return };
         let sent = self.bytes_sent();
         worker.metrics.add_of(&self.policy, Metric::BytesSent, sent);
-        if let State::Cached(stream) | State::Own(stream) = &self.state {
+        if let State::Cached(stream) = &self.state {
             worker.close(stream.id);
         }
     }

@@ -148,7 +148,7 @@ impl Edge {
                 decision.origin = answered;
             }
             State::Cached(stream) => complete(&mut decision, stream, now),
-            State::Awaiting(_) | State::Asking(_) | State::Answered { .. } | State::Own(_) => {}
+            State::Awaiting(_) | State::Asking(_) | State::Answered { .. } => {}
         }
         recorder.record(decision, now);
     }

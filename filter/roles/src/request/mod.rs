@@ -262,6 +262,12 @@ impl EdgeRequest {
         Some(variant)
     }
 
+    /// Whether the filter has sent it without a client: it leads for others, or refreshes a response that is served
+    /// stale.
+    pub fn is_own(&self) -> bool {
+        self.for_others || self.progress.request() == StoreRequest::Refresh
+    }
+
     /// Whether its client asks for a range.
     pub fn is_for_part(&self) -> bool {
         let demand = self.demand.as_ref();

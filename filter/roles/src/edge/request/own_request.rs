@@ -41,7 +41,7 @@ impl Edge {
             StoreRequest::Refresh => {
                 let stream = self.own_request(&worker.keys, call_of(&worker.calls, link)?);
                 let stream = self.forward(worker, stream, NextStep::Send(link.request))?;
-                self.state = State::Own(stream);
+                self.state = State::Cached(stream);
                 Ok(Action::Continue)
             }
             StoreRequest::Call => self.receive_call(worker, call_of(&worker.calls, link)?, headers),
@@ -178,7 +178,7 @@ impl Edge {
                 Action::Pause
             }
         };
-        self.state = State::Own(stream);
+        self.state = State::Cached(stream);
         Ok(action)
     }
 
