@@ -102,6 +102,7 @@ fn bound_storage(storage: Storage, most: u64) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::freshness::UncacheableReason;
 
     const STORAGE: Storage = Storage {
         lifetime: Lifetime {
@@ -165,7 +166,8 @@ mod tests {
 
     #[test]
     fn another_verdict_stays() {
-        for verdict in [Verdict::Share(503), Verdict::ShareOnce] {
+        let error = Verdict::Passing(UncacheableReason::ServerError);
+        for verdict in [error, Verdict::ShareOnce] {
             assert_eq!(SecondOrigin::of(b"60").bound(verdict, 404), verdict);
         }
     }

@@ -90,12 +90,14 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
         return judge_authenticated(policy, rule, facts, now_unix);
     }
     if status::must_not_be_stored(facts.status) {
-        return Verdict::Share(facts.status);
+        return Verdict::Passing(UncacheableReason::ServerError);
     }
     let lasts = policy.origin.is_bucket() || status::is_heuristically_cacheable(facts.status);
     match storage(policy, rule, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
-        Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
+        Err(_) if is_server_error(facts.status) => {
+            Verdict::Passing(UncacheableReason::ServerError)
+        }
         Err(UncacheableReason::NoLifetime) if may_be_shared_once(policy, facts.status) => {
             Verdict::ShareOnce
         }

@@ -18,16 +18,14 @@ pub enum Verdict {
     Store(Storage),
     /// Storable, but the store has no room for anything now.
     NoRoom(Storage),
-    /// An error that is not stored. The followers get the same status instead of asking again.
-    Share(u16),
     /// Not stored, because no lifetime is known. The requests that wait for it already get it too.
     ShareOnce,
     /// Not storable. The key becomes hit-for-miss.
     Uncacheable(UncacheableReason),
     /// Not storable, but the next response may be, so the key does not become hit-for-miss. An example is a temporary
-    /// redirect: a URL that redirects one client may have a page for others. Others are an error that the request
-    /// itself may have caused, and a response to credentials that the origin does not allow other clients to have (RFC
-    /// 9111, 3.5).
+    /// redirect: a URL that redirects one client may have a page for others. Others are an error of the origin, whose
+    /// status the followers get too; an error that the request itself may have caused; and a response to credentials
+    /// that the origin does not allow other clients to have (RFC 9111, 3.5).
     Passing(UncacheableReason),
 }
 
@@ -36,7 +34,6 @@ impl Verdict {
     pub const fn reason(&self) -> Option<UncacheableReason> {
         match self {
             Self::Store(_) | Self::NoRoom(_) => None,
-            Self::Share(_) => Some(UncacheableReason::ServerError),
             Self::ShareOnce => Some(UncacheableReason::NoLifetime),
             Self::Uncacheable(reason) | Self::Passing(reason) => Some(*reason),
         }
@@ -47,7 +44,9 @@ impl Verdict {
     #[must_use]
     pub fn without_room(self, status: u16) -> Self {
         match self {
-            Self::Store(_) if is_server_error(status) => Self::Share(status),
+            Self::Store(_) if is_server_error(status) => {
+                Self::Passing(UncacheableReason::ServerError)
+            }
             Self::Store(storage) => Self::NoRoom(storage),
             verdict => verdict,
         }

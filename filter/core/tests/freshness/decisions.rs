@@ -76,7 +76,6 @@ fn stored(verdict: Verdict) -> Option<Storage> {
     match verdict {
         Verdict::Store(storage) => Some(storage),
         Verdict::NoRoom(_)
-        | Verdict::Share(_)
         | Verdict::ShareOnce
         | Verdict::Passing(UncacheableReason::RequestError)
         | Verdict::Passing(UncacheableReason::Authorization)
@@ -160,7 +159,7 @@ fn the_table_decides_where_the_origin_is_silent() {
             (
                 "never, an error of the origin's",
                 status(500),
-                Err(Verdict::Share(500)),
+                Err(Verdict::Passing(UncacheableReason::ServerError)),
             ),
             (
                 "no directive that matters",
@@ -176,8 +175,8 @@ fn without_room_nothing_is_stored_and_errors_are_shared() {
     let storage = stored(judge(&policy(), &PLAIN, NOW)).unwrap();
     for (facts, verdict) in [
         (PLAIN, Verdict::NoRoom(storage)),
-        (status(503), Verdict::Share(503)),
-        (status(500), Verdict::Share(500)),
+        (status(503), Verdict::Passing(UncacheableReason::ServerError)),
+        (status(500), Verdict::Passing(UncacheableReason::ServerError)),
         (status(418), Verdict::Uncacheable(UncacheableReason::NoTtl)),
     ] {
         let judged = judge(&policy(), &facts, NOW);
@@ -206,7 +205,7 @@ fn an_http_origins_silence_keeps_only_what_lasts() {
                 status(302),
                 Err(Verdict::Passing(UncacheableReason::NoLifetime)),
             ),
-            ("an error", status(503), Err(Verdict::Share(503))),
+            ("an error", status(503), Err(Verdict::Passing(UncacheableReason::ServerError))),
             (
                 "the origin says for how long",
                 ResponseFacts {
@@ -293,11 +292,11 @@ fn what_no_cache_may_store_is_shared_with_those_who_wait() {
             ..control("public, max-age=60")
         };
         for facts in [status(code), said] {
-            assert_eq!(judge(&bucket(), &facts, NOW), Verdict::Share(code));
+            assert_eq!(judge(&bucket(), &facts, NOW), Verdict::Passing(UncacheableReason::ServerError));
         }
     }
     let network = judge(&http(), &status(511), NOW);
-    assert_eq!(network, Verdict::Share(511));
+    assert_eq!(network, Verdict::Passing(UncacheableReason::ServerError));
 }
 
 #[test]
@@ -475,7 +474,7 @@ fn the_response_to_a_cookie_says_nothing_of_the_next_unless_it_is_for_all() {
     let passing = Verdict::Passing(UncacheableReason::Cookie);
     assert_eq!(verdict(200, "max-age=60"), passing);
     assert_eq!(verdict(404, ""), passing);
-    assert_eq!(verdict(503, "max-age=60"), Verdict::Share(503));
+    assert_eq!(verdict(503, "max-age=60"), Verdict::Passing(UncacheableReason::ServerError));
 }
 
 #[test]
@@ -660,7 +659,7 @@ fn an_error_that_is_not_stored_is_shared() {
         status: 503,
         ..control(cache_control)
     };
-    let share = Err(Verdict::Share(503));
+    let share = Err(Verdict::Passing(UncacheableReason::ServerError));
     assert_rows(
         &policy(),
         &[
@@ -728,11 +727,11 @@ fn an_http_origins_error_is_fresh_for_as_long_as_the_origin_says() {
             assert!(storage.forbids_stale && !storage.may_ask, "{code} {said}");
         }
         let silent = judge(&http(), &status(code), NOW);
-        assert_eq!(silent, Verdict::Share(code));
+        assert_eq!(silent, Verdict::Passing(UncacheableReason::ServerError));
     }
     // RFC 9111, 5.2.2.3: the status is not understood.
     let unknown = error(599, "no-store, must-understand, max-age=60");
-    assert_eq!(judge(&http(), &unknown, NOW), Verdict::Share(599));
+    assert_eq!(judge(&http(), &unknown, NOW), Verdict::Passing(UncacheableReason::ServerError));
 }
 
 #[test]
@@ -914,7 +913,7 @@ fn what_has_not_changed_for_long_may_be_fresh_for_long() {
             (
                 "an error",
                 modified(503, &recently),
-                Err(Verdict::Share(503)),
+                Err(Verdict::Passing(UncacheableReason::ServerError)),
             ),
         ],
     );
@@ -1266,9 +1265,8 @@ proptest! {
                 let fresh = storage.lifetime.ttl > storage.age;
                 prop_assert!(fresh || storage.lifetime.must_be_validated());
             }
-            Verdict::Share(shared) => {
-                prop_assert_eq!(shared, status);
-                prop_assert!((500..600).contains(&shared) || [428, 429, 431].contains(&shared));
+            Verdict::Passing(UncacheableReason::ServerError) => {
+                prop_assert!((500..600).contains(&status) || [428, 429, 431].contains(&status));
             }
             Verdict::NoRoom(_)
             | Verdict::ShareOnce
@@ -1317,7 +1315,7 @@ fn what_cannot_be_read_is_not_stored() {
                 status: 503,
                 ..cache_control
             },
-            Err(Verdict::Share(503)),
+            Err(Verdict::Passing(UncacheableReason::ServerError)),
         ),
         (
             "a targeted field",

@@ -106,7 +106,6 @@ impl Case {
         match judge(&policy, policy.rule("/a"), &facts, NOW) {
             Verdict::Store(storage) => storage.lifetime.ttl - storage.age,
             Verdict::NoRoom(_)
-            | Verdict::Share(_)
             | Verdict::ShareOnce
             | Verdict::Uncacheable(_)
             | Verdict::Passing(_) => 0,

@@ -77,10 +77,11 @@ fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verd
             .then_some(AuthorizedSharing::All),
         // An error says nothing about the next response, and neither does a response that the request's own headers
         // may have caused.
-        Verdict::Share(_)
-        | Verdict::Passing(UncacheableReason::RequestError | UncacheableReason::RequestHeaders) => {
-            return;
-        }
+        Verdict::Passing(
+            UncacheableReason::ServerError
+            | UncacheableReason::RequestError
+            | UncacheableReason::RequestHeaders,
+        ) => return,
         Verdict::Passing(UncacheableReason::Authorization) => {
             // The next response may be for all clients, whatever headers this client has sent.
             let pause = millis(fetch.policy.policy.cache.hit_for_miss).min(MOMENT_MILLIS);
@@ -110,8 +111,8 @@ fn tell_followers(
         }
         // EDGE decides whether the followers get a copy.
         (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => {}
-        (Verdict::Share(status), _) => {
-            let status = *status;
+        (Verdict::Passing(UncacheableReason::ServerError), _) => {
+            let status = judged.status;
             coalescing.end_flight(stream, FlightOutcome::Failed { status });
         }
         (Verdict::Passing(UncacheableReason::RequestError), _) if fetch.response.own_failure => {

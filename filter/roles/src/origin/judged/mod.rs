@@ -28,6 +28,8 @@ use sluice_host::headers::Headers;
 /// A response with its verdict.
 #[derive(Debug)]
 pub struct Judged<'a> {
+    /// Its status.
+    pub status: u16,
     /// The verdict.
     pub verdict: Verdict,
     /// The whole cache key of the response. It may be that of a variant although the request's key is not.
@@ -118,6 +120,7 @@ impl<'a> Judged<'a> {
             false => verdict.without_room(status),
         };
         Self {
+            status,
             verdict,
             sliceable,
             key,
@@ -147,9 +150,7 @@ impl<'a> Judged<'a> {
             Verdict::NoRoom(storage) => response.without_room(storage),
             Verdict::ShareOnce => response.shared_once(),
             Verdict::Passing(UncacheableReason::Authorization) => response.untraced(),
-            Verdict::Share(_) | Verdict::Uncacheable(_) | Verdict::Passing(_) => {
-                response.unstored()
-            }
+            Verdict::Uncacheable(_) | Verdict::Passing(_) => response.unstored(),
         }
     }
 }
@@ -165,7 +166,7 @@ fn verdict_of(
         return Verdict::Passing(UncacheableReason::RequestError);
     }
     if fetch.response.refused {
-        return Verdict::Share(status);
+        return Verdict::Passing(UncacheableReason::ServerError);
     }
     let policy = &fetch.policy.policy;
     let rule = policy.rule(fetch.path());
