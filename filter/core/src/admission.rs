@@ -15,19 +15,15 @@ use crate::policy::{Cookies, Origin, PassOrStrip, Policy, RequestPolicy, forward
 /// Treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// Answered from the cache, coalesced on a miss.
+    /// Answered from the cache, coalesced on a miss. A request with `Authorization` is, if the origin allows such
+    /// requests to share the response (RFC 9111, 3.5).
     Cacheable,
-    /// Answered from the cache if the origin allows requests with `Authorization` to share the response (RFC 9111,
-    /// 3.5).
-    Authenticated,
     /// Undecided until the first part of the body arrives. If that is empty, the request may use the cache.
     AwaitsBody,
     /// Sent to the origin separately, neither stored nor parked.
     Pass(PassReason),
     /// Answered by the edge, as a preflight of cross-origin resource sharing.
     Preflight,
-    /// Refused by the edge.
-    Reject(Rejection),
 }
 
 /// Reason for a request to bypass the cache.
@@ -178,29 +174,28 @@ fn is_grpc(content_type: &[u8]) -> bool {
 ///
 /// `Authorization` and `Cookie` decide nothing for a bucket, because a bucket never gets them ([`forward_header`]).
 /// `OPTIONS` reaches a bucket only if the policy forwards the headers of a CORS preflight.
-pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
+///
+/// # Errors
+/// The edge refuses the request.
+pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Result<Disposition, Rejection> {
     if policy.website.cors.is_some() && request.is_preflight() {
-        return Disposition::Preflight;
+        return Ok(Disposition::Preflight);
     }
-    let verdict = match &policy.origin {
+    let reason = match &policy.origin {
         Origin::Bucket(_) => for_bucket(policy, request),
         Origin::Http(_) => for_http(policy, request),
-    };
+    }?;
     let shows_credentials = request.shows_credentials(policy);
-    match verdict {
-        Err(rejection) => Disposition::Reject(rejection),
+    Ok(match reason {
         // No body may be sent under the edge's signature.
-        Ok(Some(_)) if request.open_ended && matches!(policy.origin, Origin::Bucket(_)) => {
-            Disposition::AwaitsBody
-        }
-        Ok(Some(reason)) => Disposition::Pass(reason),
-        Ok(None) if shows_credentials && (request.open_ended || request.method == "HEAD") => {
+        Some(_) if request.open_ended && policy.origin.is_bucket() => Disposition::AwaitsBody,
+        Some(reason) => Disposition::Pass(reason),
+        None if shows_credentials && (request.open_ended || request.method == "HEAD") => {
             Disposition::Pass(PassReason::Authorization)
         }
-        Ok(None) if shows_credentials => Disposition::Authenticated,
-        Ok(None) if request.open_ended => Disposition::AwaitsBody,
-        Ok(None) => Disposition::Cacheable,
-    }
+        None if request.open_ended => Disposition::AwaitsBody,
+        None => Disposition::Cacheable,
+    })
 }
 
 fn for_bucket(

@@ -95,9 +95,7 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
     let lasts = policy.origin.is_bucket() || status::is_heuristically_cacheable(facts.status);
     match storage(policy, rule, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
-        Err(_) if is_server_error(facts.status) => {
-            Verdict::Passing(UncacheableReason::ServerError)
-        }
+        Err(_) if is_server_error(facts.status) => Verdict::Passing(UncacheableReason::ServerError),
         Err(UncacheableReason::NoLifetime) if may_be_shared_once(policy, facts.status) => {
             Verdict::ShareOnce
         }

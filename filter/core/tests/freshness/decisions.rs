@@ -175,8 +175,14 @@ fn without_room_nothing_is_stored_and_errors_are_shared() {
     let storage = stored(judge(&policy(), &PLAIN, NOW)).unwrap();
     for (facts, verdict) in [
         (PLAIN, Verdict::NoRoom(storage)),
-        (status(503), Verdict::Passing(UncacheableReason::ServerError)),
-        (status(500), Verdict::Passing(UncacheableReason::ServerError)),
+        (
+            status(503),
+            Verdict::Passing(UncacheableReason::ServerError),
+        ),
+        (
+            status(500),
+            Verdict::Passing(UncacheableReason::ServerError),
+        ),
         (status(418), Verdict::Uncacheable(UncacheableReason::NoTtl)),
     ] {
         let judged = judge(&policy(), &facts, NOW);
@@ -205,7 +211,11 @@ fn an_http_origins_silence_keeps_only_what_lasts() {
                 status(302),
                 Err(Verdict::Passing(UncacheableReason::NoLifetime)),
             ),
-            ("an error", status(503), Err(Verdict::Passing(UncacheableReason::ServerError))),
+            (
+                "an error",
+                status(503),
+                Err(Verdict::Passing(UncacheableReason::ServerError)),
+            ),
             (
                 "the origin says for how long",
                 ResponseFacts {
@@ -292,7 +302,10 @@ fn what_no_cache_may_store_is_shared_with_those_who_wait() {
             ..control("public, max-age=60")
         };
         for facts in [status(code), said] {
-            assert_eq!(judge(&bucket(), &facts, NOW), Verdict::Passing(UncacheableReason::ServerError));
+            assert_eq!(
+                judge(&bucket(), &facts, NOW),
+                Verdict::Passing(UncacheableReason::ServerError)
+            );
         }
     }
     let network = judge(&http(), &status(511), NOW);
@@ -474,7 +487,10 @@ fn the_response_to_a_cookie_says_nothing_of_the_next_unless_it_is_for_all() {
     let passing = Verdict::Passing(UncacheableReason::Cookie);
     assert_eq!(verdict(200, "max-age=60"), passing);
     assert_eq!(verdict(404, ""), passing);
-    assert_eq!(verdict(503, "max-age=60"), Verdict::Passing(UncacheableReason::ServerError));
+    assert_eq!(
+        verdict(503, "max-age=60"),
+        Verdict::Passing(UncacheableReason::ServerError)
+    );
 }
 
 #[test]
@@ -731,7 +747,10 @@ fn an_http_origins_error_is_fresh_for_as_long_as_the_origin_says() {
     }
     // RFC 9111, 5.2.2.3: the status is not understood.
     let unknown = error(599, "no-store, must-understand, max-age=60");
-    assert_eq!(judge(&http(), &unknown, NOW), Verdict::Passing(UncacheableReason::ServerError));
+    assert_eq!(
+        judge(&http(), &unknown, NOW),
+        Verdict::Passing(UncacheableReason::ServerError)
+    );
 }
 
 #[test]

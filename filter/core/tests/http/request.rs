@@ -10,7 +10,11 @@ use sluice_core::policy::{Cookies, PassOrStrip, Policy};
 
 use crate::support::{bucket, bucket_policy, http, http_policy};
 
-fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Disposition {
+fn disposition(
+    policy: &Policy,
+    method: &str,
+    headers: &[(&str, &str)],
+) -> Result<Disposition, Rejection> {
     let headers = headers
         .iter()
         .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
@@ -18,7 +22,7 @@ fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Dispo
     classify(policy, &RequestFacts::of(policy, all, true))
 }
 
-fn open_ended(policy: &Policy, method: &str) -> Disposition {
+fn open_ended(policy: &Policy, method: &str) -> Result<Disposition, Rejection> {
     let headers = [(b":method".as_slice(), method.as_bytes())];
     classify(policy, &RequestFacts::of(policy, headers, false))
 }
@@ -51,17 +55,17 @@ fn credentials_that_the_policy_strips_do_not_matter() {
     let mut policy = http();
     let headers = [("authorization", "Basic x")];
     let asked = disposition(&policy, "GET", &headers);
-    assert_eq!(asked, Disposition::Authenticated);
-    let passed = Disposition::Pass(PassReason::Authorization);
+    assert_eq!(asked, Ok(Disposition::Cacheable));
+    let passed = Ok(Disposition::Pass(PassReason::Authorization));
     assert_eq!(disposition(&policy, "HEAD", &headers), passed);
     let further = [headers[0], ("x-api-key", "x")];
     assert_eq!(disposition(&policy, "GET", &further), passed);
     assert!(forward_header(&policy, false, "authorization"));
     policy.request.authorization = PassOrStrip::Strip;
-    assert_eq!(
-        disposition(&policy, "GET", &headers),
-        Disposition::Cacheable
-    );
+    for method in ["GET", "HEAD"] {
+        let stripped = disposition(&policy, method, &headers);
+        assert_eq!(stripped, Ok(Disposition::Cacheable), "{method}");
+    }
     for cacheable in [false, true] {
         assert!(!forward_header(&policy, cacheable, "authorization"));
     }
@@ -82,32 +86,41 @@ fn a_request_with_credentials_of_any_name_is_treated_like_one_with_authorization
         "private-token",
     ] {
         let headers = [(name, "secret")];
-        let passed = Disposition::Pass(PassReason::Authorization);
+        let passed = Ok(Disposition::Pass(PassReason::Authorization));
         assert_eq!(disposition(&policy, "GET", &headers), passed, "{name}");
         assert!(forward_header(&policy, false, name), "{name}");
         let kept = disposition(&strip, "GET", &headers);
-        assert_eq!(kept, Disposition::Cacheable, "{name}");
+        assert_eq!(kept, Ok(Disposition::Cacheable), "{name}");
         assert!(!forward_header(&strip, true, name), "{name}");
         // A POST with the token of a form.
         assert!(forward_header(&strip, false, name), "{name}");
         let bucket = disposition(&bucket(), "GET", &headers);
-        assert_eq!(bucket, Disposition::Cacheable, "{name}");
+        assert_eq!(bucket, Ok(Disposition::Cacheable), "{name}");
     }
     for name in ["x-forwarded-for", "x-requested-with", "accept", "x-author"] {
         let kept = disposition(&policy, "GET", &[(name, "x")]);
-        assert_eq!(kept, Disposition::Cacheable, "{name}");
+        assert_eq!(kept, Ok(Disposition::Cacheable), "{name}");
     }
     let own = http_policy("request: {credential_headers: [x-z, X-Member-*, x-a, x-member-1*]}");
     for (name, expected) in [
-        ("x-member-id", Disposition::Pass(PassReason::Authorization)),
-        ("x-member-12", Disposition::Pass(PassReason::Authorization)),
-        ("x-member-", Disposition::Pass(PassReason::Authorization)),
-        ("x-z", Disposition::Pass(PassReason::Authorization)),
-        ("x-a", Disposition::Pass(PassReason::Authorization)),
-        ("x-member", Disposition::Cacheable),
-        ("x-zz", Disposition::Cacheable),
-        ("a", Disposition::Cacheable),
-        ("x-api-key", Disposition::Cacheable),
+        (
+            "x-member-id",
+            Ok(Disposition::Pass(PassReason::Authorization)),
+        ),
+        (
+            "x-member-12",
+            Ok(Disposition::Pass(PassReason::Authorization)),
+        ),
+        (
+            "x-member-",
+            Ok(Disposition::Pass(PassReason::Authorization)),
+        ),
+        ("x-z", Ok(Disposition::Pass(PassReason::Authorization))),
+        ("x-a", Ok(Disposition::Pass(PassReason::Authorization))),
+        ("x-member", Ok(Disposition::Cacheable)),
+        ("x-zz", Ok(Disposition::Cacheable)),
+        ("a", Ok(Disposition::Cacheable)),
+        ("x-api-key", Ok(Disposition::Cacheable)),
     ] {
         assert_eq!(disposition(&own, "GET", &[(name, "x")]), expected);
     }
@@ -117,7 +130,10 @@ fn a_request_with_credentials_of_any_name_is_treated_like_one_with_authorization
 fn reading_uses_the_cache() {
     for policy in [bucket(), http()] {
         for method in ["GET", "HEAD"] {
-            assert_eq!(disposition(&policy, method, &[]), Disposition::Cacheable);
+            assert_eq!(
+                disposition(&policy, method, &[]),
+                Ok(Disposition::Cacheable)
+            );
             let headers = [
                 ("accept", "*/*"),
                 ("user-agent", "x"),
@@ -125,7 +141,7 @@ fn reading_uses_the_cache() {
             ];
             assert_eq!(
                 disposition(&policy, method, &headers),
-                Disposition::Cacheable
+                Ok(Disposition::Cacheable)
             );
         }
     }
@@ -133,7 +149,7 @@ fn reading_uses_the_cache() {
 
 #[test]
 fn a_bucket_is_only_read() {
-    let refused = |allow| Disposition::Reject(Rejection::MethodNotAllowed { allow });
+    let refused = |allow| Err(Rejection::MethodNotAllowed { allow });
     for method in [
         "PUT", "POST", "DELETE", "PATCH", "TRACE", "CONNECT", "PROPFIND", "get", "",
     ] {
@@ -148,13 +164,13 @@ fn a_bucket_is_only_read() {
         );
     }
     assert_eq!(disposition(&bucket(), "OPTIONS", &[]), refused("GET, HEAD"));
-    let passes = Disposition::Pass(PassReason::Method);
+    let passes = Ok(Disposition::Pass(PassReason::Method));
     assert_eq!(disposition(&with_cors(), "OPTIONS", &[]), passes);
 }
 
 #[test]
 fn other_methods_pass_to_an_http_origin() {
-    let passes = Disposition::Pass(PassReason::Method);
+    let passes = Ok(Disposition::Pass(PassReason::Method));
     for method in [
         "PUT", "POST", "DELETE", "OPTIONS", "M-SEARCH", "get", "BREW",
     ] {
@@ -166,7 +182,7 @@ fn other_methods_pass_to_an_http_origin() {
 #[test]
 fn a_client_reaches_no_cache_behind_the_edge_with_purge_and_sees_no_request_with_trace() {
     let allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
-    let refused = Disposition::Reject(Rejection::MethodNotAllowed { allow });
+    let refused = Err(Rejection::MethodNotAllowed { allow });
     for method in [
         "PURGE",
         "purge",
@@ -194,9 +210,9 @@ fn a_client_reaches_no_cache_behind_the_edge_with_purge_and_sees_no_request_with
 #[test]
 fn a_body_never_reaches_the_cache() {
     let announced = [("content-length", "5")];
-    let refused = Disposition::Reject(Rejection::UnexpectedBody);
-    let passes = Disposition::Pass(PassReason::Body);
-    let awaits = Disposition::AwaitsBody;
+    let refused = Err(Rejection::UnexpectedBody);
+    let passes = Ok(Disposition::Pass(PassReason::Body));
+    let awaits = Ok(Disposition::AwaitsBody);
     for method in ["GET", "HEAD"] {
         assert_eq!(disposition(&bucket(), method, &announced), refused);
         assert_eq!(open_ended(&bucket(), method), awaits);
@@ -218,7 +234,7 @@ fn what_is_private_to_a_client_passes_to_an_http_origin() {
         ("content-type", "Application/gRPC+proto", PassReason::Grpc),
         ("content-type", "application/grpc-web", PassReason::Grpc),
     ] {
-        let passes = Disposition::Pass(reason);
+        let passes = Ok(Disposition::Pass(reason));
         assert_eq!(
             disposition(&http(), "GET", &[(header, value)]),
             passes,
@@ -226,11 +242,14 @@ fn what_is_private_to_a_client_passes_to_an_http_origin() {
         );
     }
     let json = [("content-type", "application/json")];
-    assert_eq!(disposition(&http(), "GET", &json), Disposition::Cacheable);
+    assert_eq!(
+        disposition(&http(), "GET", &json),
+        Ok(Disposition::Cacheable)
+    );
     let cookie = [("cookie", "a=b")];
     assert_eq!(
         disposition(&without_cookies(), "GET", &cookie),
-        Disposition::Cacheable
+        Ok(Disposition::Cacheable)
     );
 }
 
@@ -240,7 +259,7 @@ fn a_cookie_that_makes_no_difference_goes_on_and_keeps_nobody_from_the_cache() {
     policy.request.cookies = Cookies::Ignore;
     let cookie = [("cookie", "a=b")];
     let disposition = disposition(&policy, "GET", &cookie);
-    assert_eq!(disposition, Disposition::Cacheable);
+    assert_eq!(disposition, Ok(Disposition::Cacheable));
     assert!(forward_header(&policy, true, "cookie"));
     assert!(forward_header(&policy, false, "cookie"));
 }
@@ -250,7 +269,7 @@ fn a_bucket_has_no_web_socket() {
     let headers: [(&[u8], &[u8]); 2] = [(b":method", b"GET"), (b"upgrade", b"websocket")];
     let policy = bucket();
     let facts = RequestFacts::of(&policy, headers, false);
-    let refused = Disposition::Reject(Rejection::Upgrade);
+    let refused = Err(Rejection::Upgrade);
     assert_eq!(classify(&policy, &facts), refused);
     assert_eq!(Rejection::Upgrade.status(), 403);
 }
@@ -261,7 +280,7 @@ fn a_bucket_does_not_care_who_asks() {
         let headers = [(header, "x")];
         assert_eq!(
             disposition(&bucket(), "GET", &headers),
-            Disposition::Cacheable,
+            Ok(Disposition::Cacheable),
             "{header}"
         );
         for cacheable in [true, false] {
@@ -276,7 +295,7 @@ fn ranges_and_conditions_use_the_cache_but_never_go_into_it() {
         for header in CONDITIONS.into_iter().chain(["range"]) {
             for method in ["GET", "HEAD"] {
                 let demanding = disposition(&policy, method, &[(header, "x")]);
-                assert_eq!(demanding, Disposition::Cacheable, "{method} {header}");
+                assert_eq!(demanding, Ok(Disposition::Cacheable), "{method} {header}");
             }
             assert!(forward_header(&policy, false, header), "{header}");
             assert!(!forward_header(&policy, true, header), "{header}");

@@ -61,13 +61,15 @@ fuzz_target!(|input: &[u8]| {
     let pairs = headers
         .iter()
         .map(|(name, value)| (name.as_bytes(), *value));
-    let disposition = classify(policy, &RequestFacts::of(policy, pairs, true));
+    let facts = RequestFacts::of(policy, pairs, true);
+    let cacheable = classify(policy, &facts) == Ok(Disposition::Cacheable);
+    let shared = cacheable && !facts.shows_credentials(policy);
     for (name, _) in &headers {
         assert!(
             !forward_header(policy, false, name) || !is_internal(name),
             "{name} has reached the origin"
         );
-        if disposition == Disposition::Cacheable {
+        if shared {
             check_shared(policy, name);
         }
     }

@@ -263,7 +263,9 @@ fn turn_of(coalescing: &Coalescing, client: StreamId) -> Option<ConnectionId> {
 /// Ends a response in slices, and lets the next request of its connection have its turn.
 fn give_turn(coalescing: &mut Coalescing, connection: ConnectionId) {
     for stream in coalescing.sliced.end(connection) {
-        coalescing.wakeups.resume(stream, NextStep::Send(StoreRequest::Slice));
+        coalescing
+            .wakeups
+            .resume(stream, NextStep::Send(StoreRequest::Slice));
     }
     publish(coalescing);
 }

@@ -37,7 +37,10 @@ fn followers_of_a_large_cold_object_leave_as_sliced_when_its_headers_come() {
     serve(&mut envoy, &OBJECT);
     assert_eq!(envoy.counter(Metric::SlicedPassed), 1);
     for follower in &clients[1..] {
-        assert_eq!(release(&envoy, *follower), Some(NextStep::Send(StoreRequest::Slice)));
+        assert_eq!(
+            release(&envoy, *follower),
+            Some(NextStep::Send(StoreRequest::Slice))
+        );
         assert_whole(&envoy, *follower, &OBJECT);
     }
     assert_whole(&envoy, clients[0], &OBJECT);

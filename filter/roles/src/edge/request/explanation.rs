@@ -110,13 +110,12 @@ impl Edge {
             Some(location) => Decision::Redirected(location),
             None => Decision::Refused(rejection),
         })?;
-        match classify(policy, &facts) {
-            Disposition::Reject(rejection) => Err(Decision::Refused(rejection)),
+        match classify(policy, &facts).map_err(Decision::Refused)? {
             Disposition::Pass(reason) => Ok(self.explained(target, Decision::Passed(reason))),
             Disposition::Preflight | Disposition::AwaitsBody => {
                 Ok(self.explained(target, Decision::Passed(PassReason::Body)))
             }
-            Disposition::Cacheable | Disposition::Authenticated => {
+            Disposition::Cacheable => {
                 self.explain_visit(keys, slices, coalescing, target, headers, &facts)
             }
         }

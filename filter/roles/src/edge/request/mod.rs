@@ -155,13 +155,13 @@ impl Edge {
             Ok(target) => target,
             Err(rejection) => return self.turn_away(worker, &facts, rejection),
         };
-        let reason = match (self.treatment(&facts, headers), worker) {
-            (Disposition::Reject(rejection), _) => return Err(Refusal::Rejected(rejection)),
+        let treatment = self.treatment(&facts, headers);
+        let reason = match (treatment.map_err(Refusal::Rejected)?, worker) {
             (Disposition::Preflight, _) => {
                 self.answer_preflight(host)?;
                 return Ok(Action::Pause);
             }
-            (Disposition::Cacheable | Disposition::Authenticated, Some(worker)) => {
+            (Disposition::Cacheable, Some(worker)) => {
                 return self.visit(worker, target, headers, &facts);
             }
             (Disposition::AwaitsBody, Some(worker)) if self.is_for_bucket() => {
@@ -188,7 +188,9 @@ impl Edge {
                 return Err(Refusal::Rejected(Rejection::UnexpectedBody));
             }
             (Disposition::AwaitsBody, None) => PassReason::Body,
-            (Disposition::Authenticated, None) => PassReason::Authorization,
+            (Disposition::Cacheable, None) if facts.shows_credentials(policy) => {
+                PassReason::Authorization
+            }
             (Disposition::Cacheable, None) => PassReason::WorkerInUse,
             (Disposition::Pass(reason), _) => {
                 self.invalidation = Invalidation::of(policy, facts.method, headers, target.url());
@@ -199,13 +201,17 @@ impl Edge {
     }
 
     /// How the request is treated. One with facts about its client that the key lacks bypasses the cache.
-    fn treatment(&self, facts: &RequestFacts<'_>, headers: &Headers) -> Disposition {
-        match classify(&self.policy.policy, facts) {
-            Disposition::Cacheable | Disposition::Authenticated if self.is_personal(headers) => {
+    fn treatment(
+        &self,
+        facts: &RequestFacts<'_>,
+        headers: &Headers,
+    ) -> Result<Disposition, Rejection> {
+        Ok(match classify(&self.policy.policy, facts)? {
+            Disposition::Cacheable if self.is_personal(headers) => {
                 Disposition::Pass(PassReason::AccessHeaders)
             }
             disposition => disposition,
-        }
+        })
     }
 
     /// The facts of a request that its headers alone do not refuse.

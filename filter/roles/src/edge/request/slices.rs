@@ -108,7 +108,9 @@ impl Edge {
         match approach {
             Approach::Whole => Ok(None),
             Approach::Waits => Ok(Some(Action::Pause)),
-            Approach::Slices => go_on(worker, stream, Some(NextStep::Send(StoreRequest::Slice))).map(Some),
+            Approach::Slices => {
+                go_on(worker, stream, Some(NextStep::Send(StoreRequest::Slice))).map(Some)
+            }
         }
     }
 

@@ -130,7 +130,9 @@ pub fn prepared(
         };
         let is_whole = matches!(call, CallKind::Index(_)) && !stream.is_for_part();
         if is_whole || is_sliced(keys, slices, stream.target.cache_key()) {
-            coalescing.wakeups.resume(id, NextStep::Send(StoreRequest::Slice));
+            coalescing
+                .wakeups
+                .resume(id, NextStep::Send(StoreRequest::Slice));
             continue;
         }
         let mut request = stream.request();
