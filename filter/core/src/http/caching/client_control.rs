@@ -29,8 +29,6 @@ pub struct RequestControl {
 pub enum ClientDemand {
     /// Like a request without directives.
     Shared,
-    /// Around the store (`no-store`).
-    Around,
     /// Through the store, which revalidates a response that does not satisfy these directives.
     Checked(String),
     /// Through the store, never to the origin (`only-if-cached`). The client gets a 504 if the store has no response,
@@ -83,13 +81,16 @@ impl RequestControl {
         !self.no_cache && self.max_age.is_none_or(|most| age <= most) && in_time
     }
 
-    /// Returns the way of the request. The store treats a response as fresh for `window` seconds beyond its
+    /// Whether the request is sent around the store.
+    pub const fn avoids_the_store(&self) -> bool {
+        self.no_store && !self.only_if_cached
+    }
+
+    /// Returns the way of a request that is not sent around the store. The store treats a response as fresh for `window` seconds beyond its
     /// freshness, so `window` corrects `min-fresh` and `max-stale` to what the client means.
     pub fn way(&self, window: u64) -> ClientDemand {
         if self.only_if_cached {
             ClientDemand::StoreOnly(format!("max-stale={ANY_AGE}"))
-        } else if self.no_store {
-            ClientDemand::Around
         } else {
             match self.towards_store(window) {
                 none if none.is_empty() => ClientDemand::Shared,
@@ -166,8 +167,6 @@ mod tests {
                 checked("max-age=60, min-fresh=14"),
             ),
             ("no-cache, max-age=60", checked("no-cache")),
-            ("no-store", ClientDemand::Around),
-            ("no-store, no-cache", ClientDemand::Around),
             ("only-if-cached", store_only("max-stale=2147483647")),
             (
                 "only-if-cached, no-store, no-cache",
@@ -177,6 +176,20 @@ mod tests {
         ] {
             let parsed = RequestControl::parse(Some(text.into()), None);
             assert_eq!(parsed.way(5), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_with_no_store_avoids_the_store_unless_it_is_for_the_store_only() {
+        for (text, expected) in [
+            ("", false),
+            ("no-cache", false),
+            ("no-store", true),
+            ("no-store, no-cache", true),
+            ("only-if-cached, no-store, no-cache", false),
+        ] {
+            let parsed = RequestControl::parse(Some(text.into()), None);
+            assert_eq!(parsed.avoids_the_store(), expected, "{text}");
         }
     }
 

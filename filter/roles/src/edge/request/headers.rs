@@ -57,7 +57,7 @@ pub fn ask_the_store(
     let (request, directives) = match way {
         ClientDemand::Checked(directives) if !head => (StoreRequest::Unshared, directives),
         ClientDemand::StoreOnly(directives) => (StoreRequest::StoreOnly, directives),
-        ClientDemand::Shared | ClientDemand::Around | ClientDemand::Checked(_) => return Ok(None),
+        ClientDemand::Shared | ClientDemand::Checked(_) => return Ok(None),
     };
     if !directives.is_empty() {
         host.set_header(Map::Request, "cache-control", directives)?;

@@ -47,21 +47,24 @@ impl Edge {
         let authenticated = facts.shows_credentials(&self.policy.policy);
         let control = self.control(facts.control, headers);
         let way = self.way(control, target);
-        let keyed = self.qualify(keys, slices, coalescing, target, headers, head);
+        let key = self
+            .qualify(keys, slices, coalescing, target, headers, head)
+            .map_err(|HeaderTooLong| PassReason::Vary)?;
+        if control.avoids_the_store() {
+            return Err(PassReason::NoStore);
+        }
         let credentials = authenticated
             .then(|| credentials_to_hide(keys, target, headers, &way, facts.demand))
             .flatten();
-        match keyed {
-            Ok(key) if way != ClientDemand::Around && authenticated == credentials.is_some() => {
-                Ok(Keyed {
-                    key,
-                    control,
-                    way,
-                    credentials,
-                })
-            }
-            keyed => Err(why_around(&keyed, &way)),
+        if authenticated != credentials.is_some() {
+            return Err(PassReason::Authorization);
         }
+        Ok(Keyed {
+            key,
+            control,
+            way,
+            credentials,
+        })
     }
 
     /// Adds every key qualifier (purge generation, coding, `Vary`) to `target` and returns the key's hash.
@@ -107,14 +110,5 @@ impl Edge {
     ) -> ClientDemand {
         let rule = self.policy.policy.rule(target.path());
         control.way(rule.stale_while_revalidate.as_secs())
-    }
-}
-
-/// The reason for which a request bypasses the store although it is cacheable.
-const fn why_around(keyed: &Result<FlightKey, HeaderTooLong>, way: &ClientDemand) -> PassReason {
-    match (keyed, way) {
-        (Err(HeaderTooLong), _) => PassReason::Vary,
-        (Ok(_), ClientDemand::Around) => PassReason::NoStore,
-        (Ok(_), _) => PassReason::Authorization,
     }
 }
