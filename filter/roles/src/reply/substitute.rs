@@ -113,12 +113,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The answer to a call, with a body of `size` bytes. `None` if the document does not exist.
-    pub fn answered(host: &dyn Host, size: usize) -> Option<Self> {
-        Self::received(host, size).filter(|document| matches!(document.status, 200 | 204))
-    }
-
-    /// The answer to a call, whatever its status. `None` if it is incomplete or too large.
+    /// The answer to a call, with a body of `size` bytes, whatever its status. `None` if it is incomplete or too large.
     pub fn received(host: &dyn Host, size: usize) -> Option<Self> {
         let headers = host.headers(Map::CallResponse).ok()?;
         let status = headers.status()?;

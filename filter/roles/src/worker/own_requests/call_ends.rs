@@ -22,7 +22,7 @@ use crate::reply::substitute::Document;
 use crate::request::call_kind::CallKind;
 use crate::worker::Worker;
 use crate::worker::own_requests::{
-    background::pause, calls::BackgroundCall, looks, mismatches, substitutes, unread, variants,
+    background::pause, calls::BackgroundCall, looks, substitutes, unread, variants,
 };
 use sluice_host::Map;
 
@@ -38,8 +38,8 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
     } = worker;
     if let Some(background) = calls.take(call) {
         let document = match background.kind {
-            CallKind::Around(_) if answered => Document::answered(&*worker.host, body_size),
             CallKind::Substitute(_)
+            | CallKind::Around(_)
             | CallKind::Again(_)
             | CallKind::Variant(_)
             | CallKind::Feed
@@ -90,15 +90,15 @@ fn end_document_call(
     call: CallKind,
     document: Option<Document>,
 ) {
-    let found = document.as_ref();
     match call {
         CallKind::Substitute(key) => {
             substitutes::end_substitute(identity, keys, roots, coalescing, calls, key, document);
         }
         CallKind::Around(_) => {
-            mismatches::end_fetch(identity, roots, coalescing, calls, call, found);
+            let object = document.filter(Document::is_whole_answer);
+            variants::end_fetch(identity, roots, coalescing, calls, call, object.as_ref());
         }
-        _ => variants::end_fetch(identity, roots, coalescing, calls, call, found),
+        _ => variants::end_fetch(identity, roots, coalescing, calls, call, document.as_ref()),
     }
 }
 

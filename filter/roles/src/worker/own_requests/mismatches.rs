@@ -5,18 +5,14 @@
 //! can no longer be sent elsewhere. It waits for a call that fetches its object around the store.
 
 use crate::worker::coalescing::Coalescing;
-use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
-use crate::worker::roots::Roots;
 use std::rc::Rc;
 
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::FlightOutcome;
 
-use crate::reply::answer_mismatch;
-use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
 use crate::request::call_kind::CallKind;
 use crate::worker::own_requests::calls::BackgroundCall;
@@ -55,28 +51,4 @@ pub fn fetch_around(calls: &mut Calls, stream: &EdgeRequest) -> bool {
     let call = BackgroundCall::new(call, target, policy);
     calls.push(call);
     true
-}
-
-/// Answers the requests that wait for `call` with its object, or with an error if it has none.
-pub fn end_fetch(
-    identity: &Identity,
-    roots: &Roots,
-    coalescing: &mut Coalescing,
-    calls: &mut Calls,
-    call: CallKind,
-    object: Option<&Document>,
-) {
-    let object = object.filter(|object| object.is_whole_answer());
-    for id in calls.take_waiting(call) {
-        let Some(stream) = coalescing.requests.get(id) else {
-            continue;
-        };
-        let acting = roots.act_as(id.0);
-        let answered = acting.and_then(|host| match object {
-            Some(object) => object.answer(host, &stream),
-            None => answer_mismatch(host, &identity.name),
-        });
-        calls.metrics.check(answered);
-    }
-    roots.restore(roots.serving());
 }

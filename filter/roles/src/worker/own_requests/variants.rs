@@ -111,24 +111,24 @@ pub fn fetch_again(calls: &mut Calls, stream: &EdgeRequest) {
     });
 }
 
-/// Answers the request that waits for `call` with its response.
+/// Answers the requests that wait for `call` with its response, or with an error if it has none.
 pub fn end_fetch(
     identity: &Identity,
     roots: &Roots,
     coalescing: &mut Coalescing,
     calls: &mut Calls,
     call: CallKind,
-    variant: Option<&Document>,
+    response: Option<&Document>,
 ) {
     for id in calls.take_waiting(call) {
         let Some(stream) = coalescing.requests.get(id) else {
             continue;
         };
-        let untyped = variant.is_some_and(|variant| !variant.is_typed());
+        let untyped = response.is_some_and(|response| !response.is_typed());
         stream.progress.answered_untyped.set(untyped);
         let acting = roots.act_as(id.0);
-        let answered = acting.and_then(|host| match variant {
-            Some(variant) => variant.answer(host, &stream),
+        let answered = acting.and_then(|host| match response {
+            Some(response) => response.answer(host, &stream),
             None => answer_mismatch(host, &identity.name),
         });
         calls.metrics.check(answered);
