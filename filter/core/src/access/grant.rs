@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The facts that a signature covers, and their text.
 
+use std::io::Write as _;
+
 /// The first field of the signed text: the version of its form.
 pub const VERSION: &str = "sluice-signed-1";
 /// The end of a prefix.
@@ -46,16 +48,16 @@ impl Grant<'_> {
             GrantedResource::Url(url) => ("url", url),
             GrantedResource::Prefix(prefix) => ("prefix", prefix),
         };
-        let not_before = self.not_before.map(Decimal::of);
-        let expires = Decimal::of(self.expires);
+        let (mut begin, mut end) = ([0; MOST_DIGITS], [0; MOST_DIGITS]);
+        let begins = self.not_before.map(|time| decimal(time, &mut begin));
         let fields = [
             VERSION.as_bytes(),
             method.as_bytes(),
             self.host.as_bytes(),
             kind.as_bytes(),
             resource.as_bytes(),
-            not_before.as_ref().map_or(&[], Decimal::bytes),
-            expires.bytes(),
+            begins.unwrap_or_default(),
+            decimal(self.expires, &mut end),
             self.from.unwrap_or_default().as_bytes(),
             self.key.as_bytes(),
         ];
@@ -74,7 +76,7 @@ impl Grant<'_> {
 
 /// Writes a field as `LENGTH:VALUE,`, with the length in bytes as a decimal number.
 pub(crate) fn write_field(value: &[u8], sink: &mut dyn FnMut(&[u8])) {
-    sink(Decimal::of(value.len() as u64).bytes());
+    sink(decimal(value.len() as u64, &mut [0; MOST_DIGITS]));
     sink(b":");
     sink(value);
     sink(b",");
@@ -83,31 +85,13 @@ pub(crate) fn write_field(value: &[u8], sink: &mut dyn FnMut(&[u8])) {
 /// The digits of the largest number.
 const MOST_DIGITS: usize = 20;
 
-/// A number as decimal digits.
-struct Decimal {
-    /// The digits, behind other bytes.
-    text: [u8; MOST_DIGITS],
-    start: usize,
-}
-
-impl Decimal {
-    fn of(mut number: u64) -> Self {
-        let mut text = [b'0'; MOST_DIGITS];
-        let mut start = MOST_DIGITS;
-        for place in text.iter_mut().rev() {
-            *place += (number % 10) as u8;
-            number /= 10;
-            start -= 1;
-            if number == 0 {
-                break;
-            }
-        }
-        Self { text, start }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.text.get(self.start..).unwrap_or_default()
-    }
+/// Writes a number in decimal. Returns its digits, which are in `digits`.
+fn decimal(number: u64, digits: &mut [u8; MOST_DIGITS]) -> &[u8] {
+    let mut left = digits.as_mut_slice();
+    // All digits fit.
+    let _ = write!(left, "{number}");
+    let count = MOST_DIGITS - left.len();
+    digits.get(..count).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -117,7 +101,9 @@ mod tests {
     #[test]
     fn a_number_has_its_decimal_digits() {
         for number in [0, 7, 10, 1_800_000_000, u64::MAX] {
-            assert_eq!(Decimal::of(number).bytes(), number.to_string().as_bytes());
+            let mut digits = [0; MOST_DIGITS];
+            let written = decimal(number, &mut digits);
+            assert_eq!(written, number.to_string().as_bytes());
         }
     }
 }
