@@ -24,7 +24,7 @@ use crate::worker::Worker;
 use crate::worker::coalescing::Coalescing;
 use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::BackgroundCall;
-use crate::worker::own_requests::indexes::{self, Approach};
+use crate::worker::own_requests::indexes::Approach;
 use crate::worker::slices::KnownObjects;
 use crate::worker::waking::resumption;
 use sluice_host::headers::Headers;
@@ -94,17 +94,8 @@ impl Edge {
         worker: &mut Worker,
         stream: &EdgeRequest,
     ) -> Result<Option<Action>, Refusal> {
-        let Worker {
-            roots,
-            coalescing,
-            calls,
-            identity,
-            keys,
-            slices,
-            ..
-        } = worker;
-        let approach = indexes::approach(identity, keys, slices, roots, coalescing, calls, stream);
-        roots.restore(self.id.0);
+        let approach = resumption::approach(worker, stream);
+        worker.roots.restore(self.id.0);
         match approach {
             Approach::Whole => Ok(None),
             Approach::Waits => Ok(Some(Action::Pause)),

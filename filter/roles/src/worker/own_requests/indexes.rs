@@ -11,6 +11,7 @@ use crate::worker::slices::KnownObjects;
 use sluice_host::Host;
 use std::rc::Rc;
 
+use sluice_core::coalescing::{NextStep, StoreRequest};
 use sluice_core::freshness::Lifetime;
 use sluice_core::http::caching::cache_status::CacheStatus;
 use sluice_core::internal_headers::SLICES_HEADER;
@@ -44,6 +45,18 @@ pub enum Approach {
     Slices,
     /// To a pause: the request waits for the index of its object, for its turn, or for its answer.
     Waits,
+}
+
+impl Approach {
+    /// The next step of a paused request that goes this way, or `None` if it waits. If the object is not served in
+    /// slices, the request takes part in coalescing like a new one.
+    pub fn or_admit(self, coalescing: &mut Coalescing, stream: &EdgeRequest) -> Option<NextStep> {
+        match self {
+            Self::Slices => Some(NextStep::Send(StoreRequest::Slice)),
+            Self::Waits => None,
+            Self::Whole => coalescing.admit(stream),
+        }
+    }
 }
 
 /// Decides on the way of a request that has not been sent on. Prepares its response in slices, or its answer.

@@ -64,7 +64,9 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
             end_unneeded(&mut worker.coalescing, &stream);
             return Ok(());
         }
-        NextStep::Send(StoreRequest::Slice) => approach(worker, &stream),
+        NextStep::Send(StoreRequest::Slice) => {
+            approach(worker, &stream).or_admit(&mut worker.coalescing, &stream)
+        }
         // Another request may have begun to lead while this one waited for the lookup.
         NextStep::Send(StoreRequest::Alone) if stream.sizes_next() => {
             worker.coalescing.admit(&stream)
@@ -73,15 +75,14 @@ fn resume(worker: &mut Worker, id: StreamId, next_step: NextStep) -> host::Resul
     };
     let leads = next_step == Some(NextStep::Send(StoreRequest::Lead));
     let next_step = match leads && yields(worker, &stream) {
-        true => approach(worker, &stream),
+        true => approach(worker, &stream).or_admit(&mut worker.coalescing, &stream),
         false => next_step,
     };
     go_on(worker, &stream, next_step)
 }
 
-/// Sends a paused request to the slicer if its object has proved to be served in slices, else has it take part in
-/// coalescing like a new request. Returns its next step, or `None` if it waits.
-fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
+/// Decides on the way of a request to an object that may be served in slices.
+pub fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Approach {
     let Worker {
         roots,
         coalescing,
@@ -91,11 +92,7 @@ fn approach(worker: &mut Worker, stream: &EdgeRequest) -> Option<NextStep> {
         slices,
         ..
     } = worker;
-    match indexes::approach(identity, keys, slices, roots, coalescing, calls, stream) {
-        Approach::Slices => Some(NextStep::Send(StoreRequest::Slice)),
-        Approach::Waits => None,
-        Approach::Whole => coalescing.admit(stream),
-    }
+    indexes::approach(identity, keys, slices, roots, coalescing, calls, stream)
 }
 
 /// Ends the flight of a leader whose object another worker has found to be served in slices. That worker sends the
