@@ -8,7 +8,7 @@ use crate::coalescing::shared::board::FlightKey;
 use crate::key::CanonicalTarget;
 use crate::policy::Policy;
 use crate::workers::message::Doubt;
-use crate::workers::{FlightId, Millis, OwnHeaders, StreamId};
+use crate::workers::{FlightId, Millis, OwnHeaders, StreamId, millis};
 
 /// Longest time between two reads of the board.
 const RESCAN_MILLIS: Millis = 500;
@@ -35,8 +35,6 @@ pub struct FlightPolicy {
 impl FlightPolicy {
     /// The part of `policy` that flights need.
     pub fn of(policy: &Policy) -> Self {
-        let millis =
-            |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self {
             max_wait: millis(policy.coalesce.max_wait),
             lease: millis(policy.edge.lease),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The numbers that identify workers, requests, flights and keys.
 
+use std::time::Duration;
+
 /// Keyed hash of a canonical cache key. If two keys have the same hash, their requests wait for each other; there is
 /// no other effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +40,11 @@ pub struct StreamId(pub u32);
 
 /// Milliseconds of a monotonic clock that all workers of the process share.
 pub type Millis = u64;
+
+/// The whole milliseconds of a duration.
+pub fn millis(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
+}
 
 /// A period in which a worker has the leader of a key. It includes all leaders of that worker in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

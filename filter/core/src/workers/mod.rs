@@ -14,7 +14,7 @@ pub mod shared_data;
 pub mod shared_table;
 pub mod shared_value;
 
-pub use identity::{BodyId, FlightId, KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
+pub use identity::{BodyId, FlightId, KeyHash, Millis, OwnHeaders, StreamId, WorkerId, millis};
 
 /// Map by a number that the filter counts itself, or by a [`KeyHash`], which depends on a secret. A client cannot make
 /// many of its keys collide. So the map needs no hash as strong as the standard library's.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::json;
 use sluice_core::admission::RequestFacts;
 use sluice_core::internal_headers::AUTHORIZATION_HEADER;
-use sluice_core::workers::Millis;
+use sluice_core::workers::millis;
 
 use crate::edge::request::explanation::{Decision, Explanation};
 use crate::request::call_kind::{CallKind, INSPECTION_TIMEOUT};
@@ -46,7 +46,7 @@ pub fn ask_origin(
     let mut asked = BackgroundCall::new(kind, Rc::new(target), policy);
     asked.headers = sent;
     calls.push(asked);
-    let patience = Millis::try_from(INSPECTION_TIMEOUT.as_millis()).unwrap_or(Millis::MAX);
+    let patience = millis(INSPECTION_TIMEOUT);
     // The call itself ends first.
     let until = calls
         .host

@@ -25,7 +25,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
 use sluice_core::second_origin::SecondOrigin;
 use sluice_core::workers::message::FlightOutcome;
-use sluice_core::workers::{BodyId, Millis};
+use sluice_core::workers::{BodyId, Millis, millis};
 use sluice_store::Link;
 use sluice_store::Revalidation;
 
@@ -464,7 +464,7 @@ impl Fetch {
         }
         coalescing.turn(|coalescer, turn| {
             if let Some(key) = shunned {
-                let until = turn.now.saturating_add(millis(cache.hit_for_miss));
+                let until = turn.now.saturating_add(self.policy.flights.hit_for_miss);
                 let hint = Hint::HitForMiss(UncacheableReason::TooLarge);
                 coalescer.hints().set(key, hint, until);
             }
@@ -480,9 +480,4 @@ fn is_to_be_kept(headers: &Headers) -> bool {
         .map_or(headers.has("expires"), |said| {
             CacheControl::parse(said.value()).allows_to_keep()
         })
-}
-
-/// Whole milliseconds.
-pub fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

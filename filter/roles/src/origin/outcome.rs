@@ -12,7 +12,7 @@ use sluice_core::workers::message::FlightOutcome;
 use sluice_core::workers::{Millis, OwnHeaders};
 use sluice_host::Host;
 
-use super::fetch::{Fetch, millis};
+use super::fetch::Fetch;
 use super::judged::Judged;
 use crate::worker::keys::AuthorizedSharing;
 use crate::worker::own_requests::variants;
@@ -84,7 +84,7 @@ fn note_authorized_sharing(host: &dyn Host, keys: &mut Keys, fetch: &Fetch, verd
         ) => return,
         Verdict::Passing(UncacheableReason::Authorization) => {
             // The next response may be for all clients, whatever headers this client has sent.
-            let pause = millis(fetch.policy.policy.cache.hit_for_miss).min(MOMENT_MILLIS);
+            let pause = fetch.policy.flights.hit_for_miss.min(MOMENT_MILLIS);
             let until = host.monotonic_millis().saturating_add(pause);
             Some(AuthorizedSharing::Client { until })
         }
@@ -182,7 +182,7 @@ fn refuse_to_store(
         key: keys.key_hash(&fetch.cache_key),
         own_headers: own_headers.unwrap_or(OwnHeaders::NONE),
         reason,
-        most: millis(fetch.policy.policy.cache.hit_for_miss),
+        most: fetch.policy.flights.hit_for_miss,
     };
     coalescing.turn(|coalescer, turn| {
         coalescer.response_is_not_stored(fetch.link.stream, response, turn);

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::{CLAIM_MILLIS, NextStep, StoreRequest};
 use sluice_core::http::conditional::range::Part;
 use sluice_core::metrics::Metric;
-use sluice_core::workers::{KeyHash, Millis};
+use sluice_core::workers::{KeyHash, Millis, millis};
 
 use crate::reply::DueReply;
 use crate::request::EdgeRequest;
@@ -176,7 +176,6 @@ fn wait_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> Option<N
             look(calls, stream)
         };
     }
-    calls.await_first(call, stream.id);
     if matches!(call, CallKind::Look(_)) {
         calls.metrics.count(Metric::StoreLookups, 1);
     }
@@ -185,7 +184,7 @@ fn wait_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) -> Option<N
             .metrics
             .count_of(&stream.policy, Metric::SliceIndexesAsked);
     }
-    call_for(calls, stream, call);
+    calls.push_for(stream.id, call_of(stream, call));
     None
 }
 
@@ -251,13 +250,13 @@ fn keep_headers(metrics: &Metrics, roots: &Roots, stream: &EdgeRequest) -> bool 
     true
 }
 
-fn call_for(calls: &mut Calls, stream: &EdgeRequest, call: CallKind) {
+/// A call with the headers of the client's request.
+fn call_of(stream: &EdgeRequest, call: CallKind) -> BackgroundCall {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-    let headers = stream.progress.headers.borrow().clone();
-    calls.push(BackgroundCall {
-        headers,
+    BackgroundCall {
+        headers: stream.progress.headers.borrow().clone(),
         ..BackgroundCall::new(call, target, policy)
-    });
+    }
 }
 
 /// Starts a background fill that replaces the fill of a client that has left because it needed less than the object.
@@ -283,14 +282,13 @@ pub fn rescue(fills: &Fills, coalescing: &mut Coalescing, calls: &mut Calls, str
     if !coalescing.wakeups.answers(context) {
         coalescing.wakeups.answer(context, DueReply::Reset);
     }
-    call_for(calls, stream, fill);
+    calls.push(call_of(stream, fill));
 }
 
 /// Time in milliseconds for which the origin is not asked for a key again. A part of it is random, so that not all
 /// keys ask a recovered origin at the same time.
 pub fn pause(host: &dyn Host, policy: &NumberedPolicy) -> Millis {
-    let interval = policy.policy.cache.retry_interval.as_millis();
-    let interval = u64::try_from(interval).unwrap_or(u64::MAX);
+    let interval = millis(policy.policy.cache.retry_interval);
     let random = host.random().map_or(0, u64::from_le_bytes);
     interval.saturating_add(random % (interval / 2).saturating_add(1))
 }

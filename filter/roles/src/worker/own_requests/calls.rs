@@ -184,13 +184,19 @@ impl Calls {
     }
 
     /// Has a request wait for a call that is made for it.
-    pub fn await_first(&mut self, call: CallKind, stream: StreamId) {
+    fn await_first(&mut self, call: CallKind, stream: StreamId) {
         let streams = vec![stream];
         let waiting = WaitingList {
             streams,
             call: None,
         };
         self.waiting.insert(call, waiting);
+    }
+
+    /// Queues a call for the root's next turn, and has a request wait for it.
+    pub fn push_for(&mut self, stream: StreamId, call: BackgroundCall) {
+        self.await_first(call.kind, stream);
+        self.push(call);
     }
 
     /// Takes the requests that wait for a call.

@@ -46,9 +46,7 @@ pub fn fetch_around(calls: &mut Calls, stream: &EdgeRequest) -> bool {
         calls.metrics.count(Metric::LimitsReached, 1);
         return false;
     }
-    calls.await_first(call, stream.id);
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-    let call = BackgroundCall::new(call, target, policy);
-    calls.push(call);
+    calls.push_for(stream.id, BackgroundCall::new(call, target, policy));
     true
 }

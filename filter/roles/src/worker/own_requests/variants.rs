@@ -87,12 +87,8 @@ pub fn fetch_variant(
         headers.push(("authorization".to_owned(), credentials.bytes().to_owned()));
     }
     let target = Rc::new(wanted.unwrap_or_else(|| stream.target.plain()));
-    let call = CallKind::Variant(stream.id);
-    calls.await_first(call, stream.id);
-    calls.push(BackgroundCall {
-        headers,
-        ..BackgroundCall::new(call, target, stream.policy.clone())
-    });
+    let call = BackgroundCall::new(CallKind::Variant(stream.id), target, stream.policy.clone());
+    calls.push_for(stream.id, BackgroundCall { headers, ..call });
     true
 }
 
@@ -102,13 +98,9 @@ pub fn fetch_again(calls: &mut Calls, stream: &EdgeRequest) {
     let mut headers = headers.unwrap_or_default();
     // The call fetches the whole object.
     headers.retain(|(name, _)| !Demand::concerns(name.as_bytes()));
-    let call = CallKind::Again(stream.id);
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-    calls.await_first(call, stream.id);
-    calls.push(BackgroundCall {
-        headers,
-        ..BackgroundCall::new(call, target, policy)
-    });
+    let call = BackgroundCall::new(CallKind::Again(stream.id), target, policy);
+    calls.push_for(stream.id, BackgroundCall { headers, ..call });
 }
 
 /// Answers the requests that wait for `call` with its response, or with an error if it has none.

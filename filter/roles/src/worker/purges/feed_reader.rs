@@ -2,7 +2,6 @@
 //! The readings of the purge feed by one worker of the process, and the purges that they bring.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use sluice_core::key::feed_target;
 use sluice_core::metrics::Metric;
@@ -12,7 +11,7 @@ use sluice_core::purge::{
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::shared_value::SharedError;
-use sluice_core::workers::{Millis, WorkerId};
+use sluice_core::workers::{Millis, WorkerId, millis};
 use sluice_host::Host;
 
 use super::purge_calls::PurgeCalls;
@@ -377,8 +376,4 @@ fn everything(kind: Kind) -> PurgeOrder {
         what: PurgeSubject::Scopes(vec![Scope::Everything]),
         kind,
     }
-}
-
-fn millis(duration: Duration) -> Millis {
-    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
 }
