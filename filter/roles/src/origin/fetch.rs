@@ -438,7 +438,7 @@ impl Fetch {
             Some(listing) if listing.awaits_page() => {
                 listing.pass(host, metrics, &self.policy, size, ends)
             }
-            _ => self.response.body.pass(host, size).map(drop),
+            _ => self.response.body.pass(host, size),
         }
     }
 

@@ -245,7 +245,7 @@ impl OriginStream {
             return abort(&*worker.host, &worker.metrics);
         }
         let passed = match (&mut self.adopted, &mut self.fetch) {
-            (Some(adopted), _) => adopted.pass(&*worker.host, size).map(drop),
+            (Some(adopted), _) => adopted.pass(&*worker.host, size),
             (None, Some(fetch)) => {
                 // If the response is not stored, no follower waits beyond its headers.
                 if fetch.response.stores {

@@ -73,7 +73,7 @@ impl OrphanedRequest {
     }
 
     /// Handles a part of `size` bytes of the body that passes.
-    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<usize> {
+    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
         self.body.pass(host, size)
     }
 }

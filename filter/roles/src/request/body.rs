@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The body of a response while it passes: its replacement, and the part that the client gets.
+//! The body of a response while it passes: its replacement in ORIGIN, and the part that the client gets in EDGE.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -23,8 +23,6 @@ pub struct PassingBody {
     pub bytes: Cell<u64>,
     /// Bytes that have been passed on to the client.
     pub sent: Cell<u64>,
-    /// The replacement of the body. Ranges are cut out of the replacement.
-    pub replacement: RefCell<Body>,
     /// The part of the body that the client gets.
     pub passing: Cell<Slicer>,
     held: Cell<HeldBody>,
@@ -44,7 +42,6 @@ impl PassingBody {
             unannounced: Cell::new(None),
             bytes: Cell::new(0),
             sent: Cell::new(0),
-            replacement: RefCell::default(),
             passing: Cell::new(Slicer::new(part)),
             held: Cell::default(),
             capture: RefCell::new(None),
@@ -117,9 +114,8 @@ impl PassingBody {
         host.resume(Half::Response)
     }
 
-    /// Replaces the next `size` bytes if necessary, and passes on the part that the client wants.
+    /// Passes on the part of the next `size` bytes that the client wants.
     pub fn pass(&self, host: &dyn Host, size: usize) -> host::Result<()> {
-        let size = self.replacement.borrow_mut().pass(host, size)?;
         let mut passing = self.passing.get();
         let kept = passing.keep(size);
         self.passing.set(passing);
@@ -172,20 +168,17 @@ pub enum Body {
 }
 
 impl Body {
-    /// Handles a part of `size` bytes that passes. Returns its size after the replacement.
-    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<usize> {
+    /// Handles a part of `size` bytes that passes.
+    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
         match self {
-            Self::Kept => Ok(size),
+            Self::Kept => Ok(()),
+            Self::Replaced(page) if page.len() > MOST_REPLACED_BYTES => Err(TOO_LARGE),
             Self::Replaced(page) => {
-                let length = page.len();
-                if length > MOST_REPLACED_BYTES {
-                    return Err(TOO_LARGE);
-                }
                 host.replace_response_body(size, page)?;
                 *self = Self::Dropped;
-                Ok(length)
+                Ok(())
             }
-            Self::Dropped => host.drop_response_body(size).map(|()| 0),
+            Self::Dropped => host.drop_response_body(size),
         }
     }
 }
