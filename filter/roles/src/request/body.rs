@@ -67,7 +67,8 @@ impl PassingBody {
 
     /// Holds the response at its headers until another answer replaces it. Its body is dropped.
     pub fn hold_unwanted(&self) {
-        self.held.set(HeldBody::Unwanted);
+        self.pass_only(Part::Nothing);
+        self.hold();
     }
 
     /// Handles a part of the body. `size` is the number of bytes present, including the bytes that Envoy has kept.
@@ -78,11 +79,11 @@ impl PassingBody {
             HeldBody::Passing => HeldBody::Passing,
             HeldBody::Released { .. } if ends => HeldBody::Passing,
             HeldBody::Released { .. } => HeldBody::Released { size },
-            HeldBody::Kept { .. } => HeldBody::Kept { size, ends },
-            HeldBody::Unwanted => {
+            HeldBody::Kept { .. } if self.passing.get().part == Part::Nothing => {
                 host.drop_response_body(size)?;
-                HeldBody::Unwanted
+                HeldBody::Kept { size: 0, ends }
             }
+            HeldBody::Kept { .. } => HeldBody::Kept { size, ends },
         });
         Ok(!matches!(self.held.get(), HeldBody::Passing))
     }
@@ -96,7 +97,6 @@ impl PassingBody {
     pub fn kept(&self) -> Option<usize> {
         match self.held.get() {
             HeldBody::Passing => None,
-            HeldBody::Unwanted => Some(0),
             HeldBody::Kept { size, .. } | HeldBody::Released { size } => Some(size),
         }
     }
@@ -131,13 +131,12 @@ enum HeldBody {
     /// The response is not held.
     #[default]
     Passing,
-    /// `size` bytes have arrived. `ends` says that they are the last.
+    /// `size` bytes have arrived and are kept: none if the client gets nothing of the body. `ends` says that they are
+    /// the last.
     Kept { size: usize, ends: bool },
     /// `size` bytes have arrived, and the response continues at the end of the body. Envoy would lose the kept bytes
     /// of a body that continues before its end.
     Released { size: usize },
-    /// Dropped, because another answer replaces the response.
-    Unwanted,
 }
 
 /// How the copy of a response that is not stored is shared.
