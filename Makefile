@@ -38,7 +38,8 @@ prometheus := $(addprefix .sluice/tools/prometheus-$(prometheus_version)/,promet
 h2spec := .sluice/tools/h2spec-$(h2spec_version)/h2spec
 k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
-kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
+kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver kube-controller-manager \
+	kube-scheduler)
 helm := .sluice/tools/helm-$(helm_version)/helm
 # The previous major version, which installs the chart as well.
 helm_former := .sluice/tools/helm-$(helm_former_version)/helm
@@ -89,7 +90,8 @@ mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(
 	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))" \
 	SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))"
 chart_locations = SLUICE_HELM="$(here)/$(dir $(helm))" SLUICE_DEFINITIONS="$(here)/$(dir $(definitions))" \
-	SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))"
+	SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" \
+	SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)" SLUICE_MINIO="$(here)/$(minio)"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" SLUICE_TRAP_NATIVE="$(here)/$(trap_native)" \
 	SLUICE_VERSITYGW="$(here)/$(versitygw)" SLUICE_H2SPEC="$(here)/$(h2spec)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
@@ -143,16 +145,18 @@ test-mesh: image trap envoy minio prometheus mesh-tools $(definitions) ## Test m
 		tests/run.sh -p sluice-tests --features mesh --test mesh
 
 .PHONY: test-chart
-test-chart: $(etcd) $(kubernetes) $(helm) $(definitions) ## Test the chart with Helm and a real Kubernetes API server
+test-chart: image minio $(etcd) $(kubernetes) $(helm) $(definitions) ## Test the chart with Helm and a real Kubernetes control plane
+	@.ci/need.sh ip
 	@cargo build --locked -p sluice
 	@exec env $(chart_locations) SLUICE_BIN="$(builds)/debug/sluice" \
 		tests/run.sh -p sluice-tests --features mesh --test chart
 
 # The chart is packaged by Helm 4 in both runs, as in a release.
 .PHONY: test-chart-all
-test-chart-all: test-chart $(helm_former) ## Test the chart with Helm 4, and then with Helm 3
-	@exec env $(chart_locations) SLUICE_HELM_FORMER="$(here)/$(dir $(helm_former))" SLUICE_BIN="$(builds)/debug/sluice" \
-		tests/run.sh -p sluice-tests --features mesh --test chart
+test-chart-all: test-chart $(helm_former) ## Test the chart with Helm 4, and then with Helm 3; and the long tests of a whole cluster
+	@export $(chart_locations) SLUICE_BIN="$(builds)/debug/sluice"; \
+	SLUICE_HELM_FORMER="$(here)/$(dir $(helm_former))" tests/run.sh -p sluice-tests --features mesh --test chart; \
+	RUST_TEST_THREADS=1 cargo test --locked -p sluice-tests --features mesh --test chart -- --ignored
 
 .PHONY: chart
 chart: edge $(helm) ## Package the chart into .sluice/chart, for REPOSITORY/edge or for the image that the values name

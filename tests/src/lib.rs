@@ -4,7 +4,7 @@
 //!
 //! From the ground up: [`chance`], [`machine`], [`http`] and [`server`]; [`client`], [`origin`], [`bucket`] and
 //! [`image`]; the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`], [`prometheus`] and
-//! [`conformance`] beside it; [`chart`], [`mesh`] and [`torture`] on top of all these.
+//! [`conformance`] beside it; [`chart`], [`mesh`], [`kubernetes`] and [`torture`] on top of all these.
 //!
 //! The harness does not sleep for a fixed time: a test waits for a condition, and [`PATIENCE`] only bounds how long a
 //! broken edge can delay the tests.
@@ -27,6 +27,7 @@ pub mod h2spec;
 pub mod http;
 pub mod http3;
 pub mod image;
+pub mod kubernetes;
 pub mod machine;
 pub mod mesh;
 pub mod origin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients that send requests at a constant rate on connections that they keep, even if responses are slow.
+//! Clients that send requests at a constant rate, even if responses are slow.
 //!
 //! A request's time counts from when it was due, not from when a connection was free for it. So a server that stands
 //! still for a second delays all requests that were due in that second (no coordinated omission).
@@ -26,6 +26,8 @@ pub struct Plan {
     pub addresses: Vec<SocketAddr>,
     /// The targets of stamped bodies, in turn.
     pub targets: Vec<String>,
+    /// Whether connections are kept for the next request.
+    pub keeps_connections: bool,
 }
 
 /// One request.
@@ -181,6 +183,9 @@ async fn ask(address: SocketAddr, start: Instant, plan: Arc<Plan>, shared: Arc<S
         tokio::time::sleep_until(due.into()).await;
         let target = &plan.targets[number % plan.targets.len()];
         let wrong = exchange(&mut client, address, target).await.err();
+        if !plan.keeps_connections {
+            client = None;
+        }
         shared.samples.lock().unwrap().push(Sample {
             due,
             took: due.elapsed(),

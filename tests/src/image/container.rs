@@ -107,8 +107,13 @@ impl Container {
     }
 }
 
-fn words(list: &Value) -> Vec<&str> {
-    let words = list.as_array().unwrap().iter();
+/// The words of a list in the configuration of an image or of a container; none if there is no list.
+///
+/// # Panics
+/// When a word is no text.
+#[must_use]
+pub fn words(list: &Value) -> Vec<&str> {
+    let words = list.as_array().into_iter().flatten();
     words.map(|word| word.as_str().unwrap()).collect()
 }
 

@@ -12,30 +12,38 @@ fn fs_group() -> u32 {
     fs::metadata("/proc/self").unwrap().gid()
 }
 
-/// Mounts the volume at `root`, as for a pod with this `fsGroupChangePolicy`.
+/// Mounts the volume at `root`, as for a pod with this `fsGroupChangePolicy` and the group of this process.
 ///
 /// # Panics
 /// When a file cannot be changed, or the policy does not exist.
 pub fn mount(root: &Path, policy: Option<&str>) {
+    mount_for(root, fs_group(), policy);
+}
+
+/// Mounts the volume at `root`, as for a pod with this `fsGroup` and this `fsGroupChangePolicy`.
+///
+/// # Panics
+/// When a file cannot be changed, or the policy does not exist.
+pub fn mount_for(root: &Path, group: u32, policy: Option<&str>) {
     let skips = match policy {
         None | Some("Always") => false,
-        Some("OnRootMismatch") => matches(&fs::metadata(root).unwrap()),
+        Some("OnRootMismatch") => matches(&fs::metadata(root).unwrap(), group),
         Some(other) => panic!("{other}: no fsGroupChangePolicy"),
     };
     if !skips {
-        change(root);
+        change(root, group);
     }
 }
 
 /// Whether the volume's root already has the right group and mode.
-fn matches(root: &Metadata) -> bool {
+fn matches(root: &Metadata, group: u32) -> bool {
     const WANTED: u32 = 0o2770;
-    root.gid() == fs_group() && root.mode() & WANTED == WANTED
+    root.gid() == group && root.mode() & WANTED == WANTED
 }
 
-fn change(path: &Path) {
+fn change(path: &Path, group: u32) {
     let about = fs::symlink_metadata(path).unwrap();
-    lchown(path, None, Some(fs_group())).unwrap();
+    lchown(path, None, Some(group)).unwrap();
     if about.is_symlink() {
         return;
     }
@@ -44,7 +52,7 @@ fn change(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     if about.is_dir() {
         for entry in fs::read_dir(path).unwrap() {
-            change(&entry.unwrap().path());
+            change(&entry.unwrap().path(), group);
         }
     }
 }

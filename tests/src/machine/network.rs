@@ -3,6 +3,7 @@
 
 use crate::PATIENCE;
 use std::process::Command;
+use std::time::Duration;
 
 /// Set in the process that runs in the network.
 const INSIDE: &str = "SLUICE_NETWORK";
@@ -26,17 +27,36 @@ exec setpriv --pdeathsig KILL -- "$@"
 /// When the test fails there, or when the network cannot be created.
 #[must_use]
 pub fn is_own(addresses: &[&str]) -> bool {
+    let namespaces = ["--map-root-user", "--net"];
+    is_in(&namespaces, addresses, PATIENCE.saturating_mul(2))
+}
+
+/// Like [`is_own`], with all users of the machine, which needs root, and for a test that takes at most `patience`. All
+/// processes end with the test.
+///
+/// # Panics
+/// When the test fails there, or when the network cannot be created.
+#[must_use]
+pub fn is_own_of_root(addresses: &[&str], patience: Duration) -> bool {
+    let namespaces = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    is_in(&namespaces, addresses, patience)
+}
+
+/// Whether this process is in these namespaces. If it is not, the test of this thread has run in a process that is.
+fn is_in(namespaces: &[&str], addresses: &[&str], patience: Duration) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
     let thread = std::thread::current();
     let mut test = Command::new("unshare");
-    test.args(["--map-root-user", "--net", "timeout"])
-        .arg(PATIENCE.as_secs().saturating_mul(2).to_string())
+    test.args(namespaces)
+        .arg("timeout")
+        .arg(patience.as_secs().to_string())
         .args(["sh", "-c", ENTER, "sh"])
         .arg(addresses.join(" "))
         .arg(std::env::current_exe().unwrap())
-        .args(["--nocapture", "--exact", thread.name().unwrap()])
+        .args(["--nocapture", "--include-ignored", "--exact"])
+        .arg(thread.name().unwrap())
         .env(INSIDE, "1");
     let output = test.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -45,5 +65,7 @@ pub fn is_own(addresses: &[&str]) -> bool {
         "{said}{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    // With --nocapture the caller's output has the measurements of the test.
+    print!("{said}");
     false
 }

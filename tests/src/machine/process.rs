@@ -218,6 +218,15 @@ fn start_time(pid: u32) -> Option<String> {
     stat(pid)?.into_iter().nth(19)
 }
 
+/// Whether a process has ended with all its threads, also if no other process has waited for it yet. Then its sockets
+/// are closed.
+#[must_use]
+pub fn has_ended(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let has_one = threads.map_or(true, |threads| threads.count() <= 1);
+    has_one && stat(pid).is_none_or(|fields| fields[0] == "Z")
+}
+
 /// All processes below `pid`, with their start times.
 #[must_use]
 pub fn descendants(pid: u32) -> BTreeMap<u32, String> {

@@ -85,6 +85,23 @@ impl Cluster {
         child.wait_with_output().unwrap()
     }
 
+    /// Starts one of the programs of a cluster that run beside its API server, with these arguments. It ends when it
+    /// is dropped.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_beside(&self, program: &str, arguments: &[&str]) -> Process {
+        let mut command = Command::new(tool("SLUICE_KUBERNETES", program));
+        command
+            .env_clear()
+            .args(arguments)
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig());
+        let log = self.folder.path().join(format!("{program}.log"));
+        Process::start_ending_by(libc::SIGKILL, command, &log).unwrap()
+    }
+
     /// Output of `kubectl`.
     ///
     /// # Panics

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A loopback server of the harness: its address, its thread, and its end.
 
+pub mod background;
 pub mod exchange;
 pub mod gate;
 pub mod requests;
 
 use crate::machine::ports::{free_port, loopback};
+use background::Background;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 /// Whether the server still listens, for its connections.
 pub type Listening = watch::Receiver<bool>;
@@ -23,8 +24,7 @@ pub struct Server {
     /// The wanted state of the accept loop, and its actual state.
     wanted: watch::Sender<bool>,
     listens: Listening,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _task: Background,
 }
 
 impl Server {
@@ -53,19 +53,17 @@ impl Server {
     {
         let (wanted, asked) = watch::channel(true);
         let (report, listens) = watch::channel(false);
-        let (stop, stopped) = oneshot::channel();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let accepting = accept_loop(address, Arc::new(serve), asked, report);
         let first = first_time(listens.clone(), ready);
         let both = async { tokio::join!(accepting, first).0 };
-        let thread = own_thread(name, stopped, both);
+        let task = Background::start(name, both);
         is_ready.recv().unwrap();
         Self {
             address,
             wanted,
             listens,
-            stop: Some(stop),
-            thread: Some(thread),
+            _task: task,
         }
     }
 
@@ -88,37 +86,6 @@ impl Server {
             "the server cannot change to listening: {on}"
         );
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn own_thread<F>(name: &str, stopped: oneshot::Receiver<()>, serve: F) -> JoinHandle<()>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let run = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            tokio::select! {
-                _ = stopped => {}
-                () = serve => {}
-            }
-        });
-    };
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(run)
-        .unwrap()
 }
 
 /// Reports when the server listens for the first time.

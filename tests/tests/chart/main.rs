@@ -11,6 +11,9 @@
 mod observability;
 mod package;
 mod refusals;
+mod release;
+mod replicas;
+mod rollout;
 mod sets;
 mod upgrade;
 mod validity;

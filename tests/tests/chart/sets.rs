@@ -18,7 +18,8 @@ pub fn least_with(changes: &Value) -> Value {
     values
 }
 
-fn merge(into: &mut Value, changes: &Value) {
+/// Makes these changes. An object of the changes is merged into the object of the same name.
+pub fn merge(into: &mut Value, changes: &Value) {
     match (into, changes) {
         (Value::Object(into), Value::Object(changes)) => {
             for (name, change) in changes {

@@ -223,6 +223,7 @@ async fn a_lost_caches_keys_move_and_nobody_notices() {
         rate: 200,
         addresses: vec![fleet.http(0), fleet.http(1)],
         targets: objects.clone(),
+        keeps_connections: true,
     });
     load.more(200).await;
     let mut lost = fleet.caches.remove(1);

@@ -48,6 +48,7 @@ impl Exercise {
             rate: RATE,
             addresses: vec![fleet.http(0), fleet.http(1)],
             targets: objects.clone(),
+            keeps_connections: true,
         });
         let owners = fleet.owners(0, &objects).await;
         Self {

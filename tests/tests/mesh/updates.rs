@@ -232,6 +232,7 @@ impl UnderLoad {
             rate: 200,
             addresses: vec![gateway.http()],
             targets: targets.clone(),
+            keeps_connections: true,
         });
         Self {
             gateway,
