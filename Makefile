@@ -20,6 +20,7 @@ kustomize_version := $(shell sed -n 's/.*sigs.k8s.io\/kustomize\/kustomize\/v5 v
 helm_version := $(shell sed -n 's/.*helm.sh\/helm\/v4 v\([^ ]*\).*/\1/p' tests/tools/helm/go.mod)
 helm_former_version := $(shell sed -n 's/.*helm.sh\/helm\/v3 v\([^ ]*\).*/\1/p' tests/tools/helm-3/go.mod)
 definitions_version := $(shell cksum < tests/tools/definitions/go.mod | cut -d' ' -f1)
+envoy_gateway_version := $(shell sed -n 's/.*github.com\/envoyproxy\/gateway v\([^ ]*\).*/\1/p' tests/tools/envoy-gateway/go.mod)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
 istio_former_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio-1.30/go.mod)
 crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' envoy/image/go.mod)
@@ -45,6 +46,8 @@ helm := .sluice/tools/helm-$(helm_version)/helm
 helm_former := .sluice/tools/helm-$(helm_former_version)/helm
 # The definitions of the custom resources that the chart and the mesh's components make.
 definitions := .sluice/tools/definitions-$(definitions_version)/definitions.yaml
+# The controller and the definitions of its resources.
+envoy_gateway := $(addprefix .sluice/tools/envoy-gateway-$(envoy_gateway_version)/,envoy-gateway definitions.yaml)
 kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
 # The files in Istio's images and charts beside the binaries.
@@ -153,10 +156,11 @@ test-chart: image minio $(etcd) $(kubernetes) $(helm) $(definitions) ## Test the
 
 # The chart is packaged by Helm 4 in both runs, as in a release.
 .PHONY: test-chart-all
-test-chart-all: test-chart $(helm_former) ## Test the chart with Helm 4, and then with Helm 3; and the long tests of a whole cluster
+test-chart-all: test-chart envoy $(helm_former) $(envoy_gateway) ## Test the chart with Helm 4, and then with Helm 3; and the long tests of a whole cluster
 	@export $(chart_locations) SLUICE_BIN="$(builds)/debug/sluice"; \
 	SLUICE_HELM_FORMER="$(here)/$(dir $(helm_former))" tests/run.sh -p sluice-tests --features mesh --test chart; \
-	RUST_TEST_THREADS=1 cargo test --locked -p sluice-tests --features mesh --test chart -- --ignored
+	SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_ENVOY_GATEWAY="$(here)/$(dir $(firstword $(envoy_gateway)))" \
+		RUST_TEST_THREADS=1 cargo test --locked -p sluice-tests --features mesh --test chart -- --ignored
 
 .PHONY: chart
 chart: edge $(helm) ## Package the chart into .sluice/chart, for REPOSITORY/edge or for the image that the values name
@@ -369,6 +373,14 @@ $(helm):
 $(helm_former):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh tests/tools/helm-3 helm.sh/helm/v3/cmd/helm $@
+
+$(firstword $(envoy_gateway)):
+	@.ci/need.sh go-for-envoy-gateway
+	@.ci/go-tool.sh tests/tools/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway $@
+
+$(lastword $(envoy_gateway)):
+	@.ci/need.sh go-for-envoy-gateway
+	@tests/tools/envoy-gateway/files.sh $@
 
 $(definitions):
 	@.ci/need.sh go-for-mesh

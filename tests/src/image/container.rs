@@ -107,10 +107,10 @@ impl Container {
     }
 }
 
-/// The words of a list in the configuration of an image or of a container; none if there is no list.
+/// The words of a list in the configuration of an image or of a container. A list that is missing has none.
 ///
 /// # Panics
-/// When a word is no text.
+/// When a word is not a text.
 #[must_use]
 pub fn words(list: &Value) -> Vec<&str> {
     let words = list.as_array().into_iter().flatten();

@@ -39,7 +39,7 @@ impl Balancer {
     /// Starts a balancer for the port `http` of a Service, and waits until it has an endpoint.
     ///
     /// # Panics
-    /// When there is no such Service.
+    /// When the Service does not exist.
     pub async fn start(api: Api, namespace: &str, service: &str) -> Self {
         let path = format!("/api/v1/namespaces/{namespace}/services/{service}");
         let object = api.get(&path).await.expect("a Service");

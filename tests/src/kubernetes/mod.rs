@@ -5,4 +5,5 @@
 pub mod api;
 pub mod balancer;
 pub mod controllers;
+pub mod envoy_gateway;
 pub mod kubelet;

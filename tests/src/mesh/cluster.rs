@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Kubernetes API server with its etcd, and `kubectl`. There are no controllers and no nodes: tests do their work.
+//! A Kubernetes API server with its etcd, and `kubectl`. Tests do the work of controllers and nodes, unless they
+//! start them too ([`kubernetes`](crate::kubernetes)).
 
 use crate::eventually;
 use crate::machine::ports::{free_port, loopback};

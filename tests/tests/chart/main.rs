@@ -8,6 +8,7 @@
     missing_docs
 )]
 
+mod gateway;
 mod observability;
 mod package;
 mod refusals;

@@ -18,7 +18,7 @@ use sluice_tests::machine::process::Process;
 use sluice_tests::mesh::cluster::Cluster;
 use std::net::SocketAddr;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The namespace of the release, whose pods must be restricted.
@@ -106,7 +106,9 @@ impl Release {
             let folder = self.volumes.path().join(number.to_string());
             // As a new file system has.
             std::fs::create_dir_all(folder.join("lost+found")).unwrap();
-            let on_node = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [format!("node-{number}")]});
+            let node = format!("node-{number}");
+            let on_node =
+                json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
             let affinity =
                 json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}});
             let volume = json!({
@@ -267,6 +269,23 @@ pub fn load(address: SocketAddr, targets: &[String], keeps_connections: bool) ->
         targets: targets.to_vec(),
         keeps_connections,
     })
+}
+
+/// Sends requests on kept connections while `change` takes place, and returns the failures.
+pub async fn failures_during(
+    what: &str,
+    address: SocketAddr,
+    targets: &[String],
+    change: impl AsyncFnOnce(),
+) -> Vec<String> {
+    let load = load(address, targets, true);
+    let begun = Instant::now();
+    load.more(100).await;
+    change().await;
+    load.more(100).await;
+    let seen = load.since(begun);
+    println!("{what}: {seen}");
+    seen.failures
 }
 
 /// Waits until a response of this target fulfils a condition.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replicas in a whole cluster: they come, they go, they are killed, they keep their volumes, and all get a purge.
 
-use crate::release::{NAMESPACE, Release, both, is_in_cluster, load};
+use crate::release::{NAMESPACE, Release, both, failures_during, is_in_cluster, load};
 use serde_json::{Value, json};
 use sluice_tests::bucket::REGION;
 use sluice_tests::client::{self, Client, request};
 use sluice_tests::eventually;
+use sluice_tests::kubernetes::balancer::Balancer;
 use sluice_tests::machine::tool::{entry_point, repository};
 use sluice_tests::server::requests::Request;
 use std::process::Command;
@@ -20,66 +21,56 @@ async fn replicas_come_and_go_under_load_and_a_killed_one_loses_only_the_request
     let release = Release::install(&json!({})).await;
     let balancer = release.balancer().await;
     let targets = release.objects(20).await;
-    let kept = load(balancer.address(), &targets, true);
-    let begun = Instant::now();
-    kept.more(100).await;
-    for replicas in [4, 1, 3] {
-        let scaled = release.helm("upgrade", &json!({"replicaCount": replicas}));
-        assert!(scaled.status.success(), "{}", both(&scaled));
-        eventually("the endpoints", async || {
-            balancer.endpoints().len() == replicas
-        })
-        .await;
+    let upgrade = async |values: &Value, replicas: usize| {
+        let upgraded = release.helm("upgrade", values);
+        assert!(upgraded.status.success(), "{}", both(&upgraded));
+        let all = || balancer.endpoints().len() == replicas;
+        eventually("the endpoints", async || all()).await;
         release.settle(replicas).await;
-        kept.more(100).await;
-    }
-    let seen = kept.since(begun);
-    println!("scaling from 2 to 4, 1 and 3 replicas: {seen}");
-    assert_eq!(seen.failures, Vec::<String>::new());
-    kept.stop();
+    };
+    let failures = failures_during("scaling", balancer.address(), &targets, async || {
+        for replicas in [4, 1, 3] {
+            upgrade(&json!({"replicaCount": replicas}), replicas).await;
+        }
+    });
+    assert_eq!(failures.await, Vec::<String>::new());
+    kill_one(&release, &balancer, &targets).await;
 
-    // A replica has a request in its hands when it is killed.
+    // Control: replicas that end at once, while the balancer still sends requests to them.
+    upgrade(&json!({"replicaCount": 3, "minDrainSeconds": 0}), 3).await;
+    let control = "a rollout without a least drain time";
+    let failures = failures_during(control, balancer.address(), &targets, async || {
+        release.roll_out("deployment").await;
+    });
+    assert!(!failures.await.is_empty());
+}
+
+/// Kills a replica that has a request in its hands. That request fails, and no request that begins later.
+async fn kill_one(release: &Release, balancer: &Balancer, targets: &[String]) {
     release.bucket.put_stamped("held.bin", 1, 2_000).await;
-    let gate = release
-        .bucket
-        .proxy()
-        .hold(&release.bucket.target("held.bin"));
+    let held = release.bucket.target("held.bin");
+    let gate = release.bucket.proxy().hold(&held);
     let (name, address, _) = release.pods().remove(0);
     let mut held = Client::connect(address).await;
     held.send(request("GET", "/held.bin", &[])).await.unwrap();
     gate.wait_reached(1).await;
-    let fresh = load(balancer.address(), &targets, false);
-    fresh.more(100).await;
+    let load = load(balancer.address(), targets, false);
+    load.more(100).await;
     release.kubelet.kill(NAMESPACE, &name).await;
     let killed = Instant::now();
     let lost = held.response().await;
     assert!(lost.is_err(), "{lost:?}");
     gate.open();
-    eventually("the container runs again", async || {
+    let runs_again = || {
         let pods = release.pods();
-        let mut again = pods
-            .iter()
-            .filter(|(pod, _, restarts)| *pod == name && *restarts == 1);
-        again.next().is_some() && balancer.endpoints().contains(&address)
-    })
-    .await;
-    fresh.more(500).await;
-    let seen = fresh.since(killed);
+        let is_again = |(pod, _, restarts): &(String, _, _)| *pod == name && *restarts == 1;
+        pods.iter().any(is_again) && balancer.endpoints().contains(&address)
+    };
+    eventually("the container runs again", async || runs_again()).await;
+    load.more(500).await;
+    let seen = load.since(killed);
     println!("a killed replica: {seen}");
     assert_eq!(seen.failures, Vec::<String>::new());
-    fresh.stop();
-
-    // Control: replicas that end at once, while the balancer still sends requests to them.
-    let at_once = release.helm("upgrade", &json!({"replicaCount": 3, "minDrainSeconds": 0}));
-    assert!(at_once.status.success(), "{}", both(&at_once));
-    release.settle(3).await;
-    let kept = load(balancer.address(), &targets, true);
-    let begun = Instant::now();
-    kept.more(100).await;
-    release.roll_out("deployment").await;
-    let seen = kept.since(begun);
-    println!("a rollout without a least drain time: {seen}");
-    assert!(!seen.failures.is_empty());
 }
 
 /// The CronJob of the documents, for the bucket of the release.
@@ -145,20 +136,19 @@ async fn a_replica_serves_from_its_kept_volume_and_a_purge_of_the_feed_reaches_a
     };
     assert_eq!(fetched(), 2 * targets.len());
 
-    let kept = load(balancer.address(), &targets, true);
-    let begun = Instant::now();
-    kept.more(100).await;
-    release.roll_out("statefulset").await;
-    kept.more(100).await;
-    let seen = kept.since(begun);
-    println!("a rollout of replicas with volumes: {seen}");
-    assert_eq!(seen.failures, Vec::<String>::new());
-    kept.stop();
+    let failures = failures_during("with volumes", balancer.address(), &targets, async || {
+        release.roll_out("statefulset").await;
+    });
+    assert_eq!(failures.await, Vec::<String>::new());
     everywhere().await;
     assert_eq!(fetched(), 2 * targets.len());
 
-    // The purge of the documents.
-    create_feed(&release);
+    purge(&release, &everywhere).await;
+}
+
+/// Purges an object that all replicas have, as the documents say.
+async fn purge(release: &Release, everywhere: &impl AsyncFn()) {
+    create_feed(release);
     let with_feed = release.helm("upgrade", &json!({"purge": {"feed": {"every": "2s"}}}));
     assert!(with_feed.status.success(), "{}", both(&with_feed));
     everywhere().await;
@@ -168,7 +158,7 @@ async fn a_replica_serves_from_its_kept_volume_and_a_purge_of_the_feed_reaches_a
         ("AWS_SECRET_ACCESS_KEY", &server.secret_key),
     ];
     release.create_secret("purge-writer", &keys);
-    release.cluster.apply(&purge_job(&release).to_string());
+    release.cluster.apply(&purge_job(release).to_string());
     release.bucket.put("assets/a.txt", &[], b"new").await;
     release.kubectl(&[
         "create",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A release in a whole cluster: the real controllers, pods that run the image, and clients behind a load balancer.
 
-use crate::release::{Release, both, is_in_cluster, load, policy, until};
+use crate::release::{Release, both, failures_during, is_in_cluster, policy, until};
 use serde_json::json;
 use sluice_tests::client;
 use std::time::Instant;
@@ -49,12 +49,9 @@ async fn a_release_is_installed_reloads_a_changed_site_refuses_a_wrong_one_and_i
     }
     assert_eq!(release.pods(), pods);
 
-    let load = load(balancer.address(), &targets, true);
-    let begun = Instant::now();
-    load.more(100).await;
-    release.roll_out("deployment").await;
-    load.more(100).await;
-    let seen = load.since(begun);
-    println!("a rollout: {seen}; {:?} in all", started.elapsed());
-    assert_eq!(seen.failures, Vec::<String>::new());
+    let failures = failures_during("a rollout", balancer.address(), &targets, async || {
+        release.roll_out("deployment").await;
+    });
+    assert_eq!(failures.await, Vec::<String>::new());
+    println!("{:?} in all", started.elapsed());
 }

@@ -10,8 +10,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Enters a separate mount namespace, which needs root: `ROOT READ-ONLY USER GROUPS` and, for each mount, `SOURCE TARGET
-/// READ-ONLY`, up to `--`.
+/// Enters a separate mount namespace, which needs root: `ROOT READ-ONLY USER GROUPS` and, for each mount,
+/// `SOURCE TARGET READ-ONLY`, up to `--`.
 const ENTER: &str = r#"
 set -eu
 root=$1 is_read_only=$2 user=$3 groups=$4

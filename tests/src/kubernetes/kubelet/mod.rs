@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A kubelet that runs the containers of pods as processes, in the file system of their image. Each pod has an address
-//! of the network of the test in place of a network of its own, and there is no bound on its memory.
+//! of the network of the test in place of a separate network, and its memory is not bounded.
 
 mod container;
 mod logs;

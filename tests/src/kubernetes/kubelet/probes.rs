@@ -62,7 +62,7 @@ pub(super) struct Probes {
     liveness: Option<Probe>,
 }
 
-/// What the probes have found.
+/// The results of the probes.
 pub(super) struct Findings {
     /// Whether the container gets connections.
     pub(super) ready: bool,

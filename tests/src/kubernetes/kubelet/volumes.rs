@@ -62,65 +62,55 @@ impl Volumes {
 }
 
 async fn make(api: Api, pod: &Value, volume: &Value, folder: PathBuf) -> Volume {
-    let namespace = pod["metadata"]["namespace"].as_str().unwrap();
-    let security = &pod["spec"]["securityContext"];
-    let group = security["fsGroup"]
-        .as_u64()
-        .map(|group| u32::try_from(group).unwrap());
-    let in_namespace = |kind: &str, name: &Value| {
-        let name = name.as_str().unwrap();
-        format!("/api/v1/namespaces/{namespace}/{kind}/{name}")
-    };
     let name = volume["name"].as_str().unwrap().to_owned();
-    let configuration = &volume["configMap"]["name"];
-    let secret = &volume["secret"]["secretName"];
-    let claim = &volume["persistentVolumeClaim"]["claimName"];
-    let path = match (configuration.is_string(), secret.is_string()) {
-        (true, _) => Some(in_namespace("configmaps", configuration)),
-        (_, true) => Some(in_namespace("secrets", secret)),
-        _ => None,
-    };
-    if let Some(path) = path {
+    let configuration = volume["configMap"]["name"].as_str();
+    let secret = volume["secret"]["secretName"].as_str();
+    let path = configuration.map(|name| path_in(pod, "configmaps", name));
+    let path = path.or_else(|| secret.map(|name| path_in(pod, "secrets", name)));
+    let (folder, source) = if let Some(path) = path {
         fs::create_dir(&folder).unwrap();
         let files = wait_for_files(api, &path).await;
         replace(&folder, &files);
-        return Volume {
-            name,
-            folder,
-            source: Some((path, files)),
-        };
-    }
-    let (folder, policy) = if claim.is_string() {
-        let claim = api
-            .get(&in_namespace("persistentvolumeclaims", claim))
-            .await
-            .expect("a claim");
-        let volume = claim["spec"]["volumeName"].as_str().unwrap();
-        let volume = api
-            .get(&format!("/api/v1/persistentvolumes/{volume}"))
-            .await
-            .expect("a volume");
-        let folder = volume["spec"]["local"]["path"].as_str().unwrap();
-        (
-            PathBuf::from(folder),
-            security["fsGroupChangePolicy"].as_str(),
-        )
+        (folder, Some((path, files)))
+    } else if let Some(claim) = volume["persistentVolumeClaim"]["claimName"].as_str() {
+        let folder = claimed(api, &path_in(pod, "persistentvolumeclaims", claim)).await;
+        let policy = pod["spec"]["securityContext"]["fsGroupChangePolicy"].as_str();
+        give(&folder, pod, policy);
+        (folder, None)
     } else {
-        assert!(
-            volume["emptyDir"].is_object(),
-            "this kubelet has no volumes such as {volume}"
-        );
+        let is_empty = volume["emptyDir"].is_object();
+        assert!(is_empty, "this kubelet has no volumes such as {volume}");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        give(&folder, pod, None);
         (folder, None)
     };
-    if let Some(group) = group {
-        mount_for(&folder, group, policy);
-    }
     Volume {
         name,
         folder,
-        source: None,
+        source,
+    }
+}
+
+/// The path in the API of an object of the pod's namespace.
+fn path_in(pod: &Value, kind: &str, name: &str) -> String {
+    let namespace = pod["metadata"]["namespace"].as_str().unwrap();
+    format!("/api/v1/namespaces/{namespace}/{kind}/{name}")
+}
+
+/// The folder of the volume that is bound to the claim at this path of the API.
+async fn claimed(api: Api, path: &str) -> PathBuf {
+    let claim = api.get(path).await.expect("a claim");
+    let volume = claim["spec"]["volumeName"].as_str().unwrap();
+    let path = format!("/api/v1/persistentvolumes/{volume}");
+    let volume = api.get(&path).await.expect("a volume");
+    volume["spec"]["local"]["path"].as_str().unwrap().into()
+}
+
+/// Gives the files of a volume to the `fsGroup` of the pod.
+fn give(folder: &Path, pod: &Value, policy: Option<&str>) {
+    if let Some(group) = pod["spec"]["securityContext"]["fsGroup"].as_u64() {
+        mount_for(folder, u32::try_from(group).unwrap(), policy);
     }
 }
 
@@ -149,8 +139,8 @@ async fn files_of(api: Api, path: &str) -> Option<Files> {
     Some(files.collect())
 }
 
-/// Replaces all files of a volume at once: each is a link through `..data`, which is a link to the folder of the current
-/// files (`pkg/volume/util/atomic_writer.go`).
+/// Replaces all files of a volume at once. Each is a link through `..data`, which is a link to the folder of the
+/// current files (`pkg/volume/util/atomic_writer.go`).
 fn replace(volume: &Path, files: &Files) {
     let link = volume.join("..data");
     let former = fs::read_link(&link).ok();
