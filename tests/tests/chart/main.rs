@@ -16,6 +16,5 @@ mod release;
 mod replicas;
 mod rollout;
 mod sets;
-mod upgrade;
 mod validity;
 mod world;
