@@ -2,8 +2,10 @@
 //! A network for one test: loopback with the addresses that the test names, without a route out of it.
 
 use crate::PATIENCE;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Set in the process that runs in the network.
 const INSIDE: &str = "SLUICE_NETWORK";
@@ -28,22 +30,30 @@ exec setpriv --pdeathsig KILL -- "$@"
 #[must_use]
 pub fn is_own(addresses: &[&str]) -> bool {
     let namespaces = ["--map-root-user", "--net"];
-    is_in(&namespaces, addresses, PATIENCE.saturating_mul(2))
+    is_in(&namespaces, addresses, PATIENCE.saturating_mul(2), None)
 }
 
 /// Like [`is_own`], with all users of the machine, which needs root, and for a test that takes at most `patience`. All
-/// processes end with the test.
+/// processes and temporary files end with the test.
 ///
 /// # Panics
 /// When the test fails there, or when the network cannot be created.
 #[must_use]
 pub fn is_own_of_root(addresses: &[&str], patience: Duration) -> bool {
     let namespaces = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    is_in(&namespaces, addresses, patience)
+    // NB: a process of another process namespace seems to have ended, so its files must not be found there.
+    let temporary = TempDir::with_prefix("sluice-network-").unwrap();
+    is_in(&namespaces, addresses, patience, Some(temporary.path()))
 }
 
-/// Whether this process is in these namespaces. If it is not, the test of this thread has run in a process that is.
-fn is_in(namespaces: &[&str], addresses: &[&str], patience: Duration) -> bool {
+/// Whether this process is in these namespaces. If it is not, the test of this thread has run in a process that is,
+/// with this folder for temporary files.
+fn is_in(
+    namespaces: &[&str],
+    addresses: &[&str],
+    patience: Duration,
+    temporary: Option<&Path>,
+) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -57,6 +67,7 @@ fn is_in(namespaces: &[&str], addresses: &[&str], patience: Duration) -> bool {
         .arg(std::env::current_exe().unwrap())
         .args(["--nocapture", "--include-ignored", "--exact"])
         .arg(thread.name().unwrap())
+        .envs(temporary.map(|folder| ("TMPDIR", folder)))
         .env(INSIDE, "1");
     let output = test.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
