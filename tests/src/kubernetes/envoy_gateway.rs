@@ -2,11 +2,11 @@
 //! The controller of Envoy Gateway, and an Envoy that it configures. The controller reads the objects of the cluster,
 //! and starts no proxies, so the test starts one.
 
-use crate::PATIENCE;
 use crate::client::Client;
 use crate::machine::process::Process;
 use crate::machine::tool::{self, folder, tool};
 use crate::mesh::cluster::Cluster;
+use crate::{PATIENCE, eventually};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub const GATEWAY: &str = "gateway";
 /// A running controller with its Envoy.
 pub struct EnvoyGateway {
     // Declared before the folder, so that they end first.
-    proxy: Process,
+    _proxy: Process,
     controller: Process,
     _api_server: Process,
     _root: TempDir,
@@ -61,10 +61,14 @@ impl EnvoyGateway {
     /// When the Gateway accepts no connections.
     pub async fn start(cluster: &Cluster, namespace: &str) -> Self {
         let root = TempDir::with_prefix("sluice-envoy-gateway-").unwrap();
-        let controller = controller(cluster, root.path());
         let address = [format!("--address={NODE}"), format!("--port={API_PORT}")];
         let proxy = ["proxy", "--accept-hosts=.*", &address[0], &address[1]];
+        shell(ADD_LINK);
         let api_server = cluster.start_beside("kubectl", &proxy);
+        let node = SocketAddr::new(NODE.parse().unwrap(), API_PORT);
+        let is_there = async || Client::try_connect(node).await.is_ok();
+        eventually("the API server for the controller", is_there).await;
+        let controller = controller(cluster, root.path());
         let file = root.path().join("envoy.json");
         fs::write(
             &file,
@@ -78,7 +82,7 @@ impl EnvoyGateway {
             .arg(file);
         let proxy = Process::start(envoy, &root.path().join("envoy.log")).unwrap();
         let gateway = Self {
-            proxy,
+            _proxy: proxy,
             controller,
             _api_server: api_server,
             _root: root,
@@ -99,10 +103,10 @@ impl EnvoyGateway {
         SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)
     }
 
-    /// The logs of the controller and of Envoy.
+    /// The log of the controller.
     #[must_use]
     pub fn log(&self) -> String {
-        [self.controller.log(), self.proxy.log()].concat()
+        self.controller.log()
     }
 }
 
@@ -174,7 +178,6 @@ fn controller(cluster: &Cluster, root: &Path) -> Process {
          contexts: [{{name: test, context: {{cluster: test, user: \"\"}}}}]\ncurrent-context: test\n"
     );
     fs::write(root.join("kubeconfig"), api_server).unwrap();
-    shell(ADD_LINK);
     let mut server = Command::new("unshare");
     server
         .args(["--net", "sh", "-c", ENTER, "sh"])
