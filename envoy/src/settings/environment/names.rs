@@ -8,7 +8,7 @@ use crate::settings::SettingProblem;
 
 /// Variables with the prefix of settings that other parts of the project read: the image, the Makefile, tests and
 /// benchmarks.
-pub const OTHER_NAMES: [&str; 28] = [
+pub const OTHER_NAMES: [&str; 29] = [
     "SLUICE_BENCH_ALONE",
     "SLUICE_BIN",
     "SLUICE_CACHE_SECRET",
@@ -17,6 +17,7 @@ pub const OTHER_NAMES: [&str; 28] = [
     "SLUICE_CONFORMANCE",
     "SLUICE_CRANE",
     "SLUICE_DEFINITIONS",
+    "SLUICE_ENVOY_GATEWAY",
     "SLUICE_ETCD",
     "SLUICE_FORMER",
     "SLUICE_H2SPEC",
