@@ -137,7 +137,7 @@ test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance)
 .PHONY: conformance
 conformance: wasm native envoy $(conformance) $(h2spec) peers ## Run the public suite for HTTP caches against Sluice and its peers, CACHES="sluice nginx"; then h2spec
 	@cargo build --locked -p sluice -p sluice-bench
-	@env $(tested) SLUICE_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
+	@env $(tested) SLUICE_BENCH_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
 		"$(builds)/debug/sluice-bench" conformance
 	@env $(tested) SLUICE_BIN="$(builds)/debug/sluice" cargo test --locked --quiet -p sluice-tests --test e2e -- \
 		http::h2spec --include-ignored --nocapture --test-threads 1
@@ -237,7 +237,7 @@ fuzz: ## Fuzz the parsers of untrusted input, FUZZ_SECONDS for each target (10)
 	@filter/fuzz/run.sh "$${FUZZ_SECONDS:-10}"
 
 # Runs the stories that STORY names by name or by number, or else the default ones, and then writes the page.
-measure = $(locations) SLUICE_PEERS="$(here)/$(peers)" SLUICE_K6="$(here)/$(k6)" SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
+measure = $(locations) SLUICE_BENCH_PEERS="$(here)/$(peers)" SLUICE_K6="$(here)/$(k6)" SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
 	SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench"
 
 .PHONY: bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Debian's packages of the peers and of h2load, unpacked by `peers/unpack.sh` into the folder that `SLUICE_PEERS`
+//! Debian's packages of the peers and of h2load, unpacked by `peers/unpack.sh` into the folder that `SLUICE_BENCH_PEERS`
 //! names. Programs of the system are not used.
 
 use sluice_tests::machine::tool;
@@ -33,5 +33,5 @@ pub fn versions() -> String {
 }
 
 fn folder() -> PathBuf {
-    tool::folder("SLUICE_PEERS")
+    tool::folder("SLUICE_BENCH_PEERS")
 }

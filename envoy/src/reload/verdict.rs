@@ -133,6 +133,8 @@ fn prefix(resource: &Resource) -> Option<String> {
         Resource::Header(name) | Resource::Certificate(name) => return Some(format!("sds.{name}")),
         Resource::Purge => "extension_config_discovery.http_filter.sluice.purge",
         Resource::Edge => "extension_config_discovery.http_filter.sluice.edge",
+        Resource::Peer => "extension_config_discovery.http_filter.sluice.peer",
+        Resource::Front => "extension_config_discovery.http_filter.sluice.front",
         Resource::Credentials(_) | Resource::Bootstrap => return None,
     };
     Some(name.to_owned())

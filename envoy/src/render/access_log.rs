@@ -52,6 +52,9 @@ const PATH_EXPRESSION: &str = "('x-envoy-original-path' in request.headers ? \
 const IS_NO_HIT: &str =
     "!('wasm.sluice.result' in filter_state && filter_state['wasm.sluice.result'] == b'hit')";
 
+/// Whether this edge itself has answered a request, and no peer, in Common Expression Language.
+const IS_OWN_ANSWER: &str = "response.code_details != 'via_upstream'";
+
 /// The host of the client's request of an edge with named sites, in Common Expression Language.
 const CLIENT_HOST: &str = "'wasm.sluice.host' in filter_state ? \
     string(filter_state['wasm.sluice.host']) : request.host";
@@ -70,7 +73,8 @@ pub fn values(log: &AccessLog, named_sites: bool, tracing: bool, filter: bool) -
         AccessLogFormat::Own(own) => ("own", Some(format!("{own}\n")), vec![]),
         AccessLogFormat::Json => ("json", None, json(host, tracing, filter)),
     };
-    context! { format, text, fields, hits => log.hits, is_no_hit => IS_NO_HIT }
+    context! { format, text, fields, hits => log.hits, is_no_hit => IS_NO_HIT,
+    is_own_answer => IS_OWN_ANSWER }
 }
 
 /// The filter state of a field of the filter.

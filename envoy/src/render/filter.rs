@@ -66,6 +66,12 @@ impl FilterConfiguration {
             None => &mut json,
         };
         fill(part, &of_run(run))?;
+        if let Some(peers) = &settings.peers {
+            fill(
+                part,
+                &json!({"peers": {"secret_sha256": peers.secret.to_hex()}}),
+            )?;
+        }
         if let Some(secret) = &run.secret {
             access_secrets::seal(&mut json, sites, secret);
         }

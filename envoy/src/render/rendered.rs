@@ -152,5 +152,9 @@ fn files(templates: &Templates) -> anyhow::Result<BTreeMap<Resource, String>> {
     if templates.has_filter {
         files.insert(Resource::Edge, templates.render_role("edge")?);
     }
+    if templates.has_peers {
+        files.insert(Resource::Peer, templates.render_role("peer")?);
+        files.insert(Resource::Front, templates.render_role("front")?);
+    }
     Ok(files)
 }

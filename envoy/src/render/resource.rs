@@ -28,6 +28,10 @@ pub enum Resource {
     Purge,
     /// The filter's configuration for clients' requests.
     Edge,
+    /// The filter's configuration for requests of peers.
+    Peer,
+    /// The filter's configuration for clients' requests in front of peers.
+    Front,
     /// The parts of the configuration that cannot change.
     Bootstrap,
 }
@@ -49,6 +53,8 @@ impl Resource {
             Self::Listeners => folder.join("listeners.yaml"),
             Self::Purge => folder.join("purge.yaml"),
             Self::Edge => folder.join("edge.yaml"),
+            Self::Peer => folder.join("peer.yaml"),
+            Self::Front => folder.join("front.yaml"),
             Self::Bootstrap => folder.join("envoy.yaml"),
         }
     }
@@ -63,7 +69,7 @@ impl Resource {
             Self::Certificate(_) => "certificates",
             Self::Listeners => "listeners",
             Self::Purge => "purges",
-            Self::Edge => "policies",
+            Self::Edge | Self::Peer | Self::Front => "policies",
             Self::Bootstrap => "settings",
         }
     }

@@ -19,7 +19,7 @@ use super::server::{Former, Server};
 use super::{Run, seconds};
 use crate::cache;
 use crate::net::ca_bundle;
-use crate::settings::{AccessLog, ProxyProtocol, Runtime, Settings, Tracing};
+use crate::settings::{AccessLog, Peers, ProxyProtocol, Runtime, Settings, Tracing};
 use crate::sites::Sites;
 
 /// Templates by name.
@@ -29,7 +29,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 31] = templates![
+const TEMPLATES: [(&str, &str); 33] = templates![
     "access_log.yaml.j2",
     "attempts.yaml.j2",
     "background.yaml.j2",
@@ -49,6 +49,7 @@ const TEMPLATES: [(&str, &str); 31] = templates![
     "health.yaml.j2",
     "pair.yaml.j2",
     "parts.yaml.j2",
+    "peers.yaml.j2",
     "purge.yaml.j2",
     "purge_feed.yaml.j2",
     "purge_log.yaml.j2",
@@ -58,6 +59,7 @@ const TEMPLATES: [(&str, &str); 31] = templates![
     "servers.yaml.j2",
     "site_servers.yaml.j2",
     "slices.yaml.j2",
+    "tracing.yaml.j2",
     "verifier.yaml.j2",
     "verifier_cluster.yaml.j2",
     "workers.yaml.j2",
@@ -80,6 +82,8 @@ pub struct Templates {
     pub takes_purges: bool,
     /// Whether the filter is in place.
     pub has_filter: bool,
+    /// Whether the edge has peers.
+    pub has_peers: bool,
     /// Bound on the variants of a URL in the cache.
     pub variants_per_url: usize,
     /// The hash of the filter's policies.
@@ -144,6 +148,8 @@ impl Templates {
                 listeners => Resource::Listeners.path(folder),
                 edge => Resource::Edge.path(folder),
                 purge => Resource::Purge.path(folder),
+                peer => Resource::Peer.path(folder),
+                front => Resource::Front.path(folder),
             }),
             discovered => false,
             filter => settings.filter,
@@ -154,6 +160,7 @@ impl Templates {
             native_module => settings.locations.module(Runtime::Native),
             policy => indented(&filter.json),
             purge => purge.map(listener),
+            peers => settings.peers.as_ref().filter(|_| settings.filter).map(peers),
             reports_health => settings.metrics.is_some() || settings.proxy_protocol.is_some(),
             tracing => of_tracing,
             access_log => access_log::values(
@@ -179,6 +186,7 @@ impl Templates {
             certificates,
             takes_purges,
             has_filter: settings.filter,
+            has_peers: settings.filter && settings.peers.is_some(),
             variants_per_url: filter.variants_per_url,
             policy_hash: filter.hash,
             folder: folder.map(Path::to_owned),
@@ -233,7 +241,8 @@ impl Templates {
 /// # Errors
 /// The template uses a value that does not exist.
 pub fn access_log_bootstrap(log: &AccessLog) -> anyhow::Result<String> {
-    let values = context! { access_log => access_log::values(log, false, false, true) };
+    let access_log = access_log::values(log, false, false, true);
+    let values = context! { access_log, only_own_answers => false };
     let environment = environment()?;
     let log = environment.get_template("access_log.yaml.j2")?;
     Ok(format!("admin:\n{}", log.render(values)?))
@@ -306,6 +315,17 @@ fn proxy_protocol(protocol: &ProxyProtocol) -> Value {
 
 fn listener(address: SocketAddr) -> Value {
     context! { bind => address.ip().to_string(), port => address.port() }
+}
+
+/// The values of the listener for peers, and of the way to them.
+fn peers(peers: &Peers) -> Value {
+    let names = peers.names.iter();
+    let names = names.map(|name| context! { host => name.host, port => name.port });
+    context! {
+        bind => peers.address.ip().to_string(),
+        port => peers.address.port(),
+        names => names.collect::<Vec<_>>(),
+    }
 }
 
 /// The values of traces and of their collector, with the CA certificates that the user has chosen.

@@ -210,11 +210,13 @@ fn check_modules(settings: &Settings) -> anyhow::Result<()> {
 fn check_ports(settings: &Settings) -> anyhow::Result<()> {
     let edge = |port| SocketAddr::new(settings.bind, port);
     let purge = settings.takes_purges().then_some(settings.purge.address);
+    let peers = settings.peers.as_ref().map(|peers| peers.address);
     for (name, address) in [
         ("SLUICE_EDGE_PORT", Some(edge(settings.edge_port))),
         ("SLUICE_EDGE_TLS_PORT", settings.tls_port.map(edge)),
         ("SLUICE_PURGE_PORT", purge),
         ("SLUICE_METRICS_PORT", settings.metrics),
+        ("SLUICE_PEER_PORT", peers),
     ] {
         let Some(address) = address else { continue };
         TcpListener::bind(address).map_err(|error| {

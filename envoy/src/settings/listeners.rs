@@ -99,11 +99,12 @@ pub fn read_health_path(env: &mut Environment<'_>) -> Option<String> {
 }
 
 /// The settings with a port, in the order in which [`check_ports`] takes the ports.
-const PORTS: [&str; 4] = [
+const PORTS: [&str; 5] = [
     "SLUICE_EDGE_PORT",
     "SLUICE_EDGE_TLS_PORT",
     "SLUICE_PURGE_PORT",
     "SLUICE_METRICS_PORT",
+    "SLUICE_PEER_PORT",
 ];
 
 /// Refuses a port that an earlier listener uses. `None` is a listener that does not exist.

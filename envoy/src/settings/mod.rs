@@ -16,6 +16,7 @@ mod locations;
 mod memory;
 mod observability;
 mod origin;
+mod peers;
 mod policy;
 mod problem;
 mod proxy_protocol;
@@ -44,6 +45,7 @@ pub use observability::{AccessLog, AccessLogFormat, FORMAT_VARIABLE};
 use origin::credentials;
 pub use origin::credentials::ACCESS_KEY_ID;
 use origin::failover;
+pub use peers::Peers;
 pub use policy::PolicyChoice;
 pub use problem::{SettingProblem, SettingProblems};
 pub use proxy_protocol::ProxyProtocol;
@@ -115,6 +117,8 @@ pub struct Settings {
     pub sns: Option<Sns>,
     /// Whether purges at this edge are written to the purge feed.
     pub writes_feed: bool,
+    /// The edges that are one cache together with this one; `None`: it is one alone.
+    pub peers: Option<Peers>,
     /// The address at which the entry point serves the metrics.
     pub metrics: Option<SocketAddr>,
     /// Whether Envoy exports only the statistics that the recording rules, the alerts and the dashboard use. The
@@ -297,6 +301,7 @@ impl Settings {
         let access_log = AccessLog::read(env);
         let decisions = env.number("SLUICE_DECISIONS", 0..=65_536, "a number of requests");
         let tracing = Tracing::read(env, &mut secrets);
+        let peers = Peers::read(env, &mut secrets);
         let of_site = sites.as_ref().is_some_and(Sites::take_purges);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || of_site || sns.is_some());
         let writes_feed = purge::read_feed_write(env, purge_listens.is_some());
@@ -308,7 +313,9 @@ impl Settings {
         let http3 = Http3::read(env, tls_port, has_proxy_protocol);
         let purge_port = purge_listens.map(|purge| purge.address.port());
         let metrics_port = metrics.map(|address| address.port());
-        let ports = [edge_port, tls_port, purge_port, metrics_port];
+        let peer_port = peers.iter().flatten().next();
+        let peer_port = peer_port.map(|peers| peers.address.port());
+        let ports = [edge_port, tls_port, purge_port, metrics_port, peer_port];
         listeners::check_ports(env, ports);
         let own = access::OwnAddresses {
             bind,
@@ -357,6 +364,7 @@ impl Settings {
             purge: purge?,
             sns,
             writes_feed: writes_feed?,
+            peers: peers?,
             metrics,
             few_stats: few_stats?,
             stats_of_sites: stats_of_sites?,

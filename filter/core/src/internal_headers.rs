@@ -6,7 +6,7 @@
 /// Name of the request header by which ORIGIN tells the native guard that it has checked a request.
 pub const PROOF_HEADER: &str = "x-sluice-proof";
 /// Name of the request header with the client's address, by which EDGE tells it to the cluster of a server that is
-/// asked for access.
+/// asked for access, and an edge to its peers.
 pub const CLIENT_HEADER: &str = "x-sluice-client";
 /// Name of the response header by which the verifier of tokens, a listener inside of Envoy, tells EDGE the issuer of a
 /// token that it has verified.
@@ -17,10 +17,14 @@ pub const TOKEN_REFUSAL_HEADER: &str = "x-sluice-token-refusal";
 /// Name of the request header by which ORIGIN tells the hop the server of a request, among the servers of all sites.
 /// A site without a name does not use it.
 pub const SERVER_HEADER: &str = "x-sluice-server";
-/// Name of the request header in which a gateway in front of a fleet of edges sends the key, so that the mesh finds
-/// the edge that owns it. Edges do not accept it: like all headers of this prefix it is removed from clients'
-/// requests.
+/// Name of the request header in which FRONT tells the key, so that the mesh or Envoy finds the edge that owns it. Edges
+/// do not accept it: like all headers of this prefix it is removed from clients' requests.
 pub const KEY_HEADER: &str = "x-sluice-key";
+/// Name of the request header with the secret by which an edge recognizes a request of its peers.
+pub const PEER_HEADER: &str = "x-sluice-peer";
+/// Name of the response header by which an edge tells the sender of a request that it does not recognize a peer, so
+/// that the sender asks another edge.
+pub const PEER_REFUSED_HEADER: &str = "x-sluice-peer-refused";
 /// Name of the request header with the client's method, for the access log, if the store gets another method.
 pub const METHOD_HEADER: &str = "x-sluice-method";
 /// Name of the request header with the client's `:path`, if the store gets another path. It is a header of Envoy's,

@@ -12,6 +12,7 @@
 //! - how a client's request is read, keyed and admitted: `edge/request`; its headers: `edge/request/headers`
 //! - the response that a client sees: `edge/response`, with its `client_headers` and `variants`; `edge/cors`,
 //!   `edge/website`
+//! - requests of other edges, which are one cache with this one: `edge/peer`, and `front` at the edge that sends them
 //! - the copies of the hot tier, and the answers from it: `edge/hot`
 //! - the invalidation by unsafe methods: `edge/invalidation`
 //! - the request to the origin: `origin/request` and `origin/variance`
@@ -33,7 +34,7 @@
 //!   byte: `edge/first_byte`
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
-//! Each module uses only the ones that follow it: `root`; `edge`, `origin`, `front` and `control`; `purge_listener`; `callbacks`;
+//! Each module uses only the ones that follow it: `root`; `front`; `edge`, `origin` and `control`; `purge_listener`; `callbacks`;
 //! `worker`; `reply`; `request`.
 
 pub mod callbacks;

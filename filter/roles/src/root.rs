@@ -16,6 +16,8 @@ use sluice_host::{Host, Level, Queue};
 
 /// The `root_id` of ORIGIN in Envoy's configuration. EDGE has any that is not listed here.
 pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
+/// The `root_id` of EDGE at the port for peers.
+const PEER_ROOT_ID: &[u8] = b"peer";
 /// The `root_id` of FRONT.
 const FRONT_ROOT_ID: &[u8] = b"front";
 /// The `root_id` of the listener for purges.
@@ -36,10 +38,12 @@ enum Role {
     None,
     /// EDGE, in front of the cache filter, for these sites.
     Edge(Sites, Rc<Identity>),
+    /// EDGE at the port for peers, for these sites.
+    Peer(Sites, Rc<Identity>),
     /// ORIGIN, behind the cache filter.
     Origin,
     /// FRONT, in front of a fleet of edges that serve these sites.
-    Front(Sites),
+    Front(Sites, Rc<Identity>),
     /// The listener for purges, which answers all requests itself.
     Purge,
     /// The control listener, which answers all requests itself.
@@ -54,6 +58,14 @@ struct Sites {
     generation: Rc<Generation>,
     /// The policy of the first site. A request has it until its site is known.
     first: NumberedPolicy,
+}
+
+impl Sites {
+    /// A request of a client to one of the sites.
+    fn edge(&self, context: u32, identity: &Rc<Identity>) -> Edge {
+        let generation = Rc::clone(&self.generation);
+        Edge::new(context, generation, self.first.clone(), Rc::clone(identity))
+    }
 }
 
 /// A request of a listener for readiness checks, which passes.
@@ -124,7 +136,8 @@ impl Root {
         // the next worker.
         self.role = match root_id.as_slice() {
             PURGE_ROOT_ID => Role::Purge,
-            FRONT_ROOT_ID => Role::Front(sites),
+            FRONT_ROOT_ID => Role::Front(sites, identity),
+            PEER_ROOT_ID => Role::Peer(sites, identity),
             _ => Role::Edge(sites, identity),
         };
         Ok(())
@@ -187,13 +200,12 @@ impl Root {
 
     fn context_of_role(&self, context: u32) -> Box<dyn StreamContext> {
         match &self.role {
-            Role::Edge(sites, identity) => Box::new(Edge::new(
-                context,
+            Role::Edge(sites, identity) => Box::new(sites.edge(context, identity)),
+            Role::Peer(sites, identity) => Box::new(sites.edge(context, identity).for_peers()),
+            Role::Front(sites, identity) => Box::new(Front::new(
                 Rc::clone(&sites.generation),
-                sites.first.clone(),
                 Rc::clone(identity),
             )),
-            Role::Front(sites) => Box::new(Front::new(Rc::clone(&sites.generation))),
             Role::Purge => Box::new(PurgeCall::new(context)),
             Role::Control => Box::new(ControlCall::new(context)),
             Role::Readiness => Box::new(ReadinessCheck),

@@ -292,6 +292,13 @@ impl Edge {
         );
     }
 
+    /// Starts the edge again with another value of a variable, after it has ended.
+    pub async fn start_again_with(&mut self, name: &str, value: &str) {
+        let environment = &mut self.builder.environment;
+        environment.insert(name.to_owned(), value.to_owned());
+        self.start_again().await;
+    }
+
     /// Starts the edge again as another release, after it has ended.
     ///
     /// # Panics

@@ -5,6 +5,7 @@
 pub mod disk;
 pub mod failure;
 pub mod kubelet;
+pub mod names;
 pub mod network;
 pub mod ports;
 pub mod process;

@@ -23,6 +23,7 @@ mod http;
 mod key;
 mod operations;
 mod origin;
+mod peers;
 mod policy;
 mod purge;
 mod reports;

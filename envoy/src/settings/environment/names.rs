@@ -10,6 +10,7 @@ use crate::settings::SettingProblem;
 /// benchmarks.
 pub const OTHER_NAMES: [&str; 29] = [
     "SLUICE_BENCH_ALONE",
+    "SLUICE_BENCH_PEERS",
     "SLUICE_BIN",
     "SLUICE_CACHE_SECRET",
     "SLUICE_CHROMIUM",
@@ -31,7 +32,6 @@ pub const OTHER_NAMES: [&str; 29] = [
     "SLUICE_KUSTOMIZE",
     "SLUICE_NETWORK",
     "SLUICE_NODE",
-    "SLUICE_PEERS",
     "SLUICE_PROMETHEUS",
     "SLUICE_QEMU",
     "SLUICE_RELEASE",

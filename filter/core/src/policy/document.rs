@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::access::AccessSection;
 use super::configuration;
 use super::purge::{DeclaredPurges, PurgePolicy};
-use super::{CoalescePolicy, EdgePolicy, HotPolicy, Limits, Policy, SiteScope, VaryPolicy};
+use super::{
+    CoalescePolicy, EdgePolicy, HotPolicy, Limits, PeersPolicy, Policy, SiteScope, VaryPolicy,
+};
 use crate::policy::forms::error::PolicyError;
 use crate::policy::forms::form::{Form, Kind, object, one_of};
 use crate::policy::forms::names::NamePattern;
@@ -60,6 +62,8 @@ section! {
         purge: PurgePolicy,
         /// Limits of the filter's memory, and of fills that no client reads.
         limits: Limits,
+        /// The edges that are one cache together with this one.
+        peers: PeersPolicy,
     }
 }
 
@@ -128,7 +132,7 @@ impl EdgePolicy {
 }
 
 /// The sections that belong to the whole edge, whatever sites it serves.
-const OF_EDGE: [&str; 4] = ["store", "hot", "purge", "limits"];
+const OF_EDGE: [&str; 5] = ["store", "hot", "purge", "limits", "peers"];
 /// The section that has one field for the whole edge.
 const COALESCE: &str = "coalesce";
 /// This field.
@@ -160,6 +164,7 @@ impl Document {
             hot: self.hot,
             purge: self.purge.clone(),
             limits: self.limits,
+            peers: self.peers,
             lease: self.coalesce.lease,
         })
     }

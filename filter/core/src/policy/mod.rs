@@ -21,7 +21,7 @@ use std::time::Duration;
 use forms::form::{AtLeast, Bytes, MAX_BYTES, Whole};
 use forms::names::{HeaderName, MediaType};
 use forms::section::section;
-use purge::{DeclaredPurges, PurgePolicy};
+use purge::{DeclaredPurges, PurgePolicy, TokenHash};
 
 pub use access::{
     AccessPolicy, AccessScheme, BasicPolicy, CheckerUrl, ForwardPolicy, JwtPolicy, KeyEntry,
@@ -134,6 +134,16 @@ section! {
     }
 }
 
+section! {
+    /// The edges that are one cache together with this one.
+    #[derive(Copy)]
+    pub struct PeersPolicy {
+        /// SHA-256 of the secret that each request of another edge carries, in hexadecimal. Default: the edge has no
+        /// peers. The entry point fills this in.
+        secret as "secret_sha256": Option<TokenHash>,
+    }
+}
+
 /// Settings of the whole edge, which all its sites share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgePolicy {
@@ -147,6 +157,8 @@ pub struct EdgePolicy {
     pub purge: PurgePolicy,
     /// Limits.
     pub limits: Limits,
+    /// The other edges of one cache.
+    pub peers: PeersPolicy,
     /// How long a worker may fetch a key without a sign of life before another worker takes over.
     pub lease: Duration,
 }

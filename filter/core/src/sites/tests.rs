@@ -326,7 +326,7 @@ fn what_is_wrong_is_named_with_the_site_the_field_and_what_is_accepted() {
         ),
         (
             json!({ "edge": { "cache": {} }, "sites": [first()] }),
-            "edge.cache: no part of the edge's, expected store, hot, purge, limits or coalesce.lease",
+            "edge.cache: no part of the edge's, expected store, hot, purge, limits, peers or coalesce.lease",
         ),
         (
             json!({ "edge": { "coalesce": { "max_wait": "1s" } }, "sites": [first()] }),

@@ -11,6 +11,7 @@ mod cors;
 mod first_byte;
 mod hot;
 mod invalidation;
+mod peer;
 mod record;
 pub mod request;
 mod response;
@@ -32,6 +33,7 @@ use record::RequestRecord;
 use response::own_response::{respond_filled, respond_refreshed};
 use response::sliced::{note_slice, respond as respond_sliced};
 use response::{respond_cached, respond_passed};
+pub use site::server_name;
 use sluice_core::admission::PassReason;
 use sluice_core::coalescing::StoreRequest;
 use sluice_core::host::HostError;
@@ -62,6 +64,8 @@ enum Refusal {
     Stranger,
     /// A server that was asked refuses the client.
     Checker(Box<CheckerAnswer>),
+    /// The request arrived at the port for peers, but no peer has sent it.
+    NoPeer,
 }
 
 impl Refusal {
@@ -76,6 +80,7 @@ impl Refusal {
                 metrics.count_of(policy, Metric::RequestsRejected);
             }
             Self::Host(error) => metrics.fault("a request could not be read", *error),
+            Self::NoPeer => metrics.count(Metric::PeersRefused, 1),
             Self::Stranger => {}
         }
     }
@@ -136,6 +141,8 @@ pub struct Edge {
     too_large: Option<u16>,
     /// Whether the slicer has sent it. Its client is the client of another request.
     is_slicers: bool,
+    /// Whether it has arrived at the port for peers.
+    is_at_peers_port: bool,
     /// The record of the request, if it is recorded.
     record: Option<Box<RequestRecord>>,
 }
@@ -165,6 +172,7 @@ impl Edge {
             unseen_bytes: 0,
             too_large: None,
             is_slicers: false,
+            is_at_peers_port: false,
             record: None,
         }
     }
@@ -364,6 +372,7 @@ impl Edge {
                 self.note_rejected(host);
                 answer.send(host, &self.identity.name)
             }
+            Refusal::NoPeer => peer::answer_stranger(host),
             Refusal::Host(_) | Refusal::Stranger => {
                 CompleteReply::failure(&self.identity.name, 503, false).send(host)
             }

@@ -27,12 +27,7 @@ impl Edge {
         headers: &'a Headers,
     ) -> Result<Target<'a>, Refusal> {
         let target = headers.target();
-        let server_name = || {
-            let name = host.property(SERVER_NAME).ok().flatten();
-            // A connection in cleartext has no name.
-            name.filter(|name| !name.is_empty())
-        };
-        let found = self.generation.sites.find(&target, server_name);
+        let found = self.generation.sites.find(&target, || server_name(host));
         self.turn_to_site(found.map_err(Refusal::Rejected)?)?;
         self.is_secure = is_secure(headers);
         let policy = &self.policy.policy;
@@ -131,6 +126,13 @@ impl Edge {
             _ => Ok(()),
         }
     }
+}
+
+/// The name by which the client of the effective context's request has chosen the certificate of its connection. A
+/// connection in cleartext has no name.
+pub fn server_name(host: &dyn Host) -> Option<Vec<u8>> {
+    let name = host.property(SERVER_NAME).ok().flatten();
+    name.filter(|name| !name.is_empty())
 }
 
 /// Whether the client has used HTTPS. Envoy reports it, or the trusted proxy in front of it. A client of HTTP/2 may

@@ -11,4 +11,4 @@ mod reload;
 mod secrets;
 mod signatures;
 mod tokens;
-mod world;
+pub mod world;

@@ -64,6 +64,10 @@ impl Edge {
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
+        if self.is_at_peers_port {
+            let headers = self.admit_peer(host, &headers)?;
+            return self.receive_from_client(host, worker, &headers, end_of_stream);
+        }
         match self.identity.vouching.sender(host, &headers)? {
             Sender::Client => self.receive_from_client(host, worker, &headers, end_of_stream),
             Sender::Stranger => Err(Refusal::Stranger),

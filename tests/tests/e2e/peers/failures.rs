@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Clients get their responses while edges die, come back, and lose each other's names.
+
+use super::world::{NAMES, World, wait_for_members};
+use sluice_tests::client::load::{Load, Plan};
+use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::eventually;
+use sluice_tests::origin::{Origin, Reply};
+use std::net::Ipv4Addr;
+use std::time::Instant;
+
+/// Number of objects.
+const OBJECTS: usize = 30;
+/// Most requests that an edge may have in its hands in this test.
+const AT_ONCE: usize = 8;
+
+async fn origin() -> Origin {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(2_000).max_age(600));
+    origin
+}
+
+/// An edge with all of Envoy's statistics.
+fn edge(origin: &Origin) -> Builder {
+    Edge::http(origin).env("SLUICE_STATS", "all").workers(1)
+}
+
+/// Requests every object at an edge.
+async fn read_all(edge: &Edge) {
+    for number in 0..OBJECTS {
+        let response = edge.get(&format!("/{number}")).await;
+        assert_eq!(response.status, 200, "/{number}: {response}");
+    }
+}
+
+#[tokio::test]
+async fn an_edge_that_dies_and_comes_back_elsewhere_costs_no_request_and_keeps_its_keys() {
+    let (origin, world) = (origin().await, World::new().await);
+    let [first, mut second, third] = world.start(|| edge(&origin)).await;
+    read_all(&first).await;
+    assert_eq!(origin.requests().total(), OBJECTS);
+
+    let begin = Instant::now();
+    let load = Load::start(Plan {
+        rate: 100,
+        addresses: vec![first.address(), third.address()],
+        targets: (0..OBJECTS).map(|number| format!("/{number}")).collect(),
+        keeps_connections: true,
+    });
+    load.more(50).await;
+    second.end_by(second.envoy_pid(), libc::SIGKILL).await;
+    load.more(300).await;
+    let seen = load.since(begin);
+    load.stop();
+    // Responses that had begun are cut.
+    assert!(seen.failures.len() <= AT_ONCE, "{:?}", seen.failures);
+    // The keys of the lost edge have been fetched once more, by the others.
+    let fetched = origin.requests().total();
+    assert!(fetched > OBJECTS && fetched <= 2 * OBJECTS, "{fetched}");
+
+    let elsewhere = Ipv4Addr::new(127, 0, 0, 2);
+    second
+        .start_again_with("SLUICE_PEER_BIND", &elsewhere.to_string())
+        .await;
+    world.names.set(NAMES[1], &[elsewhere]);
+    world.others_names.set(NAMES[1], &[elsewhere]);
+    let address = format!("{elsewhere}:{}", world.port_of(1).port());
+    for edge in [&first, &third] {
+        eventually("its new address", async || {
+            let clusters = edge.admin_get("/clusters").await;
+            String::from_utf8_lossy(&clusters.body).contains(&address)
+        })
+        .await;
+        wait_for_members(edge, 3).await;
+    }
+    let hits = second.counter("sluice_requests_hit").await;
+    read_all(&first).await;
+    read_all(&third).await;
+    assert!(second.counter("sluice_requests_hit").await > hits);
+    assert_eq!(origin.requests().total(), fetched);
+}
+
+#[tokio::test]
+async fn names_that_are_lost_cost_no_request() {
+    let (origin, world) = (origin().await, World::new().await);
+    let [first, _second, third] = world.start(|| edge(&origin)).await;
+    read_all(&first).await;
+
+    // The resolver is down: the known addresses stay.
+    world.names.set_silent(true);
+    let failures = first.counter("cluster.peers.update_failure").await;
+    first
+        .wait_for_counter("cluster.peers.update_failure", failures + 4)
+        .await;
+    wait_for_members(&first, 3).await;
+    read_all(&first).await;
+    assert_eq!(origin.requests().total(), OBJECTS);
+    world.names.set_silent(false);
+
+    // The first two edges do not find a name that the third one finds.
+    world.names.set(NAMES[2], &[]);
+    wait_for_members(&first, 2).await;
+    for edge in [&first, &third] {
+        read_all(edge).await;
+    }
+    wait_for_members(&third, 3).await;
+    let fetched = origin.requests().total();
+    assert!(fetched > OBJECTS && fetched <= 2 * OBJECTS, "{fetched}");
+}
+
+#[tokio::test]
+async fn an_edge_without_peers_that_take_its_requests_serves_alone() {
+    let (origin, world) = (origin().await, World::new().await);
+    let first = world.member(0, edge(&origin)).start().await;
+    let stranger = world.member(1, edge(&origin));
+    let stranger = stranger.env(
+        "SLUICE_PEER_SECRET",
+        "another-secret-than-that-of-the-others",
+    );
+    let stranger = stranger.start().await;
+    wait_for_members(&stranger, 3).await;
+    read_all(&stranger).await;
+    assert!(first.counter("sluice_peer_requests_refused").await > 0);
+    let asked = origin.requests().total();
+    assert_eq!(asked, OBJECTS);
+
+    // The third edge finds no name at all.
+    world.others_names.set_silent(true);
+    let alone = world.member(2, edge(&origin)).start().await;
+    read_all(&alone).await;
+    assert_eq!(origin.requests().total(), 2 * OBJECTS);
+    // Now it finds them.
+    world.others_names.set_silent(false);
+    eventually("peers", async || {
+        alone.counter("cluster.peers.membership_total").await == 3
+    })
+    .await;
+    read_all(&alone).await;
+}
