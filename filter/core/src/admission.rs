@@ -49,6 +49,8 @@ pub enum PassReason {
     WorkerInUse,
     /// A header with facts about the client from the server that was asked for access. The key does not have it.
     AccessHeaders,
+    /// The edge has not applied all purges that a peer knows.
+    Purges,
 }
 
 impl PassReason {
@@ -65,6 +67,7 @@ impl PassReason {
             Self::Vary => "vary",
             Self::WorkerInUse => "worker-in-use",
             Self::AccessHeaders => "access-headers",
+            Self::Purges => "purges",
         }
     }
 }

@@ -22,8 +22,11 @@ pub const SERVER_HEADER: &str = "x-sluice-server";
 pub const KEY_HEADER: &str = "x-sluice-key";
 /// Name of the request header with the secret by which an edge recognizes a request of its peers.
 pub const PEER_HEADER: &str = "x-sluice-peer";
-/// Name of the response header by which an edge tells the sender of a request that it does not recognize a peer, so
-/// that the sender asks another edge.
+/// Name of the request header with the purges that the sender of a peer's request has applied, and of the response
+/// header with the position in the purge feed of the edge that has answered it.
+pub const PURGES_HEADER: &str = "x-sluice-purges";
+/// Name of the response header by which an edge tells the sender of a request that it does not recognize a peer, or
+/// that it lacks purges, so that the sender asks another edge.
 pub const PEER_REFUSED_HEADER: &str = "x-sluice-peer-refused";
 /// Name of the request header with the client's method, for the access log, if the store gets another method.
 pub const METHOD_HEADER: &str = "x-sluice-method";

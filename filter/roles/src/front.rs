@@ -10,9 +10,10 @@ use std::rc::Rc;
 
 use sluice_core::access::credentials::SignedPath;
 use sluice_core::host::HostError;
-use sluice_core::internal_headers::KEY_HEADER;
+use sluice_core::internal_headers::{KEY_HEADER, PURGES_HEADER};
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::metrics::Metric;
+use sluice_core::purge::{AppliedPurges, FeedPosition};
 
 use crate::callbacks::StreamContext;
 use crate::edge::server_name;
@@ -21,6 +22,7 @@ use crate::request::account::{result_of, tell_result};
 use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::Worker;
 use crate::worker::identity::Identity;
+use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
 use sluice_host::{Action, Host, Map};
 
@@ -44,7 +46,12 @@ impl Front {
         }
     }
 
-    fn receive(&self, host: &dyn Host, metrics: &Metrics) -> Result<Action, HostError> {
+    fn receive(
+        &self,
+        host: &dyn Host,
+        metrics: &Metrics,
+        keys: &mut Keys,
+    ) -> Result<Action, HostError> {
         let headers = host.headers(Map::Request)?;
         if READS.iter().any(|read| headers.is(":method", read)) {
             host.set_header(Map::Request, "x-envoy-retry-on", "reset")?;
@@ -55,9 +62,14 @@ impl Front {
             .sites
             .find(&target, || server_name(host))
             .and_then(|site| self.generation.policy(site).ok_or(Rejection::NoSite));
-        let key = site.and_then(|policy| key_target(policy, target));
+        let key = site.and_then(|policy| Ok((policy, key_target(policy, target)?)));
         match key {
-            Ok(key) => {
+            Ok((policy, key)) => {
+                keys.join_roster();
+                let applied = AppliedPurges::of(keys.feed_position(), &policy.policy, &key);
+                if applied != AppliedPurges::default() {
+                    host.set_header(Map::Request, PURGES_HEADER, applied.to_string())?;
+                }
                 // One edge owns all responses of a URL, and learns which headers they vary with.
                 host.set_header(Map::Request, KEY_HEADER, key.url())?;
                 Ok(Action::Continue)
@@ -105,10 +117,30 @@ impl StreamContext for Front {
                     .metrics
                     .fault("a request's key could not be named", error)
             };
-            self.receive(host, &worker.metrics).map_err(fault).ok()
+            let received = self.receive(host, &worker.metrics, &mut worker.keys);
+            received.map_err(fault).ok()
         });
         // Without a key any edge may be chosen, which checks the request in the same way.
         received.unwrap_or(Action::Continue)
+    }
+
+    fn on_response_headers(
+        &mut self,
+        host: &dyn Host,
+        worker: Option<&mut Worker>,
+        _: bool,
+    ) -> Action {
+        let told = host.header(Map::Response, PURGES_HEADER);
+        if let Some(told) = told.ok().flatten() {
+            let position = std::str::from_utf8(&told);
+            let position = position.ok().and_then(FeedPosition::parse);
+            if let Some((position, worker)) = position.zip(worker) {
+                worker.keys.hear_of_feed(position);
+            }
+            // If this fails, the client sees how far the edge has read the feed.
+            let _ = host.remove_header(Map::Response, PURGES_HEADER);
+        }
+        Action::Continue
     }
 }
 

@@ -10,7 +10,7 @@ use simulation::{Balance, Pods};
 use sluice_tests::chance::popularity::{Eviction, Zipf};
 use std::num::NonZeroUsize;
 
-const NUMBERS: [usize; 6] = [1, 2, 3, 5, 10, 20];
+const NUMBERS: [usize; 8] = [1, 2, 3, 5, 10, 20, 50, 100];
 const EXPONENTS: [f64; 3] = [0.7, 0.9, 1.1];
 /// The part of all objects for which a pod has room: one in this many.
 const ONE_IN: usize = 50;

@@ -113,6 +113,7 @@ with_reasons! { metrics! {
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, a listing, the fallback document or the error document.";
     ListingNamesLeftOut, "sluice_listing_names_left_out", Counter, "Names in a bucket's answers for listings that the listings leave out, because no URL of the edge names them.";
     PeersRefused, "sluice_peer_requests_refused", Counter, "Requests at the port for peers that were refused because they lack the secret of the peers.";
+    PeersLacking, "sluice_peer_requests_lacking_purges", Counter, "Requests at the port for peers that were sent elsewhere because the edge had not applied all purges of their senders.";
     BytesSent, "sluice_bytes_sent", Counter, "Bytes of the bodies of responses to clients, counted at the end of each response.";
     BodiesAwaited, "sluice_bodies_awaited", Counter, "Requests for what may be stored that their headers did not end, so that the filter waited for the first part of a body.";
     BodiesOverdue, "sluice_bodies_overdue", Counter, "Such requests whose body did not arrive within a second: answered with 408 for a bucket, passed to an HTTP origin.";

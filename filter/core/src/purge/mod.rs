@@ -25,6 +25,7 @@
 //! of all tables. If a site purges more than its share holds, some or all of the site's other URLs also count as
 //! purged, but never a URL of another site.
 
+mod applied;
 mod carry_out;
 mod confirmations;
 mod created;
@@ -35,6 +36,7 @@ mod shared;
 mod tables;
 mod tags;
 
+pub use applied::AppliedPurges;
 pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use created::take_created;

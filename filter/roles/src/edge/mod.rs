@@ -40,6 +40,7 @@ use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::CorsPolicy;
+use sluice_core::purge::AppliedPurges;
 use sluice_core::sites::SiteIndex;
 use sluice_core::workers::StreamId;
 
@@ -66,6 +67,8 @@ enum Refusal {
     Checker(Box<CheckerAnswer>),
     /// The request arrived at the port for peers, but no peer has sent it.
     NoPeer,
+    /// A peer has sent it, which has applied purges that this edge lacks.
+    LacksPurges,
 }
 
 impl Refusal {
@@ -81,6 +84,7 @@ impl Refusal {
             }
             Self::Host(error) => metrics.fault("a request could not be read", *error),
             Self::NoPeer => metrics.count(Metric::PeersRefused, 1),
+            Self::LacksPurges => metrics.count(Metric::PeersLacking, 1),
             Self::Stranger => {}
         }
     }
@@ -143,6 +147,8 @@ pub struct Edge {
     is_slicers: bool,
     /// Whether it has arrived at the port for peers.
     is_at_peers_port: bool,
+    /// The purges that the peer has applied which has sent it.
+    peers_purges: Option<AppliedPurges>,
     /// The record of the request, if it is recorded.
     record: Option<Box<RequestRecord>>,
 }
@@ -173,6 +179,7 @@ impl Edge {
             too_large: None,
             is_slicers: false,
             is_at_peers_port: false,
+            peers_purges: None,
             record: None,
         }
     }
@@ -373,6 +380,7 @@ impl Edge {
                 answer.send(host, &self.identity.name)
             }
             Refusal::NoPeer => peer::answer_stranger(host),
+            Refusal::LacksPurges => peer::send_elsewhere(host),
             Refusal::Host(_) | Refusal::Stranger => {
                 CompleteReply::failure(&self.identity.name, 503, false).send(host)
             }
@@ -430,7 +438,12 @@ impl StreamContext for Edge {
         ends: bool,
     ) -> Action {
         let action = match worker {
-            Some(worker) => self.respond(worker, ends),
+            Some(worker) => {
+                let action = self.respond(worker, ends);
+                // NB: behind everything that copies the response for other clients.
+                self.tell_purges(host, &worker.keys);
+                action
+            }
             None => {
                 // If this fails, the client sees the `Cache-Control` that was meant for Envoy's cache.
                 let _ = sluice_store::unmark_around(host);

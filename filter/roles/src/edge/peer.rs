@@ -3,12 +3,22 @@
 //! nor answered them.
 
 use sluice_core::host::HostError;
-use sluice_core::internal_headers::{INTERNAL_PREFIX, PEER_HEADER, PEER_REFUSED_HEADER};
+use sluice_core::internal_headers::{
+    INTERNAL_PREFIX, PEER_HEADER, PEER_REFUSED_HEADER, PURGES_HEADER,
+};
+use sluice_core::key::CanonicalTarget;
 use sluice_core::policy::purge::TokenHash;
+use sluice_core::purge::AppliedPurges;
 
 use super::{Edge, Refusal};
+use crate::worker::keys::Keys;
 use sluice_host::headers::{Headers, serialize_fields};
 use sluice_host::{self as host, Host, Map};
+
+/// Envoy's property with the name of a request's route.
+const ROUTE_NAME: &str = "xds\0route_name";
+/// Beginning of the names of the routes of the requests that an edge handles because no peer can.
+const OWN_ROUTE: &[u8] = b"own";
 
 impl Edge {
     /// The same request, at the port for peers.
@@ -26,7 +36,7 @@ impl Edge {
         &self,
         host: &dyn Host,
         headers: &Headers,
-    ) -> Result<Headers, Refusal> {
+    ) -> Result<(Headers, Option<AppliedPurges>), Refusal> {
         let secret = self.generation.sites.edge.peers.secret;
         let shown = headers.get(PEER_HEADER);
         let shown = shown.map(|shown| TokenHash::of(shown.bytes()));
@@ -36,7 +46,40 @@ impl Edge {
         {
             return Err(Refusal::NoPeer);
         }
-        Ok(of_client(host, headers)?)
+        let purges = headers.get(PURGES_HEADER);
+        let purges = purges.and_then(|purges| AppliedPurges::parse(purges.text().ok()?));
+        Ok((of_client(host, headers)?, purges))
+    }
+
+    /// Whether the peer which has sent the request, or another one, has applied purges that this edge lacks.
+    pub(super) fn lacks_purges(&self, keys: &mut Keys, target: &CanonicalTarget) -> bool {
+        if !self.is_at_peers_port {
+            return false;
+        }
+        keys.join_roster();
+        let sent = self.peers_purges.unwrap_or_default();
+        if let Some(told) = sent.feed {
+            keys.hear_of_feed(told);
+        }
+        let own = AppliedPurges::of(keys.feed_position(), &self.policy.policy, target);
+        keys.lacks_lines() || !own.suffice_for(&sent)
+    }
+
+    /// Refuses a request, so that its sender asks another edge. No other edge is left for one that its sender handles.
+    pub(super) fn check_elsewhere(&self, host: &dyn Host) -> Result<(), Refusal> {
+        let route = host.property(ROUTE_NAME)?.unwrap_or_default();
+        match route.starts_with(OWN_ROUTE) {
+            true => Ok(()),
+            false => Err(Refusal::LacksPurges),
+        }
+    }
+
+    /// Tells the sender of a peer's request how far the edge has read the purge feed.
+    pub(super) fn tell_purges(&self, host: &dyn Host, keys: &Keys) {
+        if let Some(position) = keys.feed_position().filter(|_| self.is_at_peers_port) {
+            // The host has no headers of a response that is answered in a later turn.
+            let _ = host.set_header(Map::Response, PURGES_HEADER, position.to_string());
+        }
     }
 }
 
@@ -54,6 +97,12 @@ fn of_client(host: &dyn Host, headers: &Headers) -> Result<Headers, HostError> {
     let is_others = |name: &[u8]| !name.starts_with(INTERNAL_PREFIX.as_bytes());
     let others = headers.fields().filter(|(name, _)| is_others(name));
     Ok(Headers::new(serialize_fields(others)))
+}
+
+/// Answers the effective context's request, whose sender asks elsewhere.
+pub(super) fn send_elsewhere(host: &dyn Host) -> host::Result<()> {
+    let headers = [("cache-control", "no-store"), (PEER_REFUSED_HEADER, "1")];
+    host.respond(503, "sluice_lacks_purges", &headers, "")
 }
 
 /// Answers the effective context's request, which no peer has sent. An edge with another secret asks elsewhere.

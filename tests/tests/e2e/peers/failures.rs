@@ -90,7 +90,7 @@ async fn names_that_are_lost_cost_no_request() {
     world.names.set_silent(true);
     let failures = first.counter("cluster.peers.update_failure").await;
     first
-        .wait_for_counter("cluster.peers.update_failure", failures + 4)
+        .wait_for_counter("cluster.peers.update_failure", failures + 1)
         .await;
     wait_for_members(&first, 3).await;
     read_all(&first).await;

@@ -4,4 +4,5 @@
 mod failures;
 mod fleet;
 mod protocols;
+mod purges;
 mod world;

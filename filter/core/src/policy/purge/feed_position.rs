@@ -31,3 +31,20 @@ pub struct FeedPosition {
     /// Number of the line.
     pub number: u64,
 }
+
+impl FeedPosition {
+    /// Reads the text that [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, number) = text.split_once('.')?;
+        Some(Self {
+            id: FeedId::parse(id)?,
+            number: number.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for FeedPosition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}", self.id, self.number)
+    }
+}

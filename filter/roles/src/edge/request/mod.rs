@@ -65,7 +65,8 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
         if self.is_at_peers_port {
-            let headers = self.admit_peer(host, &headers)?;
+            let (headers, purges) = self.admit_peer(host, &headers)?;
+            self.peers_purges = purges;
             return self.receive_from_client(host, worker, &headers, end_of_stream);
         }
         match self.identity.vouching.sender(host, &headers)? {
@@ -281,6 +282,10 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let now = worker.catch_up();
         let (host, keys) = (&*worker.host, &mut worker.keys);
+        if self.lacks_purges(keys, &target) {
+            self.check_elsewhere(host)?;
+            return self.go_around(host, PassReason::Purges, facts, target, headers);
+        }
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);
         let visitor =

@@ -67,7 +67,8 @@ pub fn respond_passed(
         | PassReason::Cookie
         | PassReason::Vary
         | PassReason::WorkerInUse
-        | PassReason::AccessHeaders => Forward::Bypass,
+        | PassReason::AccessHeaders
+        | PassReason::Purges => Forward::Bypass,
         PassReason::NoStore => Forward::Request,
     };
     let mut said = CacheStatus::forwarded(forward).detail(reason.name());

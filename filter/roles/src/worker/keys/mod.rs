@@ -18,7 +18,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, HeaderTooLong, VaryNames};
 use sluice_core::policy::{EdgePolicy, HotPolicy, Policy};
-use sluice_core::purge::{Purges, url_of};
+use sluice_core::purge::{FeedPosition, Purges, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
@@ -65,6 +65,8 @@ pub struct Keys {
     purges: Purges,
     /// Whether the purge feed was not read yet, so that purges may be missing.
     awaits_feed: bool,
+    /// The last line of the purge feed that a peer has applied.
+    peers_feed: Option<FeedPosition>,
     /// Whether this worker is on the roster and thus receives every purge.
     joined: bool,
     /// The lengths of stored bodies that have no `Content-Length`.
@@ -96,6 +98,7 @@ impl Keys {
             identity,
             purges: Purges::default(),
             awaits_feed: false,
+            peers_feed: None,
             joined: false,
             body_lengths: BodyLengths::new(policy.limits.hints),
             varying: Varying::new(policy.limits.varying_urls),

@@ -82,6 +82,22 @@ impl Keys {
         self.purges.feed()
     }
 
+    /// Notes the last line of the purge feed that a peer has applied.
+    pub fn hear_of_feed(&mut self, told: FeedPosition) {
+        let known = self.peers_feed.filter(|known| known.id == told.id);
+        if known.is_none_or(|known| known.number < told.number) {
+            self.peers_feed = Some(told);
+        }
+    }
+
+    /// Whether a peer has applied later lines of the same purge feed, or this worker knows no line.
+    pub fn lacks_lines(&self) -> bool {
+        self.peers_feed.is_some_and(|told| {
+            let own = self.feed_position();
+            own.is_none_or(|own| own.id == told.id && own.number < told.number)
+        })
+    }
+
     /// Adds the number of the newest hard purge that covers a URL to its key, and the number that its policy declares.
     pub fn qualify_generation(&mut self, policy: &Policy, target: &mut CanonicalTarget) {
         self.join_roster();
