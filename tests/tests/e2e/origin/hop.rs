@@ -315,8 +315,9 @@ async fn count_body(mut stream: TcpStream) {
     let mut body = Vec::new();
     let _ = wire.body(head.request_framing(), &mut body).await;
     let text = format!("{} {}", body.len(), expectation(&head));
+    // It closes the connection, on which Envoy could send the next request otherwise.
     let answer = format!(
-        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}",
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{text}",
         text.len()
     );
     let _ = write.write_all(answer.as_bytes()).await;
