@@ -56,6 +56,7 @@ pub fn begin(native_worker: &NativeWorker, stream: &Rc<Stream>) -> bool {
     }
     native_worker.carrier.replace(Some(Rc::clone(stream)));
     native_worker.inbox.attach(stream.filter.scheduler());
+    native_worker.count_late();
     true
 }
 

@@ -356,9 +356,7 @@ impl Host for NativeHost {
     }
 
     fn increment_metric(&self, metric: u32, offset: i64) -> Result<()> {
-        let (metrics, filter) = (self.0.metrics.borrow(), self.0.witness());
-        let metric = metrics.get(metric as usize).ok_or(BAD_ARGUMENT)?;
-        check(metric.increment(filter.ok_or(BAD_ARGUMENT)?, offset))
+        check(self.0.add(metric, offset))
     }
 
     fn record_metric(&self, metric: u32, value: u64) -> Result<()> {

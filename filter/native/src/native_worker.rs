@@ -76,6 +76,8 @@ pub struct NativeWorker {
     pub answer: RefCell<Option<CallAnswer>>,
     /// The metrics that the roles have defined, by their numbers.
     pub metrics: RefCell<Vec<DefinedMetric>>,
+    /// Additions to metrics, by the metric's number, that had no stream in whose name to count them.
+    uncounted: RefCell<NumberMap<u32, i64>>,
     /// The root context that is called for messages.
     pub receiver: Cell<u32>,
     /// The root context that is called when the timer is due.
@@ -126,6 +128,7 @@ impl NativeWorker {
             ended: RefCell::default(),
             answer: RefCell::default(),
             metrics: RefCell::default(),
+            uncounted: RefCell::default(),
             receiver: Cell::new(0),
             ticking: Cell::new(0),
             host: OnceCell::new(),
@@ -222,20 +225,40 @@ impl NativeWorker {
         roots.iter().find(|root| root.context == context).cloned()
     }
 
+    /// Adds to a counter or gauge, by its number. Returns false if there is none or Envoy refuses it.
+    pub fn add(&self, metric: u32, offset: i64) -> bool {
+        let Some(filter) = self.witness() else {
+            *self.uncounted.borrow_mut().entry(metric).or_default() += offset;
+            return true;
+        };
+        let metrics = self.metrics.borrow();
+        let metric = metrics.get(metric as usize);
+        metric.is_some_and(|metric| metric.increment(filter, offset))
+    }
+
+    /// Counts, in the name of the carrier, each addition that had no stream.
+    pub fn count_late(&self) {
+        for (metric, offset) in self.uncounted.take() {
+            self.add(metric, offset);
+        }
+    }
+
     /// Returns a stream in whose name metrics are counted, because Envoy counts only in the name of a stream. The
-    /// carrier's counters are the server's. Those of a stream behind the cache filter would be its cluster's.
+    /// carrier's counters are the server's. Those of a stream behind the cache filter would be its cluster's. There is
+    /// none only until the worker has a carrier.
     pub fn witness(&self) -> Option<Filter> {
         if let Some(carrier) = &*self.carrier.borrow() {
             return Some(carrier.filter);
         }
         let streams = self.streams.borrow();
         let present = self.present.get();
-        let mut others = streams.values().filter(|stream| !stream.ended.get());
-        let upstream = others
+        let mut live = streams.values().filter(|stream| !stream.ended.get());
+        let is_upstream = live
             .clone()
             .any(|stream| stream.upstream && Some(stream.filter) == present);
-        let other = others.find(|stream| upstream && !stream.upstream);
-        other.map(|stream| stream.filter).or(present)
+        let other = live.find(|stream| !stream.upstream);
+        let other = other.map(|stream| stream.filter);
+        present.filter(|_| !is_upstream).or(other)
     }
 
     /// Monotonic milliseconds, read once in a callback.

@@ -37,6 +37,7 @@ async fn a_response_in_slices_counts_as_one_request() {
     }
     settle(&origin).await;
     edge.wait_for_counter("sluice_bytes_sent", 2 * BYTES).await;
+    edge.wait_for_counter("sluice_origin_bytes", BYTES).await;
     edge.wait_for_counter("sluice_slice_bytes_hit", BYTES).await;
     edge.wait_for_value("sluice_sliced_now", 0).await;
     for (name, value) in [
