@@ -112,13 +112,9 @@ impl StreamContext for Front {
         _: bool,
     ) -> Action {
         let received = worker.and_then(|worker| {
-            let fault = |error| {
-                worker
-                    .metrics
-                    .fault("a request's key could not be named", error)
-            };
             let received = self.receive(host, &worker.metrics, &mut worker.keys);
-            received.map_err(fault).ok()
+            let metrics = &worker.metrics;
+            metrics.note_fault("a request's key could not be named", received)
         });
         // Without a key any edge may be chosen, which checks the request in the same way.
         received.unwrap_or(Action::Continue)

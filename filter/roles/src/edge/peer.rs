@@ -10,6 +10,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::policy::purge::TokenHash;
 use sluice_core::purge::AppliedPurges;
 
+use super::request::headers::strip_internal;
 use super::{Edge, Refusal};
 use crate::worker::keys::Keys;
 use sluice_host::headers::{Headers, serialize_fields};
@@ -21,7 +22,7 @@ const ROUTE_NAME: &str = "xds\0route_name";
 const OWN_ROUTE: &[u8] = b"own";
 
 impl Edge {
-    /// The same request, at the port for peers.
+    /// Marks the request as one at the port for peers.
     #[must_use]
     pub fn for_peers(self) -> Self {
         Self {
@@ -85,15 +86,7 @@ impl Edge {
 
 /// Removes the filter's own headers from the effective context's request. Returns the others.
 fn of_client(host: &dyn Host, headers: &Headers) -> Result<Headers, HostError> {
-    let own = headers.iter();
-    let own = own.filter(|(name, _)| name.starts_with(INTERNAL_PREFIX));
-    let mut removed = Vec::new();
-    for (name, _) in own {
-        if !removed.contains(&name) {
-            host.remove_header(Map::Request, name)?;
-            removed.push(name);
-        }
-    }
+    strip_internal(host, headers)?;
     let is_others = |name: &[u8]| !name.starts_with(INTERNAL_PREFIX.as_bytes());
     let others = headers.fields().filter(|(name, _)| is_others(name));
     Ok(Headers::new(serialize_fields(others)))

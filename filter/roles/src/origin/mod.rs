@@ -333,12 +333,8 @@ impl StreamContext for OriginStream {
     ) -> Action {
         let received = worker.and_then(|worker| {
             let received = self.receive(worker);
-            let fault = |error| {
-                worker
-                    .metrics
-                    .fault("a request to the origin was stopped", error)
-            };
-            received.map_err(fault).ok()
+            let metrics = &worker.metrics;
+            metrics.note_fault("a request to the origin was stopped", received)
         });
         received.unwrap_or_else(|| {
             // Without the proof the native guard stops the request.

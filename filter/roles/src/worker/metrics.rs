@@ -160,12 +160,22 @@ impl Metrics {
         self.warn(|| format!("sluice: {consequence}: {error}"));
     }
 
+    /// Counts a failed host call, and logs its consequence. Returns the result of one that has not failed.
+    #[track_caller]
+    pub fn note_fault<T>(&self, consequence: &str, result: host::Result<T>) -> Option<T> {
+        match result {
+            Ok(result) => Some(result),
+            Err(error) => {
+                self.fault(consequence, error);
+                None
+            }
+        }
+    }
+
     /// Counts and logs the failure of a host call that a request needs for coalescing.
     #[track_caller]
     pub fn check(&self, result: host::Result<()>) {
-        if let Err(error) = result {
-            self.fault("a request continued without coalescing", error);
-        }
+        self.note_fault("a request continued without coalescing", result);
     }
 
     /// The host's number of a metric.

@@ -3,7 +3,7 @@
 
 mod body;
 pub mod explanation;
-mod headers;
+pub(super) mod headers;
 mod key;
 mod own_request;
 mod slices;
