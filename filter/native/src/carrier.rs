@@ -61,10 +61,10 @@ pub fn begin(native_worker: &NativeWorker, stream: &Rc<Stream>) -> bool {
 }
 
 /// Handles a wake of the carrier.
-pub fn serve(native_worker: &'static NativeWorker, stream: &Stream) {
+pub fn serve(native_worker: &'static NativeWorker) {
     let wakes = native_worker.inbox.take();
     if wakes.has(Wakes::CONFIGURATIONS) {
-        native_worker.configure_all(stream.filter);
+        native_worker.configure_all();
         native_worker.do_tasks();
         native_worker.drop_roots();
     }

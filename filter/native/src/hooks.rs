@@ -34,7 +34,7 @@ fn guarded<R>(stream: &Rc<Stream>, ended: R, hook: impl FnOnce(&'static NativeWo
         return ended;
     };
     panic::catch_unwind(AssertUnwindSafe(|| hook(native_worker))).unwrap_or_else(|_| {
-        native_worker.lose_worker(stream.filter);
+        native_worker.lose_worker();
         ended
     })
 }
@@ -159,7 +159,7 @@ impl Hooks for Module {
             native_worker.open(configuration, filter)
         }));
         opened.unwrap_or_else(|_| {
-            native_worker.lose_worker(filter);
+            native_worker.lose_worker();
             None
         })
     }
@@ -357,9 +357,7 @@ impl Hooks for Module {
         if stream.lost.get() {
             return stream.end_lost();
         }
-        guarded(stream, (), |native_worker| {
-            carrier::serve(native_worker, stream)
-        });
+        guarded(stream, (), carrier::serve);
     }
 
     fn on_exchange(stream: &Rc<Stream>, exchange: u64, event: ExchangeEvent<'_>) {

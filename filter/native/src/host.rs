@@ -356,6 +356,8 @@ impl Host for NativeHost {
     }
 
     fn increment_metric(&self, metric: u32, offset: i64) -> Result<()> {
+        let metrics = self.0.metrics.borrow();
+        let metric = metrics.get(metric as usize).ok_or(BAD_ARGUMENT)?;
         check(self.0.add(metric, offset))
     }
 

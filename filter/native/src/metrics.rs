@@ -21,7 +21,7 @@ pub struct Numbers {
 }
 
 /// A metric that the roles have defined.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinedMetric {
     numbers: Numbers,
     site: Option<String>,

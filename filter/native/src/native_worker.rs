@@ -76,8 +76,8 @@ pub struct NativeWorker {
     pub answer: RefCell<Option<CallAnswer>>,
     /// The metrics that the roles have defined, by their numbers.
     pub metrics: RefCell<Vec<DefinedMetric>>,
-    /// Additions to metrics, by the metric's number, that had no stream in whose name to count them.
-    uncounted: RefCell<NumberMap<u32, i64>>,
+    /// Additions to metrics that had no stream in whose name to count them.
+    uncounted: RefCell<Vec<(DefinedMetric, i64)>>,
     /// The root context that is called for messages.
     pub receiver: Cell<u32>,
     /// The root context that is called when the timer is due.
@@ -89,8 +89,6 @@ pub struct NativeWorker {
     streams: RefCell<NumberMap<u32, Rc<Stream>>>,
     /// The root contexts that have made the carrier's calls, by Envoy's number of the call.
     calls: RefCell<NumberMap<u64, u32>>,
-    /// A live stream in whose name metrics are counted.
-    present: Cell<Option<Filter>>,
     last_context: Cell<u32>,
     /// The worker that was lost, until the next one has subtracted its share from the gauges.
     lost: Cell<Option<WorkerId>>,
@@ -136,7 +134,6 @@ impl NativeWorker {
             roots: RefCell::default(),
             streams: RefCell::default(),
             calls: RefCell::default(),
-            present: Cell::new(None),
             last_context: Cell::new(0),
             lost: Cell::new(None),
             millis: Cell::new(None),
@@ -150,7 +147,7 @@ impl NativeWorker {
         filter: Filter,
     ) -> Option<Rc<Stream>> {
         if self.root_of(configuration).is_none() {
-            self.configure_all(filter);
+            self.configure_all();
         }
         let root_context = self.root_of(configuration)?;
         let root = root_context.root.get()?;
@@ -170,15 +167,15 @@ impl NativeWorker {
     }
 
     /// Applies all configurations to the worker that it does not know yet. The first one creates the worker.
-    pub fn configure_all(&'static self, filter: Filter) {
+    pub fn configure_all(&'static self) {
         for configuration in PROCESS.configurations() {
             if self.root_of(&configuration).is_none() {
-                self.configure(&configuration, filter);
+                self.configure(&configuration);
             }
         }
     }
 
-    fn configure(&'static self, configuration: &Arc<Configuration>, filter: Filter) {
+    fn configure(&'static self, configuration: &Arc<Configuration>) {
         let context = self.new_context();
         let configured = Rc::new(RootContext {
             context,
@@ -186,7 +183,7 @@ impl NativeWorker {
             root: OnceCell::new(),
         });
         self.roots.borrow_mut().push(Rc::clone(&configured));
-        self.enter(filter, Effective::Root(context));
+        self.enter(Effective::Root(context));
         let mut root = Root::new(context);
         let size = configuration.text.len();
         let accepted = match (self.host.get(), self.worker.try_borrow_mut()) {
@@ -225,21 +222,23 @@ impl NativeWorker {
         roots.iter().find(|root| root.context == context).cloned()
     }
 
-    /// Adds to a counter or gauge, by its number. Returns false if there is none or Envoy refuses it.
-    pub fn add(&self, metric: u32, offset: i64) -> bool {
-        let Some(filter) = self.witness() else {
-            *self.uncounted.borrow_mut().entry(metric).or_default() += offset;
-            return true;
-        };
-        let metrics = self.metrics.borrow();
-        let metric = metrics.get(metric as usize);
-        metric.is_some_and(|metric| metric.increment(filter, offset))
+    /// Adds to a counter or gauge. Returns false if Envoy refuses it.
+    pub fn add(&self, metric: &DefinedMetric, offset: i64) -> bool {
+        if let Some(filter) = self.witness() {
+            return metric.increment(filter, offset);
+        }
+        let mut uncounted = self.uncounted.borrow_mut();
+        match uncounted.iter_mut().find(|(known, _)| known == metric) {
+            Some((_, sum)) => *sum += offset,
+            None => uncounted.push((metric.clone(), offset)),
+        }
+        true
     }
 
     /// Counts, in the name of the carrier, each addition that had no stream.
     pub fn count_late(&self) {
         for (metric, offset) in self.uncounted.take() {
-            self.add(metric, offset);
+            self.add(&metric, offset);
         }
     }
 
@@ -251,14 +250,8 @@ impl NativeWorker {
             return Some(carrier.filter);
         }
         let streams = self.streams.borrow();
-        let present = self.present.get();
-        let mut live = streams.values().filter(|stream| !stream.ended.get());
-        let is_upstream = live
-            .clone()
-            .any(|stream| stream.upstream && Some(stream.filter) == present);
-        let other = live.find(|stream| !stream.upstream);
-        let other = other.map(|stream| stream.filter);
-        present.filter(|_| !is_upstream).or(other)
+        let is_server = |stream: &&Rc<Stream>| !stream.upstream && !stream.ended.get();
+        streams.values().find(is_server).map(|stream| stream.filter)
     }
 
     /// Monotonic milliseconds, read once in a callback.
@@ -269,8 +262,7 @@ impl NativeWorker {
         millis
     }
 
-    fn enter(&self, present: Filter, effective: Effective) {
-        self.present.set(Some(present));
+    fn enter(&self, effective: Effective) {
         self.millis.set(None);
         self.effective.replace(effective);
     }
@@ -284,7 +276,7 @@ impl NativeWorker {
         let Part::Role(role) = &stream.part else {
             return None;
         };
-        self.enter(stream.filter, Effective::Stream(Rc::clone(stream)));
+        self.enter(Effective::Stream(Rc::clone(stream)));
         let (mut role, host) = (role.try_borrow_mut().ok()?, self.host.get()?);
         let result = self.lend(|worker| call(&mut **role, &**host, worker));
         self.leave();
@@ -293,13 +285,12 @@ impl NativeWorker {
 
     /// Calls a root context in the name of the carrier, and does the tasks that it requests.
     pub fn call_root(&'static self, context: u32, call: impl FnOnce(&Root, Option<&mut Worker>)) {
-        let carrier = self.carrier.borrow().clone();
         let root_context = self.root(context);
         let root = root_context.as_ref().and_then(|root| root.root.get());
-        let (Some(carrier), Some(root)) = (carrier, root) else {
+        let Some(root) = root.filter(|_| self.carrier.borrow().is_some()) else {
             return;
         };
-        self.enter(carrier.filter, Effective::Root(context));
+        self.enter(Effective::Root(context));
         self.lend(|worker| call(root, worker));
         self.leave();
         self.do_tasks();
@@ -307,7 +298,6 @@ impl NativeWorker {
 
     fn leave(&self) {
         self.effective.replace(Effective::Nobody);
-        self.present.set(None);
     }
 
     /// Lends the worker to a callback. The callback gets `None` before the first configuration, and while another
@@ -326,8 +316,8 @@ impl NativeWorker {
     fn count(&'_ self, metric: Metric) {
         let numbers = PROCESS.metrics.get().map(Vec::as_slice);
         let metric = DefinedMetric::find(numbers.unwrap_or_default(), metric.name());
-        if let (Some(metric), Some(filter)) = (metric, self.witness()) {
-            metric.increment(filter, 1);
+        if let Some(metric) = metric {
+            self.add(&metric, 1);
         }
     }
 
@@ -464,10 +454,8 @@ impl NativeWorker {
             .into_iter()
             .partition::<Vec<_>, _>(|root| root.configuration.is_gone());
         *self.roots.borrow_mut() = left;
-        let carrier = self.carrier.borrow().clone();
         for root in gone {
-            let Some(carrier) = &carrier else { return };
-            self.enter(carrier.filter, Effective::Nobody);
+            self.enter(Effective::Nobody);
             if let Some(root) = root.root.get() {
                 self.lend(|worker| root.on_drop(worker));
             }
@@ -484,8 +472,8 @@ impl NativeWorker {
 
     /// Discards the worker, because a callback has panicked and the worker's state may be wrong. All its requests
     /// end. The worker starts again with the next request, as after the death of a VM.
-    pub fn lose_worker(&'static self, witness: Filter) {
-        self.enter(witness, Effective::Nobody);
+    pub fn lose_worker(&'static self) {
+        self.enter(Effective::Nobody);
         self.count(Metric::WorkersLost);
         let message = "sluice: a callback panicked: its worker ends its requests and starts again";
         abi::log(LogLevel::Critical, message);
