@@ -55,6 +55,9 @@ const IS_NO_HIT: &str =
 /// Whether this edge itself has answered a request, and no peer, in Common Expression Language.
 const IS_OWN_ANSWER: &str = "response.code_details != 'via_upstream'";
 
+/// Whether a request at the port for peers is not one for a slice, in Common Expression Language.
+const IS_NO_SLICE: &str = "!('x-sluice-slice-state' in response.headers)";
+
 /// The host of the client's request of an edge with named sites, in Common Expression Language.
 const CLIENT_HOST: &str = "'wasm.sluice.host' in filter_state ? \
     string(filter_state['wasm.sluice.host']) : request.host";
@@ -74,7 +77,7 @@ pub fn values(log: &AccessLog, named_sites: bool, tracing: bool, filter: bool) -
         AccessLogFormat::Json => ("json", None, json(host, tracing, filter)),
     };
     context! { format, text, fields, hits => log.hits, is_no_hit => IS_NO_HIT,
-    is_own_answer => IS_OWN_ANSWER }
+    is_own_answer => IS_OWN_ANSWER, is_no_slice => IS_NO_SLICE }
 }
 
 /// The filter state of a field of the filter.

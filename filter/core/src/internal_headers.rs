@@ -79,5 +79,16 @@ pub const SLICE_HEADER: &str = "x-sluice-slice";
 /// Name of the response header by which EDGE tells the slicer what became of a slice. Its value is a
 /// [`SliceState`](crate::slices::asked::SliceState).
 pub const SLICE_STATE_HEADER: &str = "x-sluice-slice-state";
+/// Name of the request header by which an edge tells a peer the version of the object whose slice it requests, and how
+/// the object is divided. The slice itself is in [`KEY_HEADER`]. See
+/// [`PeerSlice`](crate::slices::peer_slice::PeerSlice).
+pub const SLICE_VERSION_HEADER: &str = "x-sluice-slice-version";
+/// Name of the response header by which an edge tells the sender of a peer's request that the object is served in
+/// slices, so that the sender requests the slices itself from then on.
+pub const LARGE_HEADER: &str = "x-sluice-large";
+/// Name of the request header by which FRONT has this edge handle a request, and no peer.
+pub const OWN_HEADER: &str = "x-sluice-own";
+/// Names of the request headers on which the route depends.
+pub const ROUTING_HEADERS: [&str; 3] = [SLICES_HEADER, SLICE_VERSION_HEADER, OWN_HEADER];
 /// Beginning of the names of all of the filter's own headers.
 pub const INTERNAL_PREFIX: &str = "x-sluice-";

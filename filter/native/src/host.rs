@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::host::{HostError, SharedStore, Token};
-use sluice_core::internal_headers::SLICES_HEADER;
+use sluice_core::internal_headers::ROUTING_HEADERS;
 use sluice_core::metrics::MetricKind;
 use sluice_core::workers::KeyHash;
 use sluice_host::header_map::HeaderMap;
@@ -139,7 +139,7 @@ impl Host for NativeHost {
             |filter, map| {
                 let done = filter.set_header(map, name, value);
                 // The route depends on this header. A Wasm host clears the route at each change of a header.
-                if name == SLICES_HEADER {
+                if ROUTING_HEADERS.contains(&name) {
                     filter.clear_route();
                 }
                 done

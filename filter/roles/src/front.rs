@@ -10,13 +10,13 @@ use std::rc::Rc;
 
 use sluice_core::access::credentials::SignedPath;
 use sluice_core::host::HostError;
-use sluice_core::internal_headers::{KEY_HEADER, PURGES_HEADER};
+use sluice_core::internal_headers::{KEY_HEADER, LARGE_HEADER, OWN_HEADER, PURGES_HEADER};
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::metrics::Metric;
-use sluice_core::purge::{AppliedPurges, FeedPosition};
+use sluice_core::purge::AppliedPurges;
 
 use crate::callbacks::StreamContext;
-use crate::edge::server_name;
+use crate::edge::{hear_of_feed, server_name};
 use crate::reply::answer_rejection;
 use crate::request::account::{result_of, tell_result};
 use crate::request::policy::{Generation, NumberedPolicy};
@@ -24,17 +24,22 @@ use crate::worker::Worker;
 use crate::worker::identity::Identity;
 use crate::worker::keys::Keys;
 use crate::worker::metrics::Metrics;
+use crate::worker::slices::KnownObjects;
 use sluice_host::{Action, Host, Map};
 
 /// Methods whose requests may be retried on another edge after one has received them (RFC 9110, 9.2.2). The route
 /// configures the other retries, and their number.
 const READS: [&str; 2] = ["GET", "HEAD"];
+/// Response headers by which an edge tells FRONT facts.
+const TOLD: [&str; 2] = [PURGES_HEADER, LARGE_HEADER];
 
 /// A request in the FRONT role.
 #[derive(Debug)]
 pub struct Front {
     generation: Rc<Generation>,
     identity: Rc<Identity>,
+    /// The object that the client reads, if its edge may serve it in slices.
+    read: Option<CanonicalTarget>,
 }
 
 impl Front {
@@ -43,17 +48,20 @@ impl Front {
         Self {
             generation,
             identity,
+            read: None,
         }
     }
 
     fn receive(
-        &self,
+        &mut self,
         host: &dyn Host,
         metrics: &Metrics,
         keys: &mut Keys,
+        slices: &KnownObjects,
     ) -> Result<Action, HostError> {
         let headers = host.headers(Map::Request)?;
-        if READS.iter().any(|read| headers.is(":method", read)) {
+        let reads = READS.iter().any(|read| headers.is(":method", read));
+        if reads {
             host.set_header(Map::Request, "x-envoy-retry-on", "reset")?;
         }
         let target = headers.target();
@@ -70,8 +78,13 @@ impl Front {
                 if applied != AppliedPurges::default() {
                     host.set_header(Map::Request, PURGES_HEADER, applied.to_string())?;
                 }
+                if reads && slices.is_large(|| keys.identity.large_url(&key)) {
+                    // This edge requests each slice from its owner.
+                    host.set_header(Map::Request, OWN_HEADER, "1")?;
+                }
                 // One edge owns all responses of a URL, and learns which headers they vary with.
                 host.set_header(Map::Request, KEY_HEADER, key.url())?;
+                self.read = reads.then_some(key);
                 Ok(Action::Continue)
             }
             // An edge may redirect it to a directory.
@@ -81,6 +94,23 @@ impl Front {
                 Ok(Action::Pause)
             }
         }
+    }
+
+    /// Takes the facts that an edge tells with its response, so that the client does not get them.
+    fn learn(
+        &self,
+        host: &dyn Host,
+        keys: &mut Keys,
+        slices: &mut KnownObjects,
+    ) -> Result<(), HostError> {
+        hear_of_feed(host, keys)?;
+        if host.header(Map::Response, LARGE_HEADER)?.is_some() {
+            if let Some(read) = &self.read {
+                slices.note_large(keys.identity.large_url(read));
+            }
+            host.remove_header(Map::Response, LARGE_HEADER)?;
+        }
+        Ok(())
     }
 
     /// Answers a request that no edge gets, and counts it for the site of that policy.
@@ -112,7 +142,8 @@ impl StreamContext for Front {
         _: bool,
     ) -> Action {
         let received = worker.and_then(|worker| {
-            let received = self.receive(host, &worker.metrics, &mut worker.keys);
+            let (keys, slices) = (&mut worker.keys, &worker.slices);
+            let received = self.receive(host, &worker.metrics, keys, slices);
             let metrics = &worker.metrics;
             metrics.note_fault("a request's key could not be named", received)
         });
@@ -126,15 +157,17 @@ impl StreamContext for Front {
         worker: Option<&mut Worker>,
         _: bool,
     ) -> Action {
-        let told = host.header(Map::Response, PURGES_HEADER);
-        if let Some(told) = told.ok().flatten() {
-            let position = std::str::from_utf8(&told);
-            let position = position.ok().and_then(FeedPosition::parse);
-            if let Some((position, worker)) = position.zip(worker) {
-                worker.keys.hear_of_feed(position);
+        match worker {
+            Some(worker) => {
+                let learnt = self.learn(host, &mut worker.keys, &mut worker.slices);
+                let consequence = "a client sees headers of the filter";
+                worker.metrics.note_fault(consequence, learnt);
             }
-            // If this fails, the client sees how far the edge has read the feed.
-            let _ = host.remove_header(Map::Response, PURGES_HEADER);
+            None => {
+                let removed = TOLD.map(|name| host.remove_header(Map::Response, name));
+                // If this fails, the client sees the headers.
+                let _ = removed;
+            }
         }
         Action::Continue
     }

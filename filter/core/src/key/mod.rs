@@ -18,12 +18,12 @@ use crate::http::url::escaping::{Escaping, append_path, decoded_len, push_strict
 pub use crate::http::url::rejection::Rejection;
 use crate::policy::purge::FEED_NAME;
 use crate::policy::{KeyPolicy, Origin, Policy, is_for_edges};
-pub use object::target_of_object;
+pub use object::{target_of_object, target_of_url};
 use query::append_query;
 pub(crate) use query::decoded_name;
 
 /// End of the site's name, in front of the authority in a key. No authority contains it.
-pub const NAME_END: char = '!';
+pub const NAME_END: &str = "!";
 
 /// Longest query towards a bucket, in bytes, apart from the bound on its object keys. The query has the parameters of
 /// `key.query.allow` only.
@@ -200,10 +200,8 @@ impl CanonicalTarget {
 
 /// Target of the purge feed, below the prefix of a site's bucket. No client's request has it.
 pub fn feed_target(policy: &Policy) -> CanonicalTarget {
-    let mut key = Vec::new();
-    append_name(&mut key, &policy.site.name);
     let authority = fixed_authority(policy).unwrap_or("localhost");
-    let mut key = String::from_utf8(key).unwrap_or_default() + authority;
+    let mut key = name_in_keys(&policy.site.name).concat() + authority;
     let authority_len = key.len();
     if let Origin::Bucket(bucket) = &policy.origin {
         key.push_str(&bucket.path_prefix);
@@ -341,10 +339,12 @@ impl<'a> TargetDraft<'a> {
         let fixed_len = fixed_authority.map_or(0, str::len);
         let authority_room = target.authority.len().max(fixed_len);
         let index_room = policy.key.index_document.as_ref().map_or(0, String::len);
-        let name_room = policy.site.name.len() + NAME_END.len_utf8();
+        let name_room = policy.site.name.len() + NAME_END.len();
         let room = name_room + authority_room + prefix.len() + target.path.len() + index_room + 1;
         let mut out = Vec::with_capacity(room);
-        append_name(&mut out, &policy.site.name);
+        for part in name_in_keys(&policy.site.name) {
+            out.extend_from_slice(part.as_bytes());
+        }
         let authority_start = out.len();
         let resource = append_target_authority(&mut out, target)?;
         if let Some(fixed) = fixed_authority {
@@ -381,12 +381,10 @@ impl<'a> TargetDraft<'a> {
     }
 }
 
-/// Appends the site's name, with which the keys of a named site begin.
-fn append_name(out: &mut Vec<u8>, name: &str) {
-    if !name.is_empty() {
-        out.extend_from_slice(name.as_bytes());
-        out.push(NAME_END as u8);
-    }
+/// The beginning of the keys of the site of that name, in two parts.
+fn name_in_keys(name: &str) -> [&str; 2] {
+    let end = if name.is_empty() { "" } else { NAME_END };
+    [name, end]
 }
 
 /// Whether a canonical path is `start` itself or below it. Every path is below an empty `start`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The target of an object that no client has named.
 
-use super::{CanonicalTarget, Target, canonicalize};
+use super::{CanonicalTarget, Target, canonicalize, name_in_keys};
 use crate::policy::{Origin, Policy};
 
 /// The target of an object of the site's bucket, as clients request it. `object` is its key behind the bucket's prefix,
@@ -10,16 +10,29 @@ pub fn target_of_object(policy: &Policy, object: &str) -> Option<CanonicalTarget
     let Origin::Bucket(bucket) = &policy.origin else {
         return None;
     };
-    let path = format!("{}/{object}", policy.key.strip_prefix);
+    let mut url = name_in_keys(&policy.site.name).concat() + &bucket.authority;
+    url.push_str(&format!("{}/{object}", bucket.path_prefix));
+    // A query would be a part of the URL, and not of the object's key.
+    let names_it = !policy.key.host && !object.contains('?');
+    names_it.then(|| target_of_url(policy, &url)).flatten()
+}
+
+/// The target of a URL in the form of [`CanonicalTarget::url`]. `None` if no client's request has this URL.
+pub fn target_of_url(policy: &Policy, url: &str) -> Option<CanonicalTarget> {
+    let (authority, path) = url.split_at(url.find('/')?);
+    let authority = authority.strip_prefix(&*name_in_keys(&policy.site.name).concat())?;
+    let path = match &policy.origin {
+        Origin::Bucket(bucket) => path.strip_prefix(&bucket.path_prefix)?,
+        Origin::Http(_) => path,
+    };
+    let path = [&policy.key.strip_prefix, path].concat();
     let target = Target {
         scheme: None,
-        // Any host has the same result.
-        authority: b"localhost",
+        authority: authority.as_bytes(),
         path: path.as_bytes(),
     };
     let target = canonicalize(policy, &target).ok()?;
-    let names_it = target.path() == format!("{}/{object}", bucket.path_prefix);
-    (names_it && !policy.key.host).then_some(target)
+    (target.url() == url).then_some(target)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //!
 //! EDGE knows a sliced object by its [`index`]. It decides by the index which bytes a client gets ([`selection`]), and
 //! gives the slicer a [`plan`]. The slicer asks for the slices of the plan one after the other ([`asked`]), and makes
-//! the response of them ([`assembly`]). The responses of one client's connection are bounded ([`connections`]). ORIGIN requests each slice from the origin, and judges the origin's answer
-//! ([`origin_answer`]).
+//! the response of them ([`assembly`]). The responses of one client's connection are bounded ([`connections`]). An edge
+//! with peers requests each slice from the peer that owns it ([`peer_slice`]). ORIGIN requests each slice from the
+//! origin, and judges the origin's answer ([`origin_answer`]).
 //!
 //! The number of a slice gives its bytes ([`grid`]). Its key has the version of the object, so slices of two versions
 //! never meet. A restart or a hard purge takes the index away, and leaves the URL of the object (`large_url`).
@@ -18,5 +19,6 @@ pub mod index;
 mod large_url;
 mod multipart;
 pub mod origin_answer;
+pub mod peer_slice;
 pub mod plan;
 pub mod selection;

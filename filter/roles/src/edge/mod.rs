@@ -12,6 +12,7 @@ mod first_byte;
 mod hot;
 mod invalidation;
 mod peer;
+mod peer_slice;
 mod record;
 pub mod request;
 mod response;
@@ -29,6 +30,7 @@ use access::{CheckerAnswer, Question};
 use cors::Cors;
 use first_byte::FirstByteTimer;
 use invalidation::Invalidation;
+pub use peer_slice::hear_of_feed;
 use record::RequestRecord;
 use response::own_response::{respond_filled, respond_refreshed};
 use response::sliced::{note_slice, respond as respond_sliced};
@@ -50,6 +52,7 @@ use crate::reply::complete_reply::CompleteReply;
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result, tell_slices};
 use crate::request::policy::{Generation, NumberedPolicy};
+use crate::request::sliced::RequestedSlice;
 use crate::worker::own_requests::substitutes;
 use crate::worker::{Worker, identity::Identity};
 use sluice_host::{self as host, Action, Half, Host, Map};
@@ -113,6 +116,8 @@ enum State {
     },
     /// Its method or headers make it bypass the store.
     Passed(PassReason, CanonicalTarget),
+    /// The slicer's request for a slice, which a peer owns.
+    SentToPeer(Rc<RequestedSlice>),
     /// Sent to the store, or around it because its key is uncacheable. Or it waits.
     Cached(Rc<EdgeRequest>),
 }
@@ -241,9 +246,11 @@ impl Edge {
         match &self.state {
             _ if self.is_slicers => 0,
             State::Unchanged => 0,
-            State::Awaiting(_) | State::Asking(_) | State::Answered { .. } | State::Passed(..) => {
-                self.unseen_bytes
-            }
+            State::Awaiting(_)
+            | State::Asking(_)
+            | State::Answered { .. }
+            | State::Passed(..)
+            | State::SentToPeer(_) => self.unseen_bytes,
             State::Cached(stream) if stream.is_own() => 0,
             State::Cached(stream) => stream.body.sent.get(),
         }
@@ -284,7 +291,7 @@ impl Edge {
             State::Answered { .. } => Some(Metric::FirstByteHit),
             State::Passed(..) => Some(Metric::FirstByteMiss),
             State::Cached(stream) => stream.first_byte_metric(),
-            State::Unchanged | State::Awaiting(_) | State::Asking(_) => None,
+            State::Unchanged | State::Awaiting(_) | State::Asking(_) | State::SentToPeer(_) => None,
         };
         if let Some(metric) = metric {
             self.first_byte.stop(host, metrics, &self.policy, metric);
@@ -293,6 +300,9 @@ impl Edge {
 
     /// Turns the response into the one that its client, or the worker that requested it, should get.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
+        if let State::SentToPeer(slice) = &self.state {
+            return self.respond_to_slicer(worker, slice);
+        }
         let Worker {
             host,
             metrics,
@@ -308,6 +318,7 @@ impl Edge {
             State::Unchanged
             | State::Awaiting(_)
             | State::Asking(_)
+            | State::SentToPeer(_)
             | State::Answered { typed: true } => Ok(Action::Continue),
             State::Answered { typed: false } => host
                 .remove_header(Map::Response, "content-type")
@@ -325,7 +336,10 @@ impl Edge {
             State::Cached(stream) if stream.for_others => respond_filled(worker, stream),
             State::Cached(stream) => match stream.progress.request() {
                 StoreRequest::Refresh => respond_refreshed(identity, keys, coalescing, stream),
-                StoreRequest::Slice => respond_sliced(host, metrics, identity, stream),
+                StoreRequest::Slice => {
+                    let action = respond_sliced(host, metrics, identity, stream)?;
+                    self.tell_large(host).map(|()| action)
+                }
                 _ => {
                     let action = respond_cached(worker, stream)?;
                     let bound = |status| website::bound_document(&*worker.host, stream, status);
@@ -549,8 +563,13 @@ impl StreamContext for Edge {
         let Some(worker) = worker else { return };
         let sent = self.bytes_sent();
         worker.metrics.add_of(&self.policy, Metric::BytesSent, sent);
-        if let State::Cached(stream) = &self.state {
-            worker.close(stream.id);
+        match &self.state {
+            State::Cached(stream) => worker.close(stream.id),
+            State::SentToPeer(slice) => {
+                let client = worker.coalescing.requests.get(slice.of.client);
+                slice.ends(self.unseen_bytes, client.is_some());
+            }
+            _ => {}
         }
     }
 }

@@ -148,7 +148,10 @@ impl Edge {
                 decision.origin = answered;
             }
             State::Cached(stream) => complete(&mut decision, stream, now),
-            State::Awaiting(_) | State::Asking(_) | State::Answered { .. } => {}
+            State::Awaiting(_)
+            | State::Asking(_)
+            | State::SentToPeer(_)
+            | State::Answered { .. } => {}
         }
         recorder.record(decision, now);
     }

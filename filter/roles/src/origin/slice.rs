@@ -5,6 +5,7 @@
 use sluice_core::http::syntax::field_value::JoinedValue;
 use sluice_core::internal_headers::BUCKET_ERROR_HEADER;
 use sluice_core::key::vary::fit;
+use sluice_core::metrics::Metric;
 use sluice_core::slices::asked::SliceState;
 use sluice_core::slices::origin_answer::{OriginAnswer, SliceOutcome};
 
@@ -66,7 +67,8 @@ pub fn forget_version(
 ) {
     if let Some(slice) = &fetch.slice {
         let (object, etag) = (slice.of.object, slice.of.index.etag());
-        slices::forget(&calls.metrics, slices, roots, &fetch.policy, object, etag);
+        calls.metrics.count_of(&fetch.policy, Metric::SlicesChanged);
+        slices::forget(slices, roots, object, etag);
         indexes::renew(keys, slices, calls, &slice.of, &fetch.policy);
     }
 }

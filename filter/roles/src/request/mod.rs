@@ -94,6 +94,8 @@ pub struct EdgeRequest {
     pub stand_in: Option<StandIn>,
     /// Whether it counts as a request of a client. The filter's requests for slices and indexes do not.
     pub counts: bool,
+    /// Whether a peer has sent it, on a connection with requests of many clients.
+    pub is_of_peer: bool,
     /// The slice that it requests, if it is for a slice.
     pub slice: Option<Rc<RequestedSlice>>,
     /// The request of a client that it repeats for the slicer, because the object has changed.
@@ -205,6 +207,7 @@ impl EdgeRequest {
             visit: None,
             stand_in: None,
             counts: true,
+            is_of_peer: false,
             slice: None,
             repeats: None,
             progress: Progress::new(Rc::default()),
@@ -228,6 +231,7 @@ impl EdgeRequest {
             visit: self.visit.clone(),
             stand_in: self.stand_in,
             counts: self.counts,
+            is_of_peer: self.is_of_peer,
             slice: self.slice.clone(),
             repeats: self.repeats,
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)

@@ -165,9 +165,22 @@ impl RequestedSlice {
             Metric::RequestsCollapsed => SliceState::Followed,
             _ => SliceState::Hit,
         };
+        self.arrives_as(state);
+        state
+    }
+
+    /// Records that the slice arrives in this way.
+    pub fn arrives_as(&self, state: SliceState) {
         self.state.set(Some(state));
         self.of.note(state);
-        state
+    }
+
+    /// Records that the request for the slice has ended after `bytes` of it.
+    pub fn ends(&self, bytes: u64, is_awaited: bool) {
+        let range = self.request().map(|request| request.range);
+        let is_whole = range.is_some_and(|range| range.length() == bytes);
+        let fails = is_awaited && !is_whole;
+        self.of.failed.set(self.of.failed.get() || fails);
     }
 }
 

@@ -4,7 +4,6 @@
 use crate::worker::coalescing::Coalescing;
 use crate::worker::coalescing::slice_arrivals::count_bytes;
 use crate::worker::keys::Keys;
-use crate::worker::metrics::Metrics;
 use crate::worker::roots::Roots;
 use std::rc::Rc;
 
@@ -18,7 +17,6 @@ use sluice_core::workers::recent_keys::RecentKeys;
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use crate::request::EdgeRequest;
-use crate::request::policy::NumberedPolicy;
 use crate::request::sliced::SlicedResponse;
 
 /// Envoy's property with the number of a client's connection, in eight bytes.
@@ -105,6 +103,11 @@ impl KnownObjects {
         !self.large.is_empty() && self.large.peek(KeyHash(url().0)).is_some()
     }
 
+    /// Records that the object of a URL is served in slices.
+    pub fn note_large(&mut self, url: LargeUrl) {
+        self.large.insert(KeyHash(url.0), ());
+    }
+
     /// Records the facts about an object.
     pub fn learn(&mut self, key: KeyHash, url: LargeUrl, knowledge: Knowledge) {
         self.pauses.remove(key);
@@ -113,7 +116,7 @@ impl KnownObjects {
                 if self.is_outdated_version(key, index.etag()) {
                     self.outdated.remove(key);
                 }
-                self.large.insert(KeyHash(url.0), ());
+                self.note_large(url);
             }
             Knowledge::Whole => self.large.remove(KeyHash(url.0)),
         }
@@ -193,15 +196,7 @@ pub fn learn(
 }
 
 /// Makes all workers forget this version of an object, because the origin does not have that version any more.
-pub fn forget(
-    metrics: &Metrics,
-    slices: &mut KnownObjects,
-    roots: &mut Roots,
-    policy: &NumberedPolicy,
-    key: KeyHash,
-    etag: &str,
-) {
-    metrics.count_of(policy, Metric::SlicesChanged);
+pub fn forget(slices: &mut KnownObjects, roots: &mut Roots, key: KeyHash, etag: &str) {
     if slices.forget(key, etag) {
         let message = Message::SlicesChanged {
             key,
@@ -233,7 +228,9 @@ pub fn take_turn(
     }
     let progress = &stream.progress;
     let former = progress.queued.take();
-    let Some(connection) = former.or_else(|| connection_of(roots, stream)) else {
+    // Many clients share the connection of a peer.
+    let own = || (!stream.is_of_peer).then(|| connection_of(roots, stream));
+    let Some(connection) = former.or_else(|| own().flatten()) else {
         return Ok(None);
     };
     let most = stream.policy.policy.edge.slices.streams;
@@ -290,13 +287,8 @@ pub fn close(coalescing: &mut Coalescing, closed: &EdgeRequest) {
     let bytes = closed.body.bytes.get();
     if let Some(slice) = &closed.slice {
         count_bytes(&coalescing.metrics, closed, slice);
-        let range = slice.request().map(|request| request.range);
-        let whole = range.is_some_and(|range| range.length() == bytes);
-        let awaited = coalescing.requests.get(slice.of.client).is_some();
-        slice
-            .of
-            .failed
-            .set(slice.of.failed.get() || (awaited && !whole));
+        let is_awaited = coalescing.requests.get(slice.of.client).is_some();
+        slice.ends(bytes, is_awaited);
     }
     if let Some(connection) = closed.progress.queued.take() {
         coalescing.sliced.leave(connection, closed.id);

@@ -3,6 +3,7 @@
 
 mod failures;
 mod fleet;
+mod large;
 mod protocols;
 mod purges;
 mod world;

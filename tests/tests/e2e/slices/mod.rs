@@ -16,4 +16,4 @@ mod restart;
 mod slow_readers;
 mod stopped_readers;
 mod store;
-mod world;
+pub mod world;

@@ -126,7 +126,7 @@ pub fn restore(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     let mut parts = headers
         .target()
         .authority
-        .splitn(2, |byte| char::from(*byte) == NAME_END);
+        .splitn(2, |byte| NAME_END.as_bytes() == [*byte]);
     if let Some(authority) = parts.nth(1) {
         host.set_header(Map::Request, ":authority", authority)?;
     }

@@ -19,6 +19,7 @@ use sluice_core::http::caching::cache_name::CDN_LOOP;
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::http::conditional::demand::Demand;
 use sluice_core::http::repetition::repeats_too_much;
+use sluice_core::internal_headers::SLICE_VERSION_HEADER;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::metrics::Metric;
 use sluice_core::website::{MissingObjectVisit, root_location};
@@ -65,8 +66,13 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
         if self.is_at_peers_port {
-            let (headers, purges) = self.admit_peer(host, &headers)?;
+            let sent = headers;
+            let (headers, purges) = self.admit_peer(host, &sent)?;
             self.peers_purges = purges;
+            if sent.has(SLICE_VERSION_HEADER) {
+                let worker = worker.ok_or(Refusal::Stranger)?;
+                return self.receive_peers_slice(worker, &sent, &headers);
+            }
             return self.receive_from_client(host, worker, &headers, end_of_stream);
         }
         match self.identity.vouching.sender(host, &headers)? {
@@ -345,6 +351,7 @@ impl Edge {
             control,
             visit,
             stand_in,
+            is_of_peer: self.is_at_peers_port,
             ..EdgeRequest::new(self.id, key, target, policy, head)
         };
         self.admit(worker, stream, &way)

@@ -79,8 +79,11 @@ impl Edge {
         let asked = asked.and_then(|asked| AskedSlice::parse(asked.ok()?));
         worker.host.remove_header(Map::Request, SLICE_HEADER)?;
         match asked.ok_or(Refusal::Stranger)? {
+            AskedSlice::Number(number) if self.has_peers() => {
+                self.ask_peer(&*worker.host, sliced, number)
+            }
             AskedSlice::Number(number) => {
-                let stream = self.slice_request(&worker.keys, &client, sliced, number, headers)?;
+                let stream = self.slice_request(&worker.keys, sliced, number, headers)?;
                 self.admit(worker, stream, &ClientDemand::Shared)
             }
             AskedSlice::Again => self.receive_again(worker, &client, &sliced, headers),
@@ -106,10 +109,9 @@ impl Edge {
     }
 
     /// A request for a slice, which is handled like that of a client, under the key of the slice.
-    fn slice_request(
+    pub(in crate::edge) fn slice_request(
         &self,
         keys: &Keys,
-        client: &EdgeRequest,
         sliced: Rc<SlicedResponse>,
         number: u64,
         headers: &Headers,
@@ -117,13 +119,13 @@ impl Edge {
         let secret = &self.identity.store_secret;
         let size = sliced.plan.grid().slice_bytes();
         let version = SliceVersion::new(secret, sliced.index.etag(), size);
-        let mut target = CanonicalTarget::clone(&client.target);
+        let mut target = CanonicalTarget::clone(&sliced.target);
         target.qualify(qualifiers::SLICE, format!("{number}.{version}"));
         self.aim_at(&*keys.host, &target, headers)?;
         let slice = RequestedSlice::new(sliced, number);
         slice.request().ok_or(Refusal::Stranger)?;
         let key = keys.flight_key(&target);
-        let policy = client.policy.clone();
+        let policy = self.policy.clone();
         Ok(EdgeRequest {
             slice: Some(Rc::new(slice)),
             counts: false,
