@@ -76,6 +76,8 @@ pub enum Kind {
     Control,
     /// A request of the filter: a lookup, or a look.
     Lookup,
+    /// A request of the filter for the purge feed.
+    Feed,
     /// A request of the filter that leads for other requests.
     Background,
     /// A request of the filter for the size or the headers of an object.
@@ -96,6 +98,7 @@ impl Kind {
             StoreRequest::Call => Self::Call,
             StoreRequest::Head => Self::Size,
             StoreRequest::Refresh => Self::Refresh,
+            StoreRequest::Feed => Self::Feed,
             _ => Self::Lookup,
         }
     }
@@ -104,7 +107,13 @@ impl Kind {
     pub const fn is_own(self) -> bool {
         matches!(
             self,
-            Self::Lookup | Self::Background | Self::Size | Self::Refresh | Self::Slice | Self::Call
+            Self::Lookup
+                | Self::Feed
+                | Self::Background
+                | Self::Size
+                | Self::Refresh
+                | Self::Slice
+                | Self::Call
         )
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Vm {
     pub roots: Vec<RootContext>,
     /// Lookups under way.
     pub lookups: VecDeque<Call>,
+    /// Readings of the purge feed under way.
+    pub readings: VecDeque<Call>,
     /// Lookups whose answers are lost.
     pub lost: Vec<Call>,
     /// Calls to other clusters than the background listener, and calls that wait for the test to send them.
@@ -49,6 +51,7 @@ impl Vm {
             withheld: 0..0,
             roots: Vec::new(),
             lookups: VecDeque::new(),
+            readings: VecDeque::new(),
             lost: Vec::new(),
             calls: VecDeque::new(),
             last_context: 0,

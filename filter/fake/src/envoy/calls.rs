@@ -24,6 +24,7 @@ impl FakeEnvoy {
         };
         match kind {
             Some(Kind::Lookup) => vm.lookups.push_back(call),
+            Some(Kind::Feed) => vm.readings.push_back(call),
             Some(_) if fails => self.answer_call(&call, None),
             Some(_) if !hold => self.enter_edge(&call),
             _ => vm.calls.push_back(call),
@@ -193,8 +194,10 @@ impl FakeEnvoy {
             let is_late = |call: &Call| call.cluster != BACKGROUND && call.deadline <= now;
             late.extend(vm.calls.iter().filter(|call| is_late(call)).cloned());
             vm.calls.retain(|call| !is_late(call));
-            while vm.lookups.front().is_some_and(|call| call.deadline <= now) {
-                late.extend(vm.lookups.pop_front());
+            for calls in [&mut vm.lookups, &mut vm.readings] {
+                while calls.front().is_some_and(|call| call.deadline <= now) {
+                    late.extend(calls.pop_front());
+                }
             }
             for call in late {
                 self.answer_call(&call, None);

@@ -6,6 +6,7 @@ mod calls;
 mod chain;
 mod control;
 mod origin;
+mod peers;
 mod purges;
 mod requests;
 mod responses;

@@ -116,9 +116,13 @@ impl FakeEnvoy {
 
     /// Passes the headers of a request to EDGE. If `ends`, the request has no body.
     pub(super) fn enter(&mut self, client: Client, headers: HeaderMap, ends: bool) {
-        if !self.open_context(client, "edge", headers) {
-            return;
+        if self.open_context(client, "edge", headers) {
+            self.receive(client, ends);
         }
+    }
+
+    /// Passes the headers of a request to its context of EDGE. If `ends`, the request has no body.
+    pub(super) fn receive(&mut self, client: Client, ends: bool) {
         let action = self.act(client, Side::Edge, |stream, host, worker| {
             stream.on_request_headers(host, worker, ends)
         });

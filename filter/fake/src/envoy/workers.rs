@@ -12,7 +12,7 @@ use sluice_roles::worker::succession;
 use super::FakeEnvoy;
 use crate::exchange::Side;
 use crate::process::Call;
-use crate::records::{Ending, FetchPhase, Stage};
+use crate::records::{Ending, FetchId, FetchPhase, Stage};
 use crate::vm::{RootContext, Vm};
 use crate::worker_host::WorkerHost;
 
@@ -113,6 +113,23 @@ impl FakeEnvoy {
             self.enter_edge(&call);
             self.run();
         }
+    }
+
+    /// Number of readings of the purge feed by a worker that have not been sent to the origin.
+    pub fn readings(&self, seat: usize) -> usize {
+        self.vms[seat].as_ref().map_or(0, |vm| vm.readings.len())
+    }
+
+    /// Sends a worker's reading of the purge feed to the origin. Returns the request there.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn send_reading(&mut self, seat: usize) -> FetchId {
+        let vm = self.vms[seat].as_mut();
+        let call = vm.and_then(|vm| vm.readings.pop_front());
+        self.enter_edge(&call.expect("a reading"));
+        self.run();
+        FetchId(self.fetches.len() - 1)
     }
 
     /// Answers the oldest lookup of a worker while the disk is full.
