@@ -97,16 +97,12 @@ impl Front {
     }
 
     /// Takes the facts that an edge tells with its response, so that the client does not get them.
-    fn learn(
-        &self,
-        host: &dyn Host,
-        keys: &mut Keys,
-        slices: &mut KnownObjects,
-    ) -> Result<(), HostError> {
-        hear_of_feed(host, keys)?;
+    fn learn(&self, host: &dyn Host, worker: &mut Worker) -> Result<(), HostError> {
+        hear_of_feed(host, worker)?;
         if host.header(Map::Response, LARGE_HEADER)?.is_some() {
             if let Some(read) = &self.read {
-                slices.note_large(keys.identity.large_url(read));
+                let large = self.identity.large_url(read);
+                worker.slices.note_large(large);
             }
             host.remove_header(Map::Response, LARGE_HEADER)?;
         }
@@ -159,7 +155,7 @@ impl StreamContext for Front {
     ) -> Action {
         match worker {
             Some(worker) => {
-                let learnt = self.learn(host, &mut worker.keys, &mut worker.slices);
+                let learnt = self.learn(host, worker);
                 let consequence = "a client sees headers of the filter";
                 worker.metrics.note_fault(consequence, learnt);
             }

@@ -7,6 +7,7 @@ mod coalescing;
 mod control;
 mod headers;
 mod own;
+mod peers;
 mod requests;
 mod slices;
 mod support;

@@ -41,8 +41,8 @@ pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use created::take_created;
 pub use feed::{
-    Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedPurge, FeedReadings,
-    FeedSubject, FeedTurn, MAX_BYTES, MAX_LINES, SubjectError, applied_by,
+    Feed, FeedError, FeedHaste, FeedId, FeedLine, FeedNews, FeedPosition, FeedPurge, FeedReadings,
+    FeedSubject, FeedTold, FeedTurn, MAX_BYTES, MAX_LINES, SubjectError, applied_by,
 };
 pub use orders::caller::Caller;
 pub use orders::notification::{CreatedObject, Effect, IgnoredEvent, Notification};

@@ -9,9 +9,11 @@ use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{
     Caller, Feed, FeedError, FeedId, FeedLine, FeedNews, FeedPosition, FeedPurge, FeedSubject,
-    MAX_BYTES, MAX_LINES, Notification, PurgeOrder, PurgeSubject, SubjectError, applied_by,
+    FeedTold, MAX_BYTES, MAX_LINES, Notification, PurgeOrder, PurgeSubject, SubjectError,
+    applied_by,
 };
 use sluice_core::sites::Sites;
+use sluice_fake::FakeSharedData;
 
 const ID: FeedId = FeedId(0x9f2c_41d0);
 const NOW: i64 = 1_795_591_862;
@@ -693,5 +695,27 @@ proptest! {
         let text = [TEXT.as_bytes(), &bytes].concat();
         let feed = Feed::parse(&text).unwrap();
         prop_assert_eq!(Feed::parse(feed.to_string().as_bytes()).unwrap().lines, feed.lines);
+    }
+}
+
+#[test]
+fn workers_know_the_last_line_that_any_of_them_has_heard_of() {
+    let store = FakeSharedData::default();
+    let told = FeedTold::new(&store);
+    assert_eq!(told.read(), Ok(None));
+    let other = FeedPosition {
+        id: FeedId(1),
+        number: 3,
+    };
+    for (heard, known) in [
+        (at(5), at(5)),
+        (at(4), at(5)),
+        (at(9), at(9)),
+        // Numbers of different feeds are not compared.
+        (Some(other), Some(other)),
+        (at(2), at(2)),
+    ] {
+        told.note(heard.unwrap()).unwrap();
+        assert_eq!(told.read(), Ok(known));
     }
 }

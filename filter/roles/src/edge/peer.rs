@@ -12,6 +12,7 @@ use sluice_core::purge::AppliedPurges;
 
 use super::request::headers::strip_internal;
 use super::{Edge, Refusal};
+use crate::worker::Worker;
 use crate::worker::keys::Keys;
 use sluice_host::headers::{Headers, serialize_fields};
 use sluice_host::{self as host, Host, Map};
@@ -53,15 +54,16 @@ impl Edge {
     }
 
     /// Whether the peer which has sent the request, or another one, has applied purges that this edge lacks.
-    pub(super) fn lacks_purges(&self, keys: &mut Keys, target: &CanonicalTarget) -> bool {
+    pub(super) fn lacks_purges(&self, worker: &mut Worker, target: &CanonicalTarget) -> bool {
         if !self.is_at_peers_port {
             return false;
         }
-        keys.join_roster();
+        worker.keys.join_roster();
         let sent = self.peers_purges.unwrap_or_default();
         if let Some(told) = sent.feed {
-            keys.hear_of_feed(told);
+            worker.hear_of_feed(told);
         }
+        let keys = &worker.keys;
         let own = AppliedPurges::of(keys.feed_position(), &self.policy.policy, target);
         keys.lacks_lines() || !own.suffice_for(&sent)
     }

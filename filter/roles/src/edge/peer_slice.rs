@@ -19,7 +19,6 @@ use super::{Edge, Refusal, State};
 use crate::request::headers::{avoid_the_store, set_aside};
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
-use crate::worker::keys::Keys;
 use crate::worker::own_requests::indexes;
 use crate::worker::slices;
 use sluice_host::headers::Headers;
@@ -87,7 +86,8 @@ impl Edge {
         worker: &mut Worker,
         slice: &RequestedSlice,
     ) -> host::Result<Action> {
-        hear_of_feed(&*worker.host, &mut worker.keys)?;
+        let host = Rc::clone(&worker.host);
+        hear_of_feed(&*host, worker)?;
         let state = worker.host.header(Map::Response, SLICE_STATE_HEADER)?;
         let state = state.and_then(|state| SliceState::parse(std::str::from_utf8(&state).ok()?));
         match state {
@@ -121,13 +121,13 @@ fn requested_slice(headers: &Headers) -> Option<PeerSlice> {
 }
 
 /// Notes how far the peer that has answered has read the purge feed, and removes the header with the position.
-pub fn hear_of_feed(host: &dyn Host, keys: &mut Keys) -> host::Result<()> {
+pub fn hear_of_feed(host: &dyn Host, worker: &mut Worker) -> host::Result<()> {
     let Some(told) = host.header(Map::Response, PURGES_HEADER)? else {
         return Ok(());
     };
     let position = std::str::from_utf8(&told);
     if let Some(position) = position.ok().and_then(FeedPosition::parse) {
-        keys.hear_of_feed(position);
+        worker.hear_of_feed(position);
     }
     host.remove_header(Map::Response, PURGES_HEADER)
 }

@@ -71,6 +71,9 @@ impl Worker {
     /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
         self.read_messages();
+        if self.keys.lacks_lines() || self.feed.expects_lines() {
+            self.read_feed();
+        }
         self.go_on_as_root();
         // A resumed request may wait again, and its call needs the timer.
         self.arm_timer();
@@ -89,10 +92,10 @@ impl Worker {
         now
     }
 
-    /// Applies the purges and the facts about objects in slices that are in this worker's queue. Other messages wait
-    /// for the root context.
+    /// Applies the purges, and the facts about the purge feed and objects in slices, that are in this worker's queue.
+    /// Other messages, and a reading of the feed, wait for the root context.
     pub(crate) fn read_ahead(&mut self) {
-        let mut holds = false;
+        let mut waits = false;
         while let Ok(Some(bytes)) = self.roots.take_from_queue() {
             match Message::decode(&bytes) {
                 Some(
@@ -100,13 +103,17 @@ impl Worker {
                     | Message::SliceIndex { .. }
                     | Message::SlicesChanged { .. }),
                 ) => self.receive_message(message),
+                Some(message @ Message::FeedLines { .. }) => {
+                    self.receive_message(message);
+                    waits = true;
+                }
                 _ => {
                     self.roots.hold(bytes);
-                    holds = true;
+                    waits = true;
                 }
             }
         }
-        if holds {
+        if waits {
             self.roots.wake();
         }
     }
@@ -167,6 +174,7 @@ impl Worker {
             Message::SlicesChanged { key, etag } => {
                 self.slices.forget(key, &etag);
             }
+            Message::FeedLines { told } => self.receive_feed_lines(told),
             Message::Varies {
                 plain,
                 flight,
@@ -194,10 +202,7 @@ impl Worker {
         fills::give_up_overdue(&mut self.fills, coalescing);
         background::renew_claims(coalescing, &mut self.calls);
         self.recorder.tick(self.host.monotonic_millis());
-        let (keys, roots, calls) = (&mut self.keys, &mut self.roots, &mut self.calls);
-        let newest = self.policies.newest();
-        self.feed
-            .tick(keys, roots, calls, &mut self.purge_calls, newest);
+        self.read_feed();
         self.go_on_as_root();
         self.roots.set_period(self.needed_period());
         self.coalescing.publish_gauges(self.slices.count());

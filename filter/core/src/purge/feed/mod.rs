@@ -19,15 +19,19 @@
 
 mod compaction;
 mod document;
+mod haste;
 mod line;
 mod news;
 mod ordered;
 mod time;
+mod told;
 mod turn;
 
 pub use crate::policy::purge::{FeedId, FeedPosition};
 pub use document::{Feed, FeedError, MAX_BYTES, MAX_LINES};
+pub use haste::FeedHaste;
 pub use line::{FeedLine, FeedPurge, FeedSubject, SubjectError};
 pub use news::FeedNews;
 pub use time::applied_by;
+pub use told::FeedTold;
 pub use turn::{FeedReadings, FeedTurn};

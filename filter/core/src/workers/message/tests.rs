@@ -2,7 +2,9 @@
 //! Tests of the messages.
 
 use super::*;
-use crate::policy::purge::{Kind, Scope};
+use crate::freshness::UncacheableReason;
+use crate::policy::purge::{FeedId, Kind, Scope};
+use crate::workers::{FlightId, OwnHeaders};
 
 fn flights() -> impl Iterator<Item = Message> {
     let outcomes = [
@@ -49,7 +51,7 @@ fn flights() -> impl Iterator<Item = Message> {
     })
 }
 
-fn others() -> [Message; 8] {
+fn others() -> [Message; 10] {
     let record = |number, scope| Record {
         number,
         kind: Kind::Hard,
@@ -99,6 +101,13 @@ fn others() -> [Message; 8] {
             call: 259,
             answer: "\"flights\":[]".into(),
         },
+        Message::FeedLines {
+            told: Some(FeedPosition {
+                id: FeedId(42),
+                number: u64::MAX,
+            }),
+        },
+        Message::FeedLines { told: None },
     ]
 }
 

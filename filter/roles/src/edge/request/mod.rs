@@ -287,8 +287,9 @@ impl Edge {
         facts: &RequestFacts<'_>,
     ) -> Result<Action, Refusal> {
         let now = worker.catch_up();
+        let lacks_purges = self.lacks_purges(worker, &target);
         let (host, keys) = (&*worker.host, &mut worker.keys);
-        if self.lacks_purges(keys, &target) {
+        if lacks_purges {
             self.check_elsewhere(host)?;
             return self.go_around(host, PassReason::Purges, facts, target, headers);
         }

@@ -7,7 +7,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Record, Scope, UrlHash};
 use sluice_core::purge::{
-    Confirmations, FeedPosition, Generations, SharedPurges, TagHash, TagIndexing, Tags, url_of,
+    Confirmations, FeedPosition, FeedTold, Generations, SharedPurges, TagHash, TagIndexing, Tags,
+    url_of,
 };
 use sluice_core::workers::{KeyHash, Roster};
 use sluice_store::Entry;
@@ -15,7 +16,7 @@ use sluice_store::Entry;
 use super::Keys;
 
 impl Keys {
-    /// Joins the roster and loads all purges. Has an effect only once.
+    /// Joins the roster and loads all purges, and the line of the feed that peers have told. Has an effect only once.
     pub fn join_roster(&mut self) {
         if self.joined {
             return;
@@ -23,11 +24,13 @@ impl Keys {
         let store = &*self.host;
         let joined = Roster::new(store)
             .join(self.identity.worker)
-            .and_then(|_| SharedPurges::new(store, self.site_count()).load());
+            .and_then(|_| SharedPurges::new(store, self.site_count()).load())
+            .and_then(|purges| Ok((purges, FeedTold::new(store).read()?)));
         match joined {
-            Ok(purges) => {
+            Ok((purges, told)) => {
                 self.purges = purges;
                 self.joined = true;
+                told.map(|told| self.hear_of_feed(told));
             }
             Err(error) => self.metrics.fault("purges could not be read", error.into()),
         }
@@ -82,12 +85,18 @@ impl Keys {
         self.purges.feed()
     }
 
-    /// Notes the last line of the purge feed that a peer has applied.
-    pub fn hear_of_feed(&mut self, told: FeedPosition) {
-        let known = self.peers_feed.filter(|known| known.id == told.id);
-        if known.is_none_or(|known| known.number < told.number) {
+    /// Notes the last line of the purge feed that a peer has applied. Returns whether it is news that this worker lacks
+    /// it.
+    pub fn hear_of_feed(&mut self, told: FeedPosition) -> bool {
+        let lacks = self.lacks_lines();
+        let is_news = self.peers_feed.is_none_or(|known| {
+            // A line that is lacking counts until it is read, whatever a peer with another feed tells.
+            (known.id == told.id && known.number < told.number) || (known.id != told.id && !lacks)
+        });
+        if is_news {
             self.peers_feed = Some(told);
         }
+        is_news && self.lacks_lines()
     }
 
     /// Whether a peer has applied later lines of the same purge feed, or this worker knows no line.

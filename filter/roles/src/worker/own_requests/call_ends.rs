@@ -64,6 +64,7 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
         }
     } else if worker.purge_calls.call_answered(call, answered, body_size) {
         worker.purge_calls.go_on(&mut worker.roots);
+        worker.read_own_lines();
         worker.arm_timer();
     }
     worker.settle();

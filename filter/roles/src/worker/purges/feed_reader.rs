@@ -7,7 +7,8 @@ use sluice_core::key::feed_target;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{FeedPolicy, Kind, Scope};
 use sluice_core::purge::{
-    Caller, Feed, FeedNews, FeedReadings, FeedTurn, PurgeOrder, PurgeSubject, SharedPurges,
+    Caller, Feed, FeedHaste, FeedNews, FeedReadings, FeedTurn, PurgeOrder, PurgeSubject,
+    SharedPurges,
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::shared_value::SharedError;
@@ -60,6 +61,9 @@ pub struct FeedReader {
     is_reading: bool,
     /// Whether a server has answered this worker.
     has_answer: bool,
+    /// Whether this edge has written lines since the last reading began.
+    expects: bool,
+    haste: FeedHaste,
 }
 
 impl FeedReader {
@@ -75,6 +79,8 @@ impl FeedReader {
             etag: None,
             is_reading: false,
             has_answer: false,
+            expects: false,
+            haste: FeedHaste::default(),
         }
     }
 
@@ -101,7 +107,18 @@ impl FeedReader {
         })
     }
 
-    /// Begins a reading, if it is due and this worker's turn.
+    /// Notes that this edge has written lines.
+    pub fn expect_lines(&mut self) {
+        self.expects = self.readings.is_some();
+    }
+
+    /// Whether this edge has written lines that this worker is to read.
+    pub const fn expects_lines(&self) -> bool {
+        self.expects
+    }
+
+    /// Begins a reading, if it is due and this worker's turn. It is due in the interval, and ahead of it if lines are
+    /// lacking.
     pub fn tick(
         &mut self,
         keys: &mut Keys,
@@ -115,10 +132,10 @@ impl FeedReader {
         let (Some(policy), Some(generation)) = (self.policy.clone(), newest) else {
             return;
         };
-        if now < self.due {
+        let every = millis(policy.every);
+        if now < self.due && !self.hastens(keys, now, every) {
             return;
         }
-        let every = millis(policy.every);
         let turn = FeedTurn::new(&*self.host, self.worker);
         let taken = turn.take(now, now + 2 * every + GRACE_MILLIS);
         let taken = self.checked(taken);
@@ -136,8 +153,15 @@ impl FeedReader {
         }
     }
 
+    /// Whether a reading begins ahead of its time.
+    fn hastens(&mut self, keys: &Keys, now: Millis, every: Millis) -> bool {
+        let reads = self.readings.is_some() && !self.is_reading;
+        reads && (self.expects || keys.lacks_lines()) && self.haste.take(now, every)
+    }
+
     /// Queues the request for the feed. Returns whether there is one.
-    fn begin(&self, calls: &mut Calls, generation: &Generation) -> bool {
+    fn begin(&mut self, calls: &mut Calls, generation: &Generation) -> bool {
+        self.expects = false;
         let site = generation.sites.feed_site();
         let Some(policy) = site.and_then(|site| generation.policies().get(site)) else {
             return false;
@@ -176,6 +200,9 @@ impl FeedReader {
                 self.metrics.count(Metric::FeedReads, 1);
                 self.note(FeedReadings::at(now));
                 keys.await_feed(false);
+                if !keys.lacks_lines() {
+                    self.haste.satisfy();
+                }
             }
             Reading::NoFeed => {
                 self.metrics.count(Metric::FeedErrors, 1);
@@ -207,7 +234,11 @@ impl FeedReader {
         sites: &Sites,
         answer: &Document,
     ) -> Reading {
-        self.has_answer |= answer.status < 500;
+        if answer.status < 500 {
+            self.has_answer = true;
+            // The others tell this worker of lines that they hear of.
+            keys.join_roster();
+        }
         match answer.status {
             304 => return Reading::Read,
             // No purge was written yet.

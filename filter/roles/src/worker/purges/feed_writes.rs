@@ -63,6 +63,8 @@ pub struct FeedWrites {
     due: Vec<FeedEntry>,
     /// The entries that are being sent, by the host's number for the call.
     sent: HashMap<u32, FeedEntry>,
+    /// The number of the last line that was written, until that is taken.
+    written: Option<u64>,
 }
 
 impl FeedWrites {
@@ -73,7 +75,13 @@ impl FeedWrites {
             metrics,
             due: Vec::new(),
             sent: HashMap::new(),
+            written: None,
         }
+    }
+
+    /// Takes the number of the last line that was written since the last call.
+    pub fn take_written(&mut self) -> Option<u64> {
+        self.written.take()
     }
 
     /// Queues the lines of the purge with this number.
@@ -136,9 +144,10 @@ impl FeedWrites {
         }
     }
 
-    fn counted(&self, lines: &FeedLines, outcome: FeedOutcome) -> FeedOutcome {
+    fn counted(&mut self, lines: &FeedLines, outcome: FeedOutcome) -> FeedOutcome {
         match &outcome {
-            FeedOutcome::Written { .. } => {
+            FeedOutcome::Written { number, .. } => {
+                self.written = self.written.max(Some(*number));
                 let count = u32::try_from(lines.purges.len()).unwrap_or(u32::MAX);
                 self.metrics.count(Metric::FeedWritten, count);
             }

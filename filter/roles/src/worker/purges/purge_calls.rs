@@ -348,6 +348,11 @@ impl PurgeCalls {
         true
     }
 
+    /// Takes the number of the last line of the purge feed that was written since the last call.
+    pub fn take_written(&mut self) -> Option<u64> {
+        self.feed_writes.take_written()
+    }
+
     /// Queues the calls again whose answers are lost with the former root context. Writing a record twice is harmless.
     pub fn requeue(&mut self) {
         let lost = self.entries.drain().map(|(_, entry)| entry);
