@@ -6,4 +6,5 @@ mod fleet;
 mod large;
 mod protocols;
 mod purges;
+mod under_load;
 mod world;

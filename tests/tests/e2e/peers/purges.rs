@@ -11,8 +11,13 @@ use sluice_tests::eventually;
 
 const FEED: &str = ".sluice/purges";
 const OBJECTS: usize = 20;
-const POLICY: &str =
-    "origin: {kind: bucket}\ncache: {ttl: {default: 1h}}\npurge: {feed: {every: 500ms}}\n";
+
+/// A policy under which an edge reads the feed so often.
+fn policy(every: &str) -> String {
+    format!(
+        "origin: {{kind: bucket}}\ncache: {{ttl: {{default: 1h}}}}\npurge: {{feed: {{every: {every}}}}}\n"
+    )
+}
 
 /// Writes a version of every object.
 async fn write(bucket: &Bucket, version: &str) {
@@ -44,7 +49,7 @@ async fn no_edge_serves_an_object_that_was_purged_while_one_cannot_read_the_feed
     let (purger, world) = (Purger::new(), World::new().await);
     let proxy = Proxy::start(bucket.server().address());
     let endpoint = format!("http://{}", proxy.address());
-    let edge = || Edge::bucket(&bucket).policy(POLICY).workers(1);
+    let edge = || Edge::bucket(&bucket).policy(&policy("500ms")).workers(1);
     let writer = |edge: Builder| purger.open(edge).env("SLUICE_PURGE_FEED_WRITE", "on");
     let (first, second, third) = tokio::join!(
         world.member(0, writer(edge())).start(),
@@ -106,4 +111,41 @@ async fn no_edge_serves_an_object_that_was_purged_while_one_cannot_read_the_feed
             .await,
         lacking
     );
+}
+
+#[tokio::test]
+async fn a_line_that_one_edge_has_written_is_read_by_its_peers_as_soon_as_they_hear_of_it() {
+    let bucket = minio::shared().await.bucket().await;
+    let (purger, world) = (Purger::new(), World::new().await);
+    // No edge reads the feed in its interval during this test, except at its start.
+    let edge = || Edge::bucket(&bucket).policy(&policy("10m")).workers(2);
+    let writer = purger.open(edge()).env("SLUICE_PURGE_FEED_WRITE", "on");
+    let (first, second, third, alone) = tokio::join!(
+        world.member(0, writer).start(),
+        world.member(1, edge()).start(),
+        world.member(2, edge()).start(),
+        edge().start(),
+    );
+    let edges = [first, second, third];
+    for edge in &edges {
+        super::world::wait_for_members(edge, 3).await;
+    }
+    for (number, version) in (1..).zip(["new", "newer"]) {
+        write(&bucket, version).await;
+        let receipt = purger.purge(json!({"everything": true})).await;
+        assert_eq!(receipt["feed"], number, "{receipt}");
+        // The edge that has written the line reads it without any request.
+        edges[0]
+            .wait_for_value("sluice_purge_feed_number", number)
+            .await;
+        for edge in &edges {
+            assert_eq!(versions(edge).await, [version; OBJECTS]);
+        }
+        for edge in &edges {
+            edge.wait_for_value("sluice_purge_feed_number", number)
+                .await;
+        }
+        versions(&alone).await;
+        assert_eq!(alone.counter("sluice_purge_feed_number").await, 0);
+    }
 }
