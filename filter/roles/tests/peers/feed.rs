@@ -49,6 +49,20 @@ fn a_line_that_any_worker_hears_of_is_read_at_once_and_all_workers_wait_for_it()
 }
 
 #[test]
+fn the_first_line_of_a_feed_is_read_at_once_by_a_worker_that_has_served_no_request() {
+    let mut envoy = FakeEnvoy::new(&document(""), 2);
+    envoy.tick_all();
+    let missing = envoy.send_reading(0);
+    envoy.answer_with(missing, 404, &[], b"");
+    envoy.end(missing);
+    assert!(answers(&mut envoy, 1));
+    ask(&mut envoy, 1, 1);
+    envoy.deliver_all();
+    answer_feed(&mut envoy, 1);
+    assert!(answers(&mut envoy, 1));
+}
+
+#[test]
 fn a_line_that_an_owner_tells_is_read_at_once() {
     let mut envoy = edge(2, 1);
     let client = envoy.at_front(1, "GET", KEY, &[]);
