@@ -8,6 +8,7 @@ use sluice_tests::bucket::{Bucket, minio};
 use sluice_tests::edge::purger::Purger;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
+use std::time::{Duration, Instant};
 
 const FEED: &str = ".sluice/purges";
 const OBJECTS: usize = 20;
@@ -130,20 +131,26 @@ async fn a_line_that_one_edge_has_written_is_read_by_its_peers_as_soon_as_they_h
     for edge in &edges {
         super::world::wait_for_members(edge, 3).await;
     }
-    for (number, version) in (1..).zip(["new", "newer"]) {
+    for edge in edges.iter().chain([&alone]) {
+        edge.wait_for_counter("sluice_purge_feed_reads", 1).await;
+    }
+    for (number, version) in (1..).zip(["new", "newer", "newest"]) {
         write(&bucket, version).await;
         let receipt = purger.purge(json!({"everything": true})).await;
         assert_eq!(receipt["feed"], number, "{receipt}");
-        // The edge that has written the line reads it without any request.
-        edges[0]
-            .wait_for_value("sluice_purge_feed_number", number)
-            .await;
+        // The edge that has written the line reads it without any request, and the others hear of it by requests.
+        let purged = Instant::now();
+        for edge in [&edges[0], &edges[2], &edges[1]] {
+            let mut read = false;
+            while !read {
+                versions(&edges[1]).await;
+                read = edge.counter("sluice_purge_feed_number").await == number;
+                assert!(purged.elapsed() < Duration::from_secs(10), "{number}");
+            }
+        }
+        println!("all edges have read the line after {:?}", purged.elapsed());
         for edge in &edges {
             assert_eq!(versions(edge).await, [version; OBJECTS]);
-        }
-        for edge in &edges {
-            edge.wait_for_value("sluice_purge_feed_number", number)
-                .await;
         }
         versions(&alone).await;
         assert_eq!(alone.counter("sluice_purge_feed_number").await, 0);
