@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! FRONT names the key and the purges of a request that it sends to a peer, and the reasons to send it again.
 
-use sluice_core::internal_headers::{KEY_HEADER, PURGES_HEADER};
+use sluice_core::internal_headers::{KEY_HEADER, LARGE_HEADER, OWN_HEADER, PURGES_HEADER};
 use sluice_core::metrics::Metric;
 use sluice_fake::{FakeEnvoy, HeaderMap, HeaderTexts as _};
 
@@ -109,4 +109,25 @@ fn an_edge_that_hears_of_a_later_line_from_an_owner_answers_from_no_cache() {
     }
     let read = envoy.at_peers_port(0, FROM_PEER, of_peer("GET", None));
     assert_eq!(envoy.clients[read.0].status(), 503);
+}
+
+#[test]
+fn reads_of_an_object_that_its_owner_serves_in_slices_stay_at_this_edge() {
+    let mut envoy = edge(1, 0);
+    for (told, stays) in [(&[][..], None), (&[(LARGE_HEADER, "1")], Some("1"))] {
+        let client = envoy.at_front(0, "GET", KEY, &[]);
+        envoy.answer_front(client, 200, told);
+        assert_eq!(envoy.clients[client.0].header(LARGE_HEADER), None);
+        for (method, key, expected) in [
+            ("GET", KEY, stays),
+            ("HEAD", KEY, stays),
+            ("DELETE", KEY, None),
+            ("GET", KEY + 1, None),
+        ] {
+            let client = envoy.at_front(0, method, key, &[]);
+            let sent = envoy.sent_on(client).unwrap();
+            assert_eq!(sent.get(OWN_HEADER), expected, "{method} {key}");
+            envoy.abort(client);
+        }
+    }
 }
