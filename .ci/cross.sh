@@ -27,7 +27,6 @@ add_target() {
     if timeout "$seconds" rustup --quiet target add "$target" >/dev/null 2>&1 && has_target; then
         return
     fi
-    mkdir -p .sluice
     rustc --version >"$refused"
     return 1
 }
@@ -48,26 +47,29 @@ use_linker() {
 RUSTFLAGS=$(.ci/rustflags.sh)
 export RUSTFLAGS
 
-build() { # CARGO FOLDER OPTION...
-    "$1" build --locked --target "$target" --target-dir "$builds/$2" "${@:3}" "${options[@]}"
-    built=$builds/$2/$target/$file
-}
-
+# Of two builds side by side, one installs the toolchain.
+mkdir -p .sluice
+exec 8>.sluice/toolchain.lock
+flock 8
 if has_target || add_target; then
     with=$(rustc --version | cut -d' ' -f1,2)
     [ "$linker" = wasm-ld ] || use_linker # rustup's wasm target has its own linker
-    build cargo cross-rustup
+    cargo=cargo folder=cross-rustup toolchain=()
 elif is_debian; then
     .ci/debian.sh rustc-web cargo-web rust-web-src
     with="Debian's $(/usr/bin/rustc --version | cut -d' ' -f1,2)"
     export RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
     use_linker
-    build /usr/bin/cargo cross-debian -Zbuild-std=std,panic_abort
+    cargo=/usr/bin/cargo folder=cross-debian toolchain=('-Zbuild-std=std,panic_abort')
 else
     echo "missing: the Rust target $target. To fix it: rustup target add $target" >&2
     exit 1
 fi
 
+exec 8>&-
+
+"$cargo" build --locked --target "$target" --target-dir "$builds/$folder" "${toolchain[@]}" "${options[@]}"
+built=$builds/$folder/$target/$file
 mkdir -p "$(dirname "$output")"
 if ! cmp -s "$built" "$output"; then
     cp "$built" "$output.part"

@@ -5,6 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 log=.sluice/apt.log
 
+# Two builds side by side may need packages, and `apt-get update` does not wait for its lock.
+mkdir -p .sluice
+exec 9>.sluice/apt.lock
+flock 9
+
 absent=()
 for package; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || absent+=("$package")
@@ -21,7 +26,6 @@ elif [ "$(id -u)" -ne 0 ]; then
 fi
 
 echo "installing Debian packages: ${absent[*]}" >&2
-mkdir -p .sluice
 export DEBIAN_FRONTEND=noninteractive
 if ! {
     apt-get -q -o Acquire::Retries=5 update &&

@@ -18,15 +18,21 @@ coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-
 # NB: with a target named, the flags do not apply to build scripts.
 RUSTFLAGS="${coverage[*]}" cargo build --quiet --locked --profile fuzz -p sluice-fuzz --target "$host"
 
-for target in "${targets[@]}"; do
-    found=.sluice/fuzz/$target
+fuzz() { # TARGET
+    local target=$1 found=.sluice/fuzz/$1
     mkdir -p "$found"
     "$builds/$host/fuzz/fuzz-$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=1024 -print_final_stats=1 \
         -artifact_prefix="$found-" "$found" "filter/fuzz/corpus/$target" >"$found.log" 2>&1 || {
         tail -n 40 "$found.log"
         echo "fuzz $target: failed; filter/fuzz/run.sh 1 $target repeats it with what is in $found-*" >&2
-        exit 1
+        return 1
     }
+    local runs
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$found.log")
     echo "fuzz $target: $runs inputs in $seconds s, no failure"
-done
+}
+
+# One target for each processor at one time.
+export builds host seconds
+export -f fuzz
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -euo pipefail -c 'fuzz {}'
