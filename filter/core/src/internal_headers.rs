@@ -25,6 +25,9 @@ pub const PEER_HEADER: &str = "x-sluice-peer";
 /// Name of the request header with the purges that the sender of a peer's request has applied, and of the response
 /// header with the position in the purge feed of the edge that has answered it.
 pub const PURGES_HEADER: &str = "x-sluice-purges";
+/// Name of the request header with the value of [`PURGES_HEADER`] behind FRONT of another proxy of a mesh, whose listener
+/// removes headers of [`INTERNAL_PREFIX`].
+pub const FRONTS_PURGES_HEADER: &str = "sluice-purges";
 /// Name of the response header by which an edge tells the sender of a request that it does not recognize a peer, or
 /// that it lacks purges, so that the sender asks another edge.
 pub const PEER_REFUSED_HEADER: &str = "x-sluice-peer-refused";

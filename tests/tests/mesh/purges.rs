@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sluice_tests::client::Response;
 use sluice_tests::eventually;
 use sluice_tests::machine::tool::repository;
+use sluice_tests::mesh::fleet::Fleet;
 use sluice_tests::mesh::gateway::Gateway;
 use sluice_tests::mesh::kustomize::changed_policy;
 use std::time::{Duration, Instant};
@@ -117,4 +118,34 @@ async fn the_feed_and_a_number_purge_the_gateway_within_seconds() {
     purge_by_number(&gateway).await;
     assert!(gateway.get("/b").await.is_hit());
     assert_eq!(gateway.fetches("b"), 1, "the rest of the cache stays");
+}
+
+#[tokio::test]
+async fn no_cache_answers_with_an_object_that_its_gateway_has_purged() {
+    let fleet = Fleet::builder("purged-fleet").await.of(1, 2).start().await;
+    let path = "/assets/a";
+    fleet.bucket.put_stamped(&path[1..], 1, 2_000).await;
+    fleet.hit(path).await;
+    fleet.bucket.put_stamped(&path[1..], 2, 2_000).await;
+    // The control.
+    assert_eq!(version(&fleet.hit(path).await, path), 1);
+
+    let documented = documented_patch();
+    fleet.patch_gateways(&documented);
+    eventually("the number at the gateway", async || {
+        version(&fleet.get(path).await, path) == 2
+    })
+    .await;
+    // The caches lack the number, so they ask the bucket.
+    let asked = fleet.fetches(&path[1..]);
+    for number in 1..=3 {
+        let response = fleet.get(path).await;
+        assert_eq!(version(&response, path), 2, "{response}");
+        assert!(!response.is_hit(), "{response}");
+        assert_eq!(fleet.fetches(&path[1..]), asked + number);
+    }
+
+    fleet.patch_caches(&documented);
+    let response = fleet.hit(path).await;
+    assert_eq!(version(&response, path), 2, "{response}");
 }

@@ -141,6 +141,9 @@ section! {
         /// SHA-256 of the secret that each request of another edge carries, in hexadecimal. Default: the edge has no
         /// peers. The entry point fills this in.
         secret as "secret_sha256": Option<TokenHash>,
+        /// Whether all requests of clients come from FRONT in other proxies, as in a fleet of the mesh. The edge then
+        /// answers no request from its cache whose FRONT has applied purges that it lacks.
+        behind_front: bool = false,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use sluice_core::host::HostError;
 use sluice_core::internal_headers::{
-    INTERNAL_PREFIX, PEER_HEADER, PEER_REFUSED_HEADER, PURGES_HEADER,
+    FRONTS_PURGES_HEADER, INTERNAL_PREFIX, PEER_HEADER, PEER_REFUSED_HEADER, PURGES_HEADER,
 };
 use sluice_core::key::CanonicalTarget;
 use sluice_core::policy::purge::TokenHash;
@@ -48,18 +48,36 @@ impl Edge {
         {
             return Err(Refusal::NoPeer);
         }
-        let purges = headers.get(PURGES_HEADER);
-        let purges = purges.and_then(|purges| AppliedPurges::parse(purges.text().ok()?));
+        let purges = purges_in(headers, PURGES_HEADER);
         Ok((of_client(host, headers)?, purges))
+    }
+
+    /// Takes the purges that FRONT has applied which has sent the request, if the policy says that there is a FRONT.
+    pub(super) fn hear_front(
+        &mut self,
+        host: &dyn Host,
+        headers: &Headers,
+    ) -> Result<(), HostError> {
+        if !self.is_behind_front() || !headers.has(FRONTS_PURGES_HEADER) {
+            return Ok(());
+        }
+        self.peers_purges = purges_in(headers, FRONTS_PURGES_HEADER);
+        host.remove_header(Map::Request, FRONTS_PURGES_HEADER)
+    }
+
+    /// Whether FRONT has sent the request, in this process or in another one.
+    fn is_behind_front(&self) -> bool {
+        self.is_at_peers_port || self.generation.sites.edge.peers.behind_front
     }
 
     /// Whether the peer which has sent the request, or another one, has applied purges that this edge lacks.
     pub(super) fn lacks_purges(&self, worker: &mut Worker, target: &CanonicalTarget) -> bool {
-        if !self.is_at_peers_port {
+        // A peer that tells nothing has applied nothing.
+        let none = self.is_at_peers_port.then(AppliedPurges::default);
+        let Some(sent) = self.peers_purges.or(none) else {
             return false;
-        }
+        };
         worker.keys.join_roster();
-        let sent = self.peers_purges.unwrap_or_default();
         if let Some(told) = sent.feed {
             worker.hear_of_feed(told);
         }
@@ -68,10 +86,11 @@ impl Edge {
         keys.lacks_lines() || !own.suffice_for(&sent)
     }
 
-    /// Refuses a request, so that its sender asks another edge. No other edge is left for one that its sender handles.
+    /// Refuses a request, so that its sender asks another edge. No other edge is left for one that its sender handles,
+    /// and FRONT of another proxy asks none.
     pub(super) fn check_elsewhere(&self, host: &dyn Host) -> Result<(), Refusal> {
         let route = host.property(ROUTE_NAME)?.unwrap_or_default();
-        match route.starts_with(OWN_ROUTE) {
+        match route.starts_with(OWN_ROUTE) || !self.is_at_peers_port {
             true => Ok(()),
             false => Err(Refusal::LacksPurges),
         }
@@ -79,11 +98,16 @@ impl Edge {
 
     /// Tells the sender of a peer's request how far the edge has read the purge feed.
     pub(super) fn tell_purges(&self, host: &dyn Host, keys: &Keys) {
-        if let Some(position) = keys.feed_position().filter(|_| self.is_at_peers_port) {
+        if let Some(position) = keys.feed_position().filter(|_| self.is_behind_front()) {
             // The host has no headers of a response that is answered in a later turn.
             let _ = host.set_header(Map::Response, PURGES_HEADER, position.to_string());
         }
     }
+}
+
+/// The applied purges that the header of this name tells.
+fn purges_in(headers: &Headers, name: &str) -> Option<AppliedPurges> {
+    AppliedPurges::parse(headers.get(name)?.text().ok()?)
 }
 
 /// Removes the filter's own headers from the effective context's request. Returns the others.

@@ -5,6 +5,7 @@
 mod feed;
 mod front;
 mod port;
+mod tiers;
 
 use sluice_core::internal_headers::{PEER_HEADER, PURGES_HEADER};
 use sluice_core::policy::purge::TokenHash;

@@ -108,6 +108,7 @@ impl Edge {
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
         self.begin_record(worker.as_deref(), headers);
+        self.hear_front(host, headers)?;
         let target = self.choose_site(host, headers)?;
         self.record_site();
         let stripped = self.strip_copied(host, headers)?;
