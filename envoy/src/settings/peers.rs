@@ -111,11 +111,22 @@ fn expand(entry: &str) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }
 
-/// Reads `NAME:PORT`.
+/// Reads `NAME:PORT`. A name that ends in a dot keeps it, so that the resolver does not try it with a search domain.
 fn endpoint(text: &str) -> Option<Endpoint> {
-    let port = text.rsplit_once(':').map(|(_, port)| port)?;
-    let has_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    Endpoint::parse(&format!("http://{text}")).filter(|_| has_port && !text.ends_with('/'))
+    let (name, port) = text.rsplit_once(':')?;
+    if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let complete = name.strip_suffix('.');
+    let name = complete.unwrap_or(name);
+    let mut endpoint = Endpoint::parse(&format!("http://{name}:{port}"))?;
+    if complete.is_some() {
+        if endpoint.ip().is_some() {
+            return None;
+        }
+        endpoint.host.push('.');
+    }
+    Some(endpoint)
 }
 
 #[cfg(test)]
@@ -151,6 +162,7 @@ mod tests {
                 &["fd00::1:8082", "fd00::2:8082"],
             ),
             ("edge:8082,edge:8083", &["edge:8082", "edge:8083"]),
+            ("edge-{0..1}.test.:1", &["edge-0.test.:1", "edge-1.test.:1"]),
         ] {
             assert_eq!(names(text).unwrap(), expected, "{text}");
         }
@@ -173,6 +185,9 @@ mod tests {
             ("a:1,b:0", "NAME:PORT of each edge"),
             ("a:1,b:65536", "NAME:PORT of each edge"),
             ("a:1,b:1/", "NAME:PORT of each edge"),
+            ("a:1,b..:1", "NAME:PORT of each edge"),
+            ("a:1,.:1", "NAME:PORT of each edge"),
+            ("a:1,10.0.0.1.:1", "NAME:PORT of each edge"),
             ("a:1,b c:1", "NAME:PORT of each edge"),
             ("http://a:1,b:1", "NAME:PORT of each edge"),
             ("e{2..1}:1", "NAME:PORT of each edge"),

@@ -36,10 +36,13 @@ impl World {
         }
     }
 
-    /// The value of `SLUICE_PEERS`.
+    /// The value of `SLUICE_PEERS`. Every other name ends in a dot, as names without a search domain do.
     pub fn peers(&self) -> String {
-        let pairs = NAMES.iter().zip(self.ports);
-        let peers = pairs.map(|(name, port)| format!("{name}:{port}"));
+        let pairs = NAMES.iter().zip(self.ports).enumerate();
+        let peers = pairs.map(|(number, (name, port))| {
+            let dot = if number % 2 == 0 { "." } else { "" };
+            format!("{name}{dot}:{port}")
+        });
         peers.collect::<Vec<_>>().join(",")
     }
 
