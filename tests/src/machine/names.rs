@@ -36,7 +36,15 @@ impl NameServer {
     /// # Panics
     /// When no socket can be created.
     pub async fn start() -> Self {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into()).await
+    }
+
+    /// Starts without a name at this address.
+    ///
+    /// # Panics
+    /// When the address is not free.
+    pub async fn start_at(address: SocketAddr) -> Self {
+        let socket = UdpSocket::bind(address).await.unwrap();
         let address = socket.local_addr().unwrap();
         let table = Arc::<Mutex<Table>>::default();
         let task = tokio::spawn(serve(socket, Arc::clone(&table)));

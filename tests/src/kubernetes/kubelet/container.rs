@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command that runs the container of a pod: its variables, its mounts and its user.
 
-use super::Host;
 use super::volumes::{Volumes, wait_for_files};
+use super::{Host, name_of};
 use crate::image::container::words;
+use crate::kubernetes::dns;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The source of a mount, its target, and whether it is read-only.
+type Mount = (PathBuf, String, bool);
 
 /// Enters a separate mount namespace, which needs root: `ROOT READ-ONLY USER GROUPS` and, for each mount,
 /// `SOURCE TARGET READ-ONLY`, up to `--`.
@@ -29,17 +33,17 @@ mount --rbind /proc "$root/proc"
 exec chroot --userspec="$user" --groups="$groups" "$root" "$@"
 "#;
 
-/// Makes the command of a pod's container. `hosts` is the file of the names that the container knows.
+/// Makes the command of a pod's container. `place` is the folder of the pod.
 pub(super) async fn command(
     host: &Host,
     pod: &Value,
     address: IpAddr,
     volumes: &Volumes,
-    hosts: &Path,
+    place: &Path,
 ) -> Command {
     let container = &pod["spec"]["containers"][0];
     let image = &host.image;
-    let mut mounts = vec![(hosts.to_owned(), "/etc/hosts".to_owned(), true)];
+    let mut mounts = write_names(pod, address, place).to_vec();
     for mount in container["volumeMounts"].as_array().into_iter().flatten() {
         let (folder, is_read_only) = volumes.folder(mount["name"].as_str().unwrap());
         let is_read_only = is_read_only || mount["readOnly"] == true;
@@ -72,8 +76,8 @@ pub(super) async fn command(
     command
 }
 
-/// Makes the folders and the file of an image over which volumes are mounted, as an engine does.
-fn make_targets(root: &Path, mounts: &[(PathBuf, String, bool)]) {
+/// Makes the folders and the files of an image over which volumes are mounted, as an engine does.
+fn make_targets(root: &Path, mounts: &[Mount]) {
     for (source, target, _) in mounts {
         let target = root.join(target.trim_start_matches('/'));
         if source.is_dir() {
@@ -128,15 +132,31 @@ async fn secret(host: &Host, pod: &Value, name: &Value) -> BTreeMap<String, Stri
         .collect()
 }
 
-/// Writes the file of the names that a container of this namespace knows: the Services.
-pub(super) async fn write_hosts(host: &Host, namespace: &str, file: &Path) {
-    let path = format!("/api/v1/namespaces/{namespace}/services");
-    let mut lines = "127.0.0.1 localhost\n".to_owned();
-    for service in host.api.list(&path).await.unwrap_or_default() {
-        let name = service["metadata"]["name"].as_str().unwrap();
-        if let Some(address) = service["spec"]["clusterIP"].as_str() {
-            lines.push_str(&format!("{address} {name} {name}.{namespace}\n"));
-        }
-    }
-    std::fs::write(file, lines).unwrap();
+/// Writes the files by which a container finds names: its own one, and the DNS of the cluster for the others.
+fn write_names(pod: &Value, address: IpAddr, place: &Path) -> [Mount; 2] {
+    let [namespace, name] = name_of(pod);
+    let domain = dns::DOMAIN;
+    let whole = pod["spec"]["subdomain"].as_str();
+    let whole = whole.map(|service| format!("{name}.{service}.{namespace}.svc.{domain}"));
+    let files = [
+        (
+            "hosts",
+            format!(
+                "127.0.0.1 localhost\n{address} {} {name}\n",
+                whole.unwrap_or_default()
+            ),
+        ),
+        (
+            "resolv.conf",
+            format!(
+                "nameserver {}\nsearch {namespace}.svc.{domain} svc.{domain} {domain}\noptions ndots:5\n",
+                dns::ADDRESS
+            ),
+        ),
+    ];
+    files.map(|(file, text)| {
+        let source = place.join(format!("..{file}"));
+        std::fs::write(&source, text).unwrap();
+        (source, format!("/etc/{file}"), true)
+    })
 }

@@ -10,6 +10,7 @@ mod status;
 mod volumes;
 
 use super::api::Api;
+use super::dns;
 use crate::eventually;
 use crate::image::container::Container as Image;
 use crate::machine::process;
@@ -56,10 +57,12 @@ pub struct Kubelet {
     host: Arc<Host>,
     _pods: Background,
     _logs: Logs,
+    _names: Background,
 }
 
 impl Kubelet {
-    /// Starts a kubelet, which runs every pod in this image, and waits until pods can be scheduled to its nodes.
+    /// Starts a kubelet, which runs every pod in this image, with the DNS of the cluster, and waits until pods can be
+    /// scheduled to its nodes.
     pub async fn start(cluster: &Cluster, api: Api, image: Arc<Image>) -> Self {
         let host = Arc::new(Host {
             api,
@@ -89,6 +92,7 @@ impl Kubelet {
             host,
             _pods: pods,
             _logs: logs,
+            _names: dns::start(api),
         }
     }
 

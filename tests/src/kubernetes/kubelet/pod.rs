@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The life of one pod, from its binding to a node to its end.
 
-use super::container::{command, write_hosts};
+use super::container::command;
 use super::probes::Probes;
 use super::status::Status;
 use super::volumes::Volumes;
@@ -98,10 +98,9 @@ impl Pod {
         volumes: &mut Volumes,
         status: &mut Status,
     ) -> End {
-        let hosts = self.folder.path().join("..hosts");
         let name = name_of(template);
-        write_hosts(&self.host, &name[0], &hosts).await;
-        let command = command(&self.host, template, self.address, volumes, &hosts).await;
+        let place = self.folder.path();
+        let command = command(&self.host, template, self.address, volumes, place).await;
         let mut container = Container(Process::start(command, &self.log()).unwrap());
         let running = Running {
             pid: container.0.pid(),

@@ -22,8 +22,16 @@ pub(super) type Files = BTreeMap<String, Vec<u8>>;
 struct Volume {
     name: String,
     folder: PathBuf,
-    /// The path of the ConfigMap or of the Secret in the API, and its files in the folder.
-    source: Option<(String, Files)>,
+    /// The ConfigMap or the Secret, and its files in the folder.
+    source: Option<(Source, Files)>,
+}
+
+/// A ConfigMap or a Secret whose files a volume has.
+struct Source {
+    /// Its path in the API.
+    path: String,
+    /// The keys that the volume has, and their files. None: every key is a file.
+    items: BTreeMap<String, String>,
 }
 
 /// The volumes of a pod.
@@ -43,8 +51,9 @@ impl Volumes {
     /// Brings the files of changed ConfigMaps and Secrets up to date.
     pub(super) async fn update(&mut self, api: Api) {
         for volume in &mut self.0 {
-            if let Some((path, files)) = &mut volume.source
-                && let Some(current) = files_of(api, path).await
+            if let Some((source, files)) = &mut volume.source
+                && let Some(current) = files_of(api, &source.path).await
+                && let current = source.select(current)
                 && current != *files
             {
                 replace(&volume.folder, &current);
@@ -69,9 +78,11 @@ async fn make(api: Api, pod: &Value, volume: &Value, folder: PathBuf) -> Volume 
     let path = path.or_else(|| secret.map(|name| path_in(pod, "secrets", name)));
     let (folder, source) = if let Some(path) = path {
         fs::create_dir(&folder).unwrap();
-        let files = wait_for_files(api, &path).await;
+        let items = items(&volume["secret"]["items"]);
+        let source = Source { path, items };
+        let files = source.select(wait_for_files(api, &source.path).await);
         replace(&folder, &files);
-        (folder, Some((path, files)))
+        (folder, Some((source, files)))
     } else if let Some(claim) = volume["persistentVolumeClaim"]["claimName"].as_str() {
         let folder = claimed(api, &path_in(pod, "persistentvolumeclaims", claim)).await;
         let policy = pod["spec"]["securityContext"]["fsGroupChangePolicy"].as_str();
@@ -90,6 +101,31 @@ async fn make(api: Api, pod: &Value, volume: &Value, folder: PathBuf) -> Volume 
         folder,
         source,
     }
+}
+
+impl Source {
+    /// The files of the volume, of these files by their keys.
+    fn select(&self, mut files: Files) -> Files {
+        if self.items.is_empty() {
+            return files;
+        }
+        let items = self.items.iter();
+        let items = items.map(|(key, file)| {
+            let content = files.remove(key).expect("a key of the Secret");
+            (file.clone(), content)
+        });
+        items.collect()
+    }
+}
+
+/// The keys of a list of items, and their files.
+fn items(list: &Value) -> BTreeMap<String, String> {
+    let items = list.as_array().into_iter().flatten();
+    let items = items.map(|item| {
+        let field = |name: &str| item[name].as_str().unwrap().to_owned();
+        (field("key"), field("path"))
+    });
+    items.collect()
 }
 
 /// The path in the API of an object of the pod's namespace.
