@@ -49,7 +49,21 @@ labels: {{- include "sluice.labels" . | nindent 2 }}
 
 {{- /* The kind of the workload. */}}
 {{- define "sluice.kind" -}}
-{{ .Values.persistence.enabled | ternary "StatefulSet" "Deployment" }}
+{{ or .Values.persistence.enabled .Values.peers.enabled | ternary "StatefulSet" "Deployment" }}
+{{- end }}
+
+{{- /* How many names the peers know. */}}
+{{- define "sluice.peerCount" -}}
+{{- $most := .Values.autoscaling.enabled | ternary .Values.autoscaling.maxReplicas .Values.replicaCount -}}
+{{ max (int .Values.peers.names) (int $most) }}
+{{- end }}
+
+{{- /* The names of the StatefulSet's pods, with the port for peers. */}}
+{{- define "sluice.peers" -}}
+{{- $name := include "sluice.fullname" . -}}
+{{- /* NB: the last dot, because a search domain of the node may have a wildcard, whose address would get the secret. */}}
+{{- $domain := printf "%s-pods.%s.svc.%s." $name .Release.Namespace .Values.peers.clusterDomain -}}
+{{ printf "%s-{0..%d}.%s:%d" $name (sub (include "sluice.peerCount" . | int) 1) $domain (int .Values.peers.port) }}
 {{- end }}
 
 {{- /* A size such as 10Gi in MiB. */}}
@@ -127,6 +141,13 @@ true
 {{- end }}
 {{- if and (include "sluice.several" $) (include "sluice.purges" $) (not .purge.feed) }}
 {{- fail "purge.feed: {}: purges are on (purge.secretName, or purge_token of a site), and a purge call reaches only one replica, because each has a cache of its own: expected purge.feed.every, such as 2s, so that all replicas read purges from the bucket (sluice purge --feed), or replicaCount 1 without autoscaling" }}
+{{- end }}
+{{- if and .peers.enabled (not .peers.secretName) }}
+{{- fail (printf "peers.secretName: \"\": expected the Secret with a secret of the replicas, such as that of kubectl create secret generic peers --from-literal=%s=$(openssl rand -hex 24)" .peers.secretKey) }}
+{{- end }}
+{{- $count := include "sluice.peerCount" $ | int }}
+{{- if and .peers.enabled (gt $count 256) }}
+{{- fail (printf "peers.enabled: true: expected at most 256 replicas, and %s is %d" (.autoscaling.enabled | ternary "autoscaling.maxReplicas" "replicaCount") $count) }}
 {{- end }}
 {{- $cache := include "sluice.mebibytes" .cache.size | int64 }}
 {{- $volume := include "sluice.mebibytes" (include "sluice.volumeSize" $) | int64 }}

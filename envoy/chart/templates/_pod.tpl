@@ -21,6 +21,11 @@
 {{- if include "sluice.purges" $ }}
 {{- $own = merge $own (dict "SLUICE_PURGE_BIND" .bind "SLUICE_PURGE_PORT" (toString .purge.port)) }}
 {{- end }}
+{{- if .peers.enabled }}
+{{- $port := toString .peers.port }}
+{{- $own = merge $own (dict "SLUICE_PEERS" (include "sluice.peers" $) "SLUICE_PEER_BIND" .bind "SLUICE_PEER_PORT" $port) }}
+{{- $own = merge $own (dict "SLUICE_PEER_SECRET_FILE" "/etc/sluice/peers/secret") }}
+{{- end }}
 {{- if .http3 }}
 {{- $own = merge $own (dict "SLUICE_HTTP3" (eq (toString .http3) "true" | ternary "on" "clear")) }}
 {{- end }}
@@ -94,6 +99,9 @@ volumeMounts:
 {{- range $index, $name := .Values.tlsSecrets }}
 - {name: tls-{{ $index }}, mountPath: /etc/sluice/tls/{{ $name }}, readOnly: true}
 {{- end }}
+{{- if .Values.peers.enabled }}
+- {name: peers, mountPath: /etc/sluice/peers, readOnly: true}
+{{- end }}
 {{- if .Values.certificateAuthorities.configMap }}
 - {name: authorities, mountPath: /etc/sluice/authorities, readOnly: true}
 {{- end }}
@@ -118,6 +126,12 @@ volumeMounts:
 {{- range $index, $name := .tlsSecrets }}
 - name: tls-{{ $index }}
   secret: {secretName: {{ $name }}}
+{{- end }}
+{{- with .peers }}
+{{- if .enabled }}
+- name: peers
+  secret: {secretName: {{ .secretName }}, items: [{key: {{ .secretKey }}, path: secret}]}
+{{- end }}
 {{- end }}
 {{- with .certificateAuthorities }}
 {{- if .configMap }}

@@ -11,6 +11,7 @@
 mod gateway;
 mod observability;
 mod package;
+mod peers;
 mod refusals;
 mod release;
 mod replicas;

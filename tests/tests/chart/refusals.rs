@@ -82,6 +82,36 @@ fn refusals_of_the_schema() -> Vec<Refusal> {
             &["/purge/feed", "'evry' not allowed"],
         ),
         (
+            "a typo in the peers",
+            json!({"peers": {"enabld": true}}),
+            &["/peers", "'enabld' not allowed"],
+        ),
+        (
+            "the secret of the peers as a value",
+            json!({"peers": {"enabled": true, "secret": "hush"}}),
+            &["/peers", "'secret' not allowed"],
+        ),
+        (
+            "the secret of the peers in the settings",
+            json!({"settings": {"SLUICE_PEER_SECRET": "hush"}}),
+            &["/settings", "'SLUICE_PEER_SECRET' not allowed"],
+        ),
+        (
+            "the names of the peers in the settings",
+            json!({"settings": {"SLUICE_PEERS": "a:1,b:1"}}),
+            &["/settings", "'SLUICE_PEERS' not allowed"],
+        ),
+        (
+            "one name for the peers",
+            json!({"peers": {"names": 1}}),
+            &["/peers/names"],
+        ),
+        (
+            "a domain that ends in a dot",
+            json!({"peers": {"clusterDomain": "cluster.local."}}),
+            &["/peers/clusterDomain"],
+        ),
+        (
             "no memory limit",
             json!({"resources": {"limits": {"memory": null}}}),
             &["/resources/limits", "'memory'"],
@@ -121,6 +151,31 @@ fn refusals_of_the_templates() -> Vec<Refusal> {
             "a volume for a cache in memory",
             json!({"cache": {"medium": "memory"}, "persistence": {"enabled": true}}),
             &["persistence.enabled"],
+        ),
+        (
+            "peers without a secret",
+            json!({"peers": {"enabled": true}}),
+            &[
+                "peers.secretName: \"\"",
+                "kubectl create secret generic peers",
+            ],
+        ),
+        (
+            "more peers than names",
+            json!({"peers": {"enabled": true, "secretName": "peers"}, "replicaCount": 257}),
+            &["at most 256 replicas", "replicaCount is 257"],
+        ),
+        (
+            "more peers than names by autoscaling",
+            json!({
+                "peers": {"enabled": true, "secretName": "peers"}, "autoscaling": {"enabled": true, "maxReplicas": 300},
+            }),
+            &["autoscaling.maxReplicas is 300"],
+        ),
+        (
+            "purges of peers without the feed",
+            json!({"peers": {"enabled": true, "secretName": "peers"}, "purge": {"secretName": "purge"}}),
+            &["purge.feed: {}"],
         ),
         (
             "purges with two replicas",

@@ -117,6 +117,25 @@ pub fn sets() -> Vec<(&'static str, Value)> {
             json!({"autoscaling": {"enabled": true}, "persistence": {"enabled": true}}),
         ),
         (
+            "peers",
+            json!({"peers": {"enabled": true, "secretName": "peers"}}),
+        ),
+        (
+            "peers with volumes and purges",
+            json!({
+                "peers": {"enabled": true, "secretName": "peers", "secretKey": "text", "port": 9000, "names": 20},
+                "persistence": {"enabled": true}, "autoscaling": {"enabled": true, "maxReplicas": 30},
+                "purge": {"secretName": "purge", "feed": {"every": "2s"}}, "bind": "0.0.0.0",
+            }),
+        ),
+        (
+            "peers in memory",
+            json!({
+                "peers": {"enabled": true, "secretName": "peers", "clusterDomain": "example.org"},
+                "cache": {"medium": "memory", "size": "1Gi"}, "resources": {"limits": {"memory": "3Gi"}},
+            }),
+        ),
+        (
             "load balancer",
             json!({"service": {
                 "type": "LoadBalancer", "externalTrafficPolicy": "Local", "trafficDistribution": "PreferSameZone",

@@ -51,6 +51,8 @@ pub fn check(files: &Value, workload: &Value, folder: &Path) -> Output {
     let mut command = Command::new(entry_point());
     command.env_clear().arg("check").current_dir(folder);
     command.env("SLUICE_STATE", folder.join("state"));
+    std::fs::create_dir(folder.join("peers")).unwrap();
+    std::fs::write(folder.join("peers/secret"), "the-secret-of-the-peers").unwrap();
     for variable in ["WWW_KEY", "WWW_SECRET", "SIGN_A"] {
         command.env(variable, "a-secret-of-this-test-with-at-least-32-bytes");
     }
