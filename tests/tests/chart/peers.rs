@@ -141,8 +141,19 @@ fn without_peers_there_is_no_trace_of_them() {
     }
 }
 
-/// Waits until each replica knows that all of them are there.
+/// Upgrades the release to this many peers, by Helm.
+fn upgrade(release: &Release, replicas: usize) {
+    let peers = json!({"enabled": true, "secretName": "peers"});
+    let upgraded = release.helm(
+        "upgrade",
+        &json!({"peers": peers, "replicaCount": replicas}),
+    );
+    assert!(upgraded.status.success(), "{}", both(&upgraded));
+}
+
+/// Waits until there are this many replicas, and each has found all of them.
 async fn wait_for_members(release: &Release, count: usize) {
+    release.settle(count).await;
     let metric = "envoy_cluster_membership_healthy{envoy_cluster_name=\"peers\"}";
     for (name, pod, _) in release.pods() {
         let metrics = SocketAddr::new(pod.ip(), 9901);
@@ -156,28 +167,37 @@ async fn wait_for_members(release: &Release, count: usize) {
     }
 }
 
-/// How often an object has been fetched from the bucket.
-fn fetched(release: &Release) -> usize {
-    let is_whole = |request: &Request| {
-        let head = request.method == "HEAD";
-        !head && request.target.ends_with(".bin")
+/// Asks every replica for every object, and returns how often the bucket was asked for one.
+async fn fetched_by(release: &Release, targets: &[String]) -> usize {
+    let fetched = || {
+        let is_whole = |request: &Request| {
+            let head = request.method == "HEAD";
+            !head && request.target.ends_with(".bin")
+        };
+        release.bucket.requests().matching(is_whole)
     };
-    release.bucket.requests().matching(is_whole)
-}
-
-/// Asks every replica for every object.
-async fn ask_all(release: &Release, targets: &[String]) {
+    let former = fetched();
     for (name, pod, _) in release.pods() {
         for target in targets {
             let response = client::get(pod, target).await;
             assert_eq!(response.status, 200, "{name}: {response}");
         }
     }
+    fetched() - former
+}
+
+/// Makes peers of the replicas of a Deployment, as the documents say.
+async fn become_peers(release: &Release) {
+    release.kubectl(&["delete", "deployment", NAME, "--cascade=orphan"]);
+    upgrade(release, 2);
+    let of_release = "app.kubernetes.io/instance=www,app.kubernetes.io/component=edge";
+    release.kubectl(&["delete", "replicaset", "-l", of_release]);
+    wait_for_members(release, 2).await;
 }
 
 #[tokio::test]
 #[ignore = "long: make test-chart-all"]
-async fn replicas_become_one_cache_a_third_one_joins_and_no_request_fails_during_a_rollout() {
+async fn replicas_become_peers_a_third_one_joins_and_no_request_fails_then_or_during_a_rollout() {
     if !is_in_cluster() {
         return;
     }
@@ -185,50 +205,35 @@ async fn replicas_become_one_cache_a_third_one_joins_and_no_request_fails_during
     let release = Release::install(&json!({})).await;
     let balancer = release.balancer().await;
     let targets = release.objects(20).await;
-    ask_all(&release, &targets).await;
-    assert_eq!(fetched(&release), 2 * targets.len());
+    assert_eq!(fetched_by(&release, &targets).await, 2 * targets.len());
 
     let secret = "the-secret-of-the-peers".to_owned();
     release.create_secret("peers", &[("SLUICE_PEER_SECRET", &secret)]);
-    let upgrade = async |replicas: usize| {
-        let peers = json!({"enabled": true, "secretName": "peers"});
-        let upgraded = release.helm(
-            "upgrade",
-            &json!({"peers": peers, "replicaCount": replicas}),
-        );
-        assert!(upgraded.status.success(), "{}", both(&upgraded));
-        release.settle(replicas).await;
-        wait_for_members(&release, replicas).await;
-    };
-    let begun = fetched(&release);
-    upgrade(2).await;
-    ask_all(&release, &targets).await;
-    assert_eq!(fetched(&release) - begun, targets.len());
+    // The load asks for one object only.
+    let first = &targets[..1];
+    let failures = failures_during("the first peers", balancer.address(), first, async || {
+        become_peers(&release).await;
+    });
+    assert_eq!(failures.await, Vec::<String>::new());
+    assert_eq!(fetched_by(&release, &targets[1..]).await, targets.len() - 1);
 
-    // The former two are not started again.
     let former = release.pods();
-    upgrade(3).await;
+    let failures = failures_during("a third peer", balancer.address(), &targets, async || {
+        upgrade(&release, 3);
+        wait_for_members(&release, 3).await;
+    });
+    assert_eq!(failures.await, Vec::<String>::new());
     let pods = release.pods();
     assert!(former.iter().all(|pod| pods.contains(pod)), "{pods:?}");
-    ask_all(&release, &targets).await;
-    let begun = fetched(&release);
-    ask_all(&release, &targets).await;
-    assert_eq!(fetched(&release), begun);
+    fetched_by(&release, &targets).await;
+    assert_eq!(fetched_by(&release, &targets).await, 0);
 
-    let all = || balancer.endpoints().len() == 3;
-    eventually("the endpoints", async || all()).await;
-    let failures = failures_during(
-        "a rollout of peers",
-        balancer.address(),
-        &targets,
-        async || {
-            release.roll_out("statefulset").await;
-        },
-    );
+    let rollout = "a rollout of peers";
+    let failures = failures_during(rollout, balancer.address(), &targets, async || {
+        release.roll_out("statefulset").await;
+        wait_for_members(&release, 3).await;
+    });
     assert_eq!(failures.await, Vec::<String>::new());
-    wait_for_members(&release, 3).await;
-    ask_all(&release, &targets).await;
-    let begun = fetched(&release);
-    ask_all(&release, &targets).await;
-    assert_eq!(fetched(&release), begun);
+    fetched_by(&release, &targets).await;
+    assert_eq!(fetched_by(&release, &targets).await, 0);
 }

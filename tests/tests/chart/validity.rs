@@ -214,7 +214,7 @@ fn the_check_of_the_edge_accepts_every_set() {
 }
 
 #[tokio::test]
-async fn the_notes_warn_of_an_open_bucket_and_of_purge_calls_that_reach_one_replica() {
+async fn the_notes_warn_of_an_open_bucket_an_open_port_and_of_purge_calls_that_reach_one_replica() {
     let cluster = shared_cluster().await;
     let kubeconfig = cluster.kubeconfig();
     let arguments = [
@@ -241,6 +241,19 @@ async fn the_notes_warn_of_an_open_bucket_and_of_purge_calls_that_reach_one_repl
     closed["sites"][0]["access"] = json!({"allow": ["10.0.0.0/8"]});
     assert!(!notes(&closed).contains(warning));
     assert!(!notes(&least()).contains(warning));
+
+    let open = "WARNING: networkPolicy is not enabled";
+    let mut peers = least_with(&json!({"peers": {"enabled": true, "secretName": "peers"}}));
+    let shown = notes(&peers);
+    assert!(
+        shown.contains("port-forward pod/www-sluice-0 9901"),
+        "{shown}"
+    );
+    assert!(!shown.contains(open), "{shown}");
+    peers["networkPolicy"] = json!({"enabled": false});
+    assert!(notes(&peers).contains(open));
+    peers["peers"]["enabled"] = false.into();
+    assert!(!notes(&peers).contains("9901"));
 
     let reach = "A purge call to the Service www-sluice-purge reaches one replica.";
     let mut purges =
