@@ -100,7 +100,7 @@ fn a_line_that_the_feed_does_not_have_costs_four_readings() {
     let mut told = edge(2, 1);
     let mut seen = 0;
     for number in 0..MINUTE / 100 {
-        // Later lines, each of which the feed does not have either.
+        // Later lines, which the feed does not have either.
         ask(&mut told, 1, 1_000 + number);
         seen += readings(&mut told, 100, 1);
     }

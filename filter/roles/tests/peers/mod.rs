@@ -47,7 +47,7 @@ fn line(number: u64) -> String {
     format!("{FEED}.{number}")
 }
 
-/// Answers the reading that is under way with a feed of this many lines, none of which concerns an object of the tests.
+/// Answers the reading that is under way with a feed of this many lines. No line concerns an object of the tests.
 fn answer_feed(envoy: &mut FakeEnvoy, lines: u64) {
     let fetch = envoy.send_reading(0);
     let path = envoy.fetches[fetch.0].headers.get(":path");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Purges while clients ask through all edges, each of which has several workers, and one edge cannot read the feed.
+//! Purges while clients ask through all edges. Each edge has several workers, and one edge cannot read the feed.
 
 use super::world::{World, wait_for_members};
 use serde_json::json;
