@@ -30,7 +30,7 @@ async fn sum(edges: &[Edge], name: &str) -> u64 {
 
 /// The number of slices that the origin has sent.
 fn fetched(origin: &Origin) -> u64 {
-    let asked = Asked::of(&origin.requests(), KNOWN);
+    let asked = Asked::of(origin.requests(), KNOWN);
     asked.slices.values().sum::<usize>() as u64
 }
 
@@ -52,7 +52,7 @@ async fn the_slices_of_an_object_are_fetched_once_and_belong_to_all_edges() {
         assert_part(&part(edge, 3, 2).await, KNOWN, 3 * SLICE..5 * SLICE);
     }
     settle(&origin).await;
-    let asked = Asked::of(&origin.requests(), KNOWN);
+    let asked = Asked::of(origin.requests(), KNOWN);
     asked.assert_each_slice_once();
     assert_eq!(asked.wholes, 0);
     // Each edge that has made a response has asked for the headers once.
@@ -97,7 +97,7 @@ async fn the_edge_that_a_client_asks_makes_its_response_of_slices() {
         assert_eq!(edge.counter("sluice_sliced_requests").await, made + 1);
     }
     settle(&origin).await;
-    let asked = Asked::of(&origin.requests(), UNKNOWN);
+    let asked = Asked::of(origin.requests(), UNKNOWN);
     asked.assert_each_slice_once();
     assert_eq!(asked.wholes, 1, "{asked:?}");
 }
