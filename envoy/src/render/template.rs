@@ -242,7 +242,7 @@ impl Templates {
 /// The template uses a value that does not exist.
 pub fn access_log_bootstrap(log: &AccessLog) -> anyhow::Result<String> {
     let access_log = access_log::values(log, false, false, true);
-    let values = context! { access_log, only_own_answers => false };
+    let values = context! { access_log, only_own_answers => false, hides_slices => false };
     let environment = environment()?;
     let log = environment.get_template("access_log.yaml.j2")?;
     Ok(format!("admin:\n{}", log.render(values)?))
