@@ -38,7 +38,7 @@ const TOLD: [&str; 2] = [PURGES_HEADER, LARGE_HEADER];
 pub struct Front {
     generation: Rc<Generation>,
     identity: Rc<Identity>,
-    /// The object that the client reads, if its edge may serve it in slices.
+    /// The object of a GET or a HEAD.
     read: Option<CanonicalTarget>,
 }
 

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::slices::plan::number;
+
 /// Value of the request header `x-sluice-slice`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedSlice {
@@ -20,9 +22,7 @@ impl AskedSlice {
         if text == Self::AGAIN {
             return Some(Self::Again);
         }
-        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = text.parse().ok().filter(|_| is_number)?;
-        Some(Self::Number(number))
+        number(text).map(Self::Number)
     }
 }
 

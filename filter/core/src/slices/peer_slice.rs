@@ -2,9 +2,8 @@
 //! A slice that an edge requests from the peer which owns it, and the two headers that name it.
 //!
 //! The key is the URL of the object, the values of request headers that the cache key has, and the number of the slice
-//! (see [`qualifiers`]). It lacks the numbers of purges, because an edge may number its
-//! purges differently, and the owner of a slice must be the same for all edges. The version is
-//! `LENGTH SLICE_BYTES ETAG`.
+//! (see [`qualifiers`]). It lacks the numbers of purges, because an edge may number its purges differently, and the owner
+//! of a slice must be the same for all edges. The version is `LENGTH SLICE_BYTES ETAG`.
 
 use crate::http::syntax::field_value::FieldValue;
 use crate::key::qualifiers::{self, qualifiers};
@@ -12,6 +11,7 @@ use crate::key::{CanonicalTarget, target_of_url};
 use crate::policy::{Policy, SlicesPolicy};
 use crate::slices::grid::SliceGrid;
 use crate::slices::index::{Described, IndexTimes, SliceIndex};
+use crate::slices::plan;
 
 /// A slice of one version of an object, as an edge names it to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +43,10 @@ impl PeerSlice {
     pub fn parse(key: &str, version: &str) -> Option<Self> {
         let (name, number) = qualifiers(key).last()?;
         let number = String::from_utf8(number).ok()?;
-        let number = (name == qualifiers::SLICE).then(|| digits(&number))??;
+        let number = (name == qualifiers::SLICE).then(|| plan::number(&number))??;
         let mut parts = version.splitn(3, ' ');
-        let length = digits(parts.next()?)?;
-        let grid = SliceGrid::new(length, digits(parts.next()?)?)?;
+        let length = plan::number(parts.next()?)?;
+        let grid = SliceGrid::new(length, plan::number(parts.next()?)?)?;
         grid.range_of(number)?;
         Some(Self {
             key: key.to_owned(),
@@ -104,12 +104,6 @@ impl PeerSlice {
 /// The qualifiers of a cache key with values of request headers.
 fn headers_of(cache_key: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
     qualifiers(cache_key).filter(|(name, _)| name.starts_with(qualifiers::VARY))
-}
-
-/// Parses digits.
-fn digits(text: &str) -> Option<u64> {
-    let are_digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| are_digits)
 }
 
 #[cfg(test)]

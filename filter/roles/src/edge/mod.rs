@@ -245,12 +245,10 @@ impl Edge {
     fn bytes_sent(&self) -> u64 {
         match &self.state {
             _ if self.is_slicers => 0,
-            State::Unchanged => 0,
-            State::Awaiting(_)
-            | State::Asking(_)
-            | State::Answered { .. }
-            | State::Passed(..)
-            | State::SentToPeer(_) => self.unseen_bytes,
+            State::Unchanged | State::SentToPeer(_) => 0,
+            State::Awaiting(_) | State::Asking(_) | State::Answered { .. } | State::Passed(..) => {
+                self.unseen_bytes
+            }
             State::Cached(stream) if stream.is_own() => 0,
             State::Cached(stream) => stream.body.sent.get(),
         }
@@ -300,9 +298,6 @@ impl Edge {
 
     /// Turns the response into the one that its client, or the worker that requested it, should get.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
-        if let State::SentToPeer(slice) = &self.state {
-            return self.respond_to_slicer(worker, slice);
-        }
         let Worker {
             host,
             metrics,
@@ -318,8 +313,8 @@ impl Edge {
             State::Unchanged
             | State::Awaiting(_)
             | State::Asking(_)
-            | State::SentToPeer(_)
             | State::Answered { typed: true } => Ok(Action::Continue),
+            State::SentToPeer(slice) => self.respond_to_slicer(worker, slice),
             State::Answered { typed: false } => host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),

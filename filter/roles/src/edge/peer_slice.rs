@@ -20,7 +20,6 @@ use crate::request::headers::{avoid_the_store, set_aside};
 use crate::request::sliced::{RequestedSlice, SlicedResponse};
 use crate::worker::Worker;
 use crate::worker::own_requests::indexes;
-use crate::worker::slices;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Host, Map};
 
@@ -60,9 +59,8 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let asked = requested_slice(sent).ok_or(Refusal::NoPeer)?;
         self.is_slicers = true;
-        let policy = self.generation.policy_of_key(asked.key());
-        self.policy = policy.ok_or(Refusal::NoPeer)?.clone();
-        self.site = self.generation.sites.named(&self.policy.policy.site.name);
+        let site = self.generation.sites.index_of_key(asked.key());
+        self.turn_to_site(site.ok_or(Refusal::NoPeer)?)?;
         let policy = &self.policy.policy;
         let mut target = asked.target(policy).ok_or(Refusal::NoPeer)?;
         worker.keys.qualify_generation(policy, &mut target);
@@ -93,10 +91,9 @@ impl Edge {
         match state {
             Some(state) if state.is_outdated() => {
                 slice.becomes(state);
-                let (object, etag) = (slice.of.object, slice.of.index.etag());
-                slices::forget(&mut worker.slices, &mut worker.roots, object, etag);
+                let (slices, roots) = (&mut worker.slices, &mut worker.roots);
                 let (keys, calls) = (&worker.keys, &mut worker.calls);
-                indexes::renew(keys, &mut worker.slices, calls, &slice.of, &self.policy);
+                indexes::replace(keys, slices, roots, calls, &slice.of, &self.policy);
             }
             Some(state) => slice.arrives_as(state),
             None => {}

@@ -55,7 +55,8 @@ impl Edge {
         self.generation.sites.sites.get(self.site?)
     }
 
-    fn turn_to_site(&mut self, site: SiteIndex) -> Result<(), Refusal> {
+    /// Handles the request for that site from here on.
+    pub(super) fn turn_to_site(&mut self, site: SiteIndex) -> Result<(), Refusal> {
         if self.site != Some(site) {
             let policy = self.generation.policy(site);
             self.policy = policy.ok_or(Refusal::Rejected(Rejection::NoSite))?.clone();

@@ -15,7 +15,7 @@ use crate::worker::keys::Keys;
 use crate::worker::own_requests::calls::Calls;
 use crate::worker::own_requests::indexes;
 use crate::worker::roots::Roots;
-use crate::worker::slices::{self, KnownObjects};
+use crate::worker::slices::KnownObjects;
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Host, Map};
 
@@ -66,10 +66,8 @@ pub fn forget_version(
     fetch: &Fetch,
 ) {
     if let Some(slice) = &fetch.slice {
-        let (object, etag) = (slice.of.object, slice.of.index.etag());
         calls.metrics.count_of(&fetch.policy, Metric::SlicesChanged);
-        slices::forget(slices, roots, object, etag);
-        indexes::renew(keys, slices, calls, &slice.of, &fetch.policy);
+        indexes::replace(keys, slices, roots, calls, &slice.of, &fetch.policy);
     }
 }
 

@@ -171,15 +171,17 @@ fn refresh(
     calls.push(call);
 }
 
-/// Has the store's headers of an object validated, because the origin does not have that version any more. A worker
-/// that has not heard of this reads them.
-pub fn renew(
+/// Makes all workers forget the version of a response's object, because the origin does not have it any more, and has
+/// the store's headers of the object validated. A worker that has not heard of this reads them.
+pub fn replace(
     keys: &Keys,
     slices: &mut KnownObjects,
+    roots: &mut Roots,
     calls: &mut Calls,
     response: &SlicedResponse,
     policy: &NumberedPolicy,
 ) {
+    slices::forget(slices, roots, response.object, response.index.etag());
     if slices.is_outdated(response.object) {
         refresh(
             keys,
