@@ -30,7 +30,7 @@ use access::{CheckerAnswer, Question};
 use cors::Cors;
 use first_byte::FirstByteTimer;
 use invalidation::Invalidation;
-pub use peer_slice::hear_of_feed;
+pub use peer::hear_of_feed;
 use record::RequestRecord;
 use response::own_response::{respond_filled, respond_refreshed};
 use response::sliced::{note_slice, respond as respond_sliced};

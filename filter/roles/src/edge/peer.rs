@@ -8,7 +8,7 @@ use sluice_core::internal_headers::{
 };
 use sluice_core::key::CanonicalTarget;
 use sluice_core::policy::purge::TokenHash;
-use sluice_core::purge::AppliedPurges;
+use sluice_core::purge::{AppliedPurges, FeedPosition};
 
 use super::request::headers::strip_internal;
 use super::{Edge, Refusal};
@@ -132,4 +132,16 @@ pub(super) fn answer_stranger(host: &dyn Host) -> host::Result<()> {
         (PEER_REFUSED_HEADER, "1"),
     ];
     host.respond(403, "sluice_no_peer", &headers, "This port is for peers.\n")
+}
+
+/// Notes how far the peer that has answered has read the purge feed, and removes the header with the position.
+pub fn hear_of_feed(host: &dyn Host, worker: &mut Worker) -> host::Result<()> {
+    let Some(told) = host.header(Map::Response, PURGES_HEADER)? else {
+        return Ok(());
+    };
+    let position = std::str::from_utf8(&told);
+    if let Some(position) = position.ok().and_then(FeedPosition::parse) {
+        worker.hear_of_feed(position);
+    }
+    host.remove_header(Map::Response, PURGES_HEADER)
 }

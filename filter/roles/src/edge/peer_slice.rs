@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use sluice_core::http::caching::client_control::ClientDemand;
 use sluice_core::internal_headers::{
-    KEY_HEADER, LARGE_HEADER, PURGES_HEADER, SLICE_STATE_HEADER, SLICE_VERSION_HEADER,
+    KEY_HEADER, LARGE_HEADER, SLICE_STATE_HEADER, SLICE_VERSION_HEADER,
 };
-use sluice_core::purge::FeedPosition;
 use sluice_core::slices::asked::SliceState;
 use sluice_core::slices::peer_slice::PeerSlice;
 use sluice_core::slices::selection::Selection;
 use sluice_store::LINK_HEADER;
 
+use super::peer::hear_of_feed;
 use super::response::sliced::note_slice;
 use super::{Edge, Refusal, State};
 use crate::request::headers::{avoid_the_store, set_aside};
@@ -115,16 +115,4 @@ impl Edge {
 fn requested_slice(headers: &Headers) -> Option<PeerSlice> {
     let text = |name| headers.get(name).and_then(|value| value.text().ok());
     PeerSlice::parse(text(KEY_HEADER)?, text(SLICE_VERSION_HEADER)?)
-}
-
-/// Notes how far the peer that has answered has read the purge feed, and removes the header with the position.
-pub fn hear_of_feed(host: &dyn Host, worker: &mut Worker) -> host::Result<()> {
-    let Some(told) = host.header(Map::Response, PURGES_HEADER)? else {
-        return Ok(());
-    };
-    let position = std::str::from_utf8(&told);
-    if let Some(position) = position.ok().and_then(FeedPosition::parse) {
-        worker.hear_of_feed(position);
-    }
-    host.remove_header(Map::Response, PURGES_HEADER)
 }
