@@ -122,6 +122,21 @@ impl Cluster {
         );
     }
 
+    /// Applies a JSON patch to an object, which `name` names with its kind.
+    pub fn patch(&self, namespace: &str, name: &str, patch: &str) {
+        let words = [
+            "--namespace",
+            namespace,
+            "patch",
+            name,
+            "--type",
+            "json",
+            "-p",
+            patch,
+        ];
+        self.kubectl(&words, "");
+    }
+
     /// The current state of an object.
     ///
     /// # Panics

@@ -212,19 +212,14 @@ impl Fleet {
 
     /// Applies a JSON patch to the filter of tier one.
     pub fn patch_gateways(&self, patch: &str) {
-        self.patch(&self.name, "sluice-front", patch);
+        let cluster = self.mesh.cluster;
+        cluster.patch(&self.name, "envoyfilter/sluice-front", patch);
     }
 
     /// Applies a JSON patch to the filter of tier two.
     pub fn patch_caches(&self, patch: &str) {
-        self.patch(&caches_of(&self.name), "sluice-edge", patch);
-    }
-
-    fn patch(&self, namespace: &str, filter: &str, patch: &str) {
-        let words = ["--namespace", namespace, "patch", "envoyfilter", filter];
-        let arguments = words.into_iter().chain(["--type", "json", "-p", patch]);
-        let arguments: Vec<_> = arguments.collect();
-        self.mesh.cluster.kubectl(&arguments, "");
+        let cluster = self.mesh.cluster;
+        cluster.patch(&caches_of(&self.name), "envoyfilter/sluice-edge", patch);
     }
 
     async fn start_cache(&mut self, place: Place) -> Pod {

@@ -69,10 +69,8 @@ fn documented_patch() -> String {
 /// Patches the policy and waits until the gateway serves this version. Returns the time that both took.
 async fn patch(gateway: &Gateway, patch: &str, path: &str, wanted: u64) -> Duration {
     let begun = Instant::now();
-    let words = ["patch", "envoyfilter", "sluice-edge", "--type", "json"];
-    let arguments = ["--namespace", NAMESPACE].into_iter().chain(words);
-    let arguments: Vec<_> = arguments.chain(["-p", patch]).collect();
-    gateway.mesh().cluster.kubectl(&arguments, "");
+    let cluster = gateway.mesh().cluster;
+    cluster.patch(NAMESPACE, "envoyfilter/sluice-edge", patch);
     served(gateway, path, wanted, begun).await
 }
 
