@@ -93,8 +93,7 @@ locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" SLUICE
 mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)" \
 	SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_DEFINITIONS="$(here)/$(dir $(definitions))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))" \
-	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))" \
-	SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))"
+	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))"
 chart_locations = SLUICE_HELM="$(here)/$(dir $(helm))" SLUICE_DEFINITIONS="$(here)/$(dir $(definitions))" \
 	SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" \
 	SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)" SLUICE_MINIO="$(here)/$(minio)"
@@ -151,6 +150,11 @@ test-mesh: image trap envoy minio prometheus mesh-tools $(definitions) ## Test m
 	@exec env $(tested) $(mesh_locations) \
 		tests/run.sh -p sluice-tests --features mesh --test mesh
 
+.PHONY: test-mesh-all
+test-mesh-all: test-mesh $(istio_former) $(istio_former_files) ## Test mesh/, then with two releases of Istio in one cluster
+	@exec env $(tested) $(mesh_locations) SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))" \
+		cargo test --locked -p sluice-tests --features mesh --test mesh -- --ignored
+
 .PHONY: test-chart
 test-chart: image minio $(etcd) $(kubernetes) $(helm) $(definitions) ## Test the chart with Helm and a real Kubernetes control plane
 	@.ci/need.sh ip
@@ -173,7 +177,7 @@ chart: edge $(helm) ## Package the chart into .sluice/chart, for REPOSITORY/edge
 	@echo .sluice/chart/*.tgz
 
 .PHONY: mesh-tools
-mesh-tools: $(etcd) $(kubernetes) $(kustomize) $(istio) $(istio_files) $(istio_former) $(istio_former_files) ## Build the control planes for test-mesh, once: 20 minutes
+mesh-tools: $(etcd) $(kubernetes) $(kustomize) $(istio) $(istio_files) ## Build the control planes for test-mesh, once: 10 minutes
 
 .PHONY: image
 image: parts $(crane) $(image_tools) ## Build the images for this machine: the standalone edge, and the module for mesh/

@@ -37,6 +37,7 @@ fn admitted(mesh: &Mesh, namespace: &str, template: &Value) -> Value {
 }
 
 #[tokio::test]
+#[ignore = "a second release of Istio: make test-mesh-all"]
 async fn each_revision_injects_and_configures_its_own_gateway() {
     let meshes = Mesh::revisions().await;
     for (mesh, other) in [(&meshes[0], &meshes[1]), (&meshes[1], &meshes[0])] {
@@ -57,6 +58,7 @@ async fn each_revision_injects_and_configures_its_own_gateway() {
 }
 
 #[tokio::test]
+#[ignore = "a second release of Istio: make test-mesh-all"]
 async fn without_a_revision_no_control_plane_but_the_default_injects() {
     let [mesh, _] = Mesh::revisions().await;
     mesh.cluster.kubectl(&["create", "namespace", "none"], "");
