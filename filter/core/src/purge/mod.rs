@@ -33,6 +33,7 @@ mod feed;
 mod orders;
 mod pending;
 mod shared;
+mod site_records;
 mod tables;
 mod tags;
 

@@ -8,11 +8,11 @@ use crate::host::SharedStore;
 use crate::policy::Origin;
 use crate::policy::purge::{Kind, PARTS, Record, Scope};
 use crate::purge::feed::FeedPosition;
+use crate::purge::site_records::SiteRecords;
 use crate::purge::tables::table::Purges;
 use crate::purge::tables::url_part::UrlPart;
 use crate::sites::{Site, Sites};
-use crate::workers::byte_reader::ByteReader;
-use crate::workers::shared_table::{SharedRecord, SharedTable};
+use crate::workers::shared_table::SharedTable;
 use crate::workers::shared_value;
 use crate::workers::shared_value::SharedError;
 
@@ -27,7 +27,6 @@ const LEAST_URLS: usize = 16;
 const PREFIXES: usize = 256;
 /// Smallest share of a site.
 const LEAST_PREFIXES: usize = 16;
-const FORMAT: u8 = 1;
 
 /// State at the start of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,36 +135,7 @@ impl PurgeHead {
 }
 
 /// One part of the URLs of each site.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct SharedPart(BTreeMap<String, UrlPart>);
-
-impl SharedRecord for SharedPart {
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = ByteReader(bytes);
-        if reader.u8()? != FORMAT {
-            return None;
-        }
-        let mut sites = BTreeMap::new();
-        while !reader.is_empty() {
-            let length = reader.u16()?;
-            let name = reader.slice(usize::from(length))?;
-            let name = std::str::from_utf8(name).ok()?.to_owned();
-            sites.insert(name, UrlPart::decode(&mut reader)?);
-        }
-        Some(Self(sites))
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![FORMAT];
-        for (name, part) in &self.0 {
-            let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
-            bytes.extend(length.to_le_bytes());
-            bytes.extend(name.as_bytes());
-            part.encode(&mut bytes);
-        }
-        bytes
-    }
-}
+type SharedPart = SiteRecords<UrlPart>;
 
 impl SharedPart {
     /// Adds purges of URLs of the part, or of the whole part. Drops the purges that `head` covers. If a site has more

@@ -7,15 +7,16 @@
 //! in the index. If the index is incomplete, the whole site is purged: with more keys than fit, or with entries of an
 //! earlier process. Each site has its own share, so a site cannot fill the index of another site.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::share;
 use crate::host::SharedStore;
 use crate::http::syntax::structured_field;
 use crate::key::secret::StoreSecret;
 use crate::policy::purge::UrlHash;
+use crate::purge::site_records::{SiteRecord, SiteRecords};
 use crate::workers::byte_reader::ByteReader;
-use crate::workers::shared_table::{SharedRecord, SharedTable};
+use crate::workers::shared_table::SharedTable;
 use crate::workers::shared_value::SharedError;
 
 /// Number of values in shared data.
@@ -37,7 +38,6 @@ pub const TAG_FIELDS: [&str; 5] = [
 const ANY_CASE: &str = "x-amz-meta-cache-tag";
 /// Greatest number of surrogate keys of one response. A response with more makes the index of its site incomplete.
 pub const MAX_TAGS: usize = 256;
-const FORMAT: u8 = 2;
 
 /// Hash of a surrogate key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,6 +156,10 @@ impl SiteTags {
         };
         self.tags.get_mut(place)
     }
+}
+
+impl SiteRecord for SiteTags {
+    const FORMAT: u8 = 2;
 
     fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
         let epoch = reader.u64()?;
@@ -192,36 +196,7 @@ impl SiteTags {
 }
 
 /// Surrogate keys of one value, by the names of their sites.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct TagShard(BTreeMap<String, SiteTags>);
-
-impl SharedRecord for TagShard {
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = ByteReader(bytes);
-        if reader.u8()? != FORMAT {
-            return None;
-        }
-        let mut sites = BTreeMap::new();
-        while !reader.is_empty() {
-            let length = reader.u16()?;
-            let name = reader.slice(usize::from(length))?;
-            let name = std::str::from_utf8(name).ok()?.to_owned();
-            sites.insert(name, SiteTags::decode(&mut reader)?);
-        }
-        Some(Self(sites))
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![FORMAT];
-        for (name, site) in &self.0 {
-            let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
-            bytes.extend(length.to_le_bytes());
-            bytes.extend(name.as_bytes());
-            site.encode(&mut bytes);
-        }
-        bytes
-    }
-}
+type TagShard = SiteRecords<SiteTags>;
 
 /// Index of one site in shared data.
 #[derive(Debug)]
@@ -326,7 +301,7 @@ impl<'a> Tags<'a> {
         mut change: impl FnMut(&mut SiteTags) -> R,
     ) -> Result<R, SharedError> {
         let (name, epoch) = (self.site, self.epoch);
-        self.shards.change(hash.0, |TagShard(sites)| {
+        self.shards.change(hash.0, |SiteRecords(sites)| {
             let site = sites.entry(name.to_owned()).or_default();
             if site.epoch < epoch {
                 // An older index lists entries that are out of reach.

@@ -6,6 +6,7 @@
 //! bound. So changes by clients never drop a purge of a caller, and never become a hard purge.
 
 use crate::policy::purge::{Kind, Record, Scope, UrlHash};
+use crate::purge::site_records::SiteRecord;
 use crate::purge::tables::generations::{Generations, KINDS};
 use crate::workers::byte_reader::ByteReader;
 
@@ -143,22 +144,6 @@ impl UrlPart {
         whole.chain(urls)
     }
 
-    /// Appends the encoded part to `bytes`.
-    pub fn encode(&self, bytes: &mut Vec<u8>) {
-        for numbers in [&self.hard, &self.soft, &self.changed] {
-            numbers.encode(bytes);
-        }
-    }
-
-    /// Reads a part that [`UrlPart::encode`] has written; `None` for any other bytes.
-    pub fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
-        Some(Self {
-            hard: UrlNumbers::decode(reader)?,
-            soft: UrlNumbers::decode(reader)?,
-            changed: UrlNumbers::decode(reader)?,
-        })
-    }
-
     const fn of(&self, kind: Kind) -> &UrlNumbers {
         match kind {
             Kind::Hard => &self.hard,
@@ -172,6 +157,24 @@ impl UrlPart {
             Kind::Hard => &mut self.hard,
             Kind::Soft => &mut self.soft,
             Kind::Changed => &mut self.changed,
+        }
+    }
+}
+
+impl SiteRecord for UrlPart {
+    const FORMAT: u8 = 1;
+
+    fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
+        Some(Self {
+            hard: UrlNumbers::decode(reader)?,
+            soft: UrlNumbers::decode(reader)?,
+            changed: UrlNumbers::decode(reader)?,
+        })
+    }
+
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        for numbers in [&self.hard, &self.soft, &self.changed] {
+            numbers.encode(bytes);
         }
     }
 }
