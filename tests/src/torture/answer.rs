@@ -21,6 +21,8 @@ pub enum End {
 /// The received part of a response.
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// The number of the edge that the client has asked.
+    pub edge: usize,
     /// The status, after the head was received.
     pub status: Option<u16>,
     /// The fields.

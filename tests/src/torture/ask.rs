@@ -2,6 +2,7 @@
 //! The requests of clients.
 
 use super::adornment::Adornment;
+use super::pass::Pass;
 use std::ops::Range;
 
 /// The requested part of an object.
@@ -59,6 +60,8 @@ pub struct Ask {
     pub validator: Option<String>,
     /// How many bytes [`PADDING`] has, if it is sent.
     pub padding: Option<usize>,
+    /// How it is signed.
+    pub pass: Pass,
     /// Headers without meaning for the origin.
     pub adornment: Option<Adornment>,
 }

@@ -9,6 +9,7 @@ use super::judge::{Case, UNANSWERED};
 use super::ledger::Wrong;
 use super::object::VARIANTS;
 use super::origin::FETCH;
+use super::pass::{self, Pass};
 use super::world::World;
 use crate::chance::popularity::Zipf;
 use crate::chance::rng::{Rng, mix};
@@ -64,6 +65,7 @@ enum Connection {
 /// A client of a run.
 pub struct Client {
     world: Arc<World>,
+    edge: usize,
     address: SocketAddr,
     rng: Rng,
     popularity: Arc<Zipf>,
@@ -76,11 +78,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Client number `number` of a run.
+    /// Client number `number` of a run, of an edge with a number and an address.
     #[must_use]
-    pub fn new(world: &Arc<World>, address: SocketAddr, number: usize) -> Self {
+    pub fn new(world: &Arc<World>, (edge, address): (usize, SocketAddr), number: usize) -> Self {
         Self {
             world: Arc::clone(world),
+            edge,
             address,
             rng: Rng::new(world.shelf.seed ^ mix(number as u64 + 1)),
             popularity: Arc::new(Zipf::new(world.shelf.objects.len(), EXPONENT)),
@@ -126,6 +129,12 @@ impl Client {
             .then(|| self.copies.get(&(object, variant)).cloned());
         let padding = self.one_in(10).then(|| PADDINGS[self.rng.below(2)]);
         let adornment = self.one_in(20).then(|| Adornment::ALL[self.rng.below(3)]);
+        let generations = &self.world.generations;
+        let generation = pass::generation(generations, self.world.shelf.clock.now());
+        let pass = match self.world.has_access {
+            true => Pass::draw(generation, &mut self.rng),
+            false => Pass::Open,
+        };
         Ask {
             object,
             variant,
@@ -133,6 +142,7 @@ impl Client {
             part,
             validator: validator.flatten(),
             padding,
+            pass,
             adornment,
         }
     }
@@ -151,6 +161,7 @@ impl Client {
     async fn answer(&mut self, ask: &Ask, manner: Manner) -> Answer {
         let asked = self.world.shelf.clock.now();
         let mut answer = Answer {
+            edge: self.edge,
             status: None,
             headers: Headers::default(),
             body: Vec::new(),
@@ -198,7 +209,8 @@ impl Client {
         answer: &mut Answer,
     ) -> Result<(), String> {
         let object = &self.world.shelf.objects[ask.object];
-        let path = object.path.clone();
+        let target = ask.pass.target(&object.path);
+        let cookie = ask.pass.cookie(&object.path);
         let range = ask.part.as_ref().map(Part::field);
         let condition = if object.dated {
             "if-modified-since"
@@ -206,6 +218,7 @@ impl Client {
             "if-none-match"
         };
         let mut fields = vec![(super::object::VARIES_BY, ask.variant)];
+        fields.extend(cookie.as_deref().map(|cookie| ("cookie", cookie)));
         fields.extend(range.as_deref().map(|range| ("range", range)));
         fields.extend(ask.validator.as_deref().map(|value| (condition, value)));
         let padding = ask.padding.map(|bytes| "p".repeat(bytes));
@@ -221,13 +234,13 @@ impl Client {
         let clock = self.world.shelf.clock;
         match self.connection.as_mut() {
             Some(Connection::Http1(client)) => {
-                let bytes = latin_1(&request_text(method, &path, &fields));
+                let bytes = latin_1(&request_text(method, &target, &fields));
                 over_http1(client, &bytes, (manner, clock), answer)
                     .await
                     .map_err(|failure| failure.to_string())
             }
             Some(Connection::Http2(connection)) => {
-                let request = (method, path.as_str(), fields.as_slice());
+                let request = (method, target.as_str(), fields.as_slice());
                 let exchange = over_http2(connection, request, (manner, clock), answer);
                 exchange.await.map_err(|error| error.to_string())
             }
@@ -291,6 +304,14 @@ impl Client {
         let kinds = [
             (self.http2, "requests on HTTP/2"),
             (manner.slow, "requests of slow readers"),
+            (
+                matches!(ask.pass, Pass::Cookie(_)),
+                "requests signed by a cookie",
+            ),
+            (
+                matches!(ask.pass, Pass::Link(_)),
+                "requests signed by a link",
+            ),
         ];
         for (_, kind) in kinds.iter().filter(|(is, _)| *is) {
             world.ledger.count(kind);

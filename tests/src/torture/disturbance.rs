@@ -2,13 +2,14 @@
 //! Disturbances of the edge while clients send requests: purges, workers that stand still, a full disk, and a first
 //! origin that dies.
 
+use super::fleet::Reload;
 use super::ledger::Wrong;
 use super::purges::Scope;
+use super::reloads::expect;
 use super::world::World;
 use crate::chance::rng::{Rng, mix};
 use crate::edge::purger::Purger;
 use crate::machine::disk::Disk;
-use crate::machine::process;
 use crate::machine::stall::Stall;
 use crate::server::Server;
 use serde_json::json;
@@ -16,13 +17,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The host in the clients' requests.
-const SITE: &str = "http://edge.test";
+pub const SITE: &str = "http://edge.test";
 
-fn rng(world: &World, salt: u64) -> Rng {
+/// Random numbers for one disturbance of a run.
+#[must_use]
+pub fn rng(world: &World, salt: u64) -> Rng {
     Rng::new(world.shelf.seed ^ mix(salt << 32))
 }
 
-fn milliseconds(rng: &mut Rng, least: usize, most: usize) -> Duration {
+/// Draws a time.
+#[must_use]
+pub fn milliseconds(rng: &mut Rng, least: usize, most: usize) -> Duration {
     Duration::from_millis((least + rng.below(most - least)) as u64)
 }
 
@@ -36,7 +41,9 @@ pub async fn purge(world: Arc<World>, purger: Purger) {
     }
 }
 
-fn scope(world: &World, rng: &mut Rng) -> Scope {
+/// Draws the scope of a purge.
+#[must_use]
+pub fn scope(world: &World, rng: &mut Rng) -> Scope {
     let objects = &world.shelf.objects;
     match rng.below(20) {
         0 => Scope::Everything,
@@ -53,12 +60,12 @@ async fn call(world: &World, purger: &Purger, scope: Scope, hard: bool) {
     };
     let clock = world.shelf.clock;
     let begun = clock.now();
-    let number = world.purges.begin(scope, hard, begun);
+    let number = world.purges.begin(scope, hard, begun, 1);
     let response = purger.try_call(&order).await;
     let ended = clock.now();
     match response {
         Ok(response) if response.status == 200 => {
-            world.purges.acknowledge(number, ended);
+            world.purges.acknowledge(number, 0, ended);
             world
                 .ledger
                 .count(if hard { "purges, hard" } else { "purges, soft" });
@@ -98,26 +105,31 @@ pub async fn stall(world: Arc<World>, envoy: u32, workers: usize, salt: u64) {
     }
 }
 
-/// Sends SIGHUP to the edge, which ignores it, until the run, or this edge, has ended.
-pub async fn hang_up(world: Arc<World>, edge: u32, salt: u64) {
+/// Sends SIGHUP to an edge whose files have not changed, until the run, or this edge, has ended.
+pub async fn hang_up(world: Arc<World>, edge: usize, salt: u64) {
     let mut rng = rng(&world, 2_000 + salt);
     while !world.is_over() {
         tokio::time::sleep(milliseconds(&mut rng, 500, 2_000)).await;
-        process::send(edge, libc::SIGHUP);
-        world.ledger.count("hang-ups");
+        let quiet = world.fleet.quiet().await;
+        let reload = world.fleet.hang_up(edge, &quiet).await;
+        expect(&world, edge, reload, Reload::Unchanged, "hang-ups");
     }
 }
 
-/// Closes the port of the first origin, and opens it again, until the run is over.
-pub async fn die(world: Arc<World>, first: Server) -> Server {
+/// Closes the ports of the first origin, and opens them again, until the run is over.
+pub async fn die(world: Arc<World>, first: Vec<Server>) -> Vec<Server> {
     let mut rng = rng(&world, 3_000);
     while !world.is_over() {
         tokio::time::sleep(milliseconds(&mut rng, 500, 4_000)).await;
         let clock = world.shelf.clock;
         let span = world.deaths.begin(clock.now());
-        first.set_listening(false).await;
+        for port in &first {
+            port.set_listening(false).await;
+        }
         tokio::time::sleep(milliseconds(&mut rng, 100, 4_000)).await;
-        first.set_listening(true).await;
+        for port in &first {
+            port.set_listening(true).await;
+        }
         world.deaths.end(span, clock.now());
         world.ledger.count("deaths of the first origin");
     }

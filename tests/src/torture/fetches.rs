@@ -6,6 +6,7 @@ use super::clock::Moment;
 use super::fault::Fault;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 /// How a response of the origin has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,15 @@ pub enum Ending {
     Sent,
     /// Ended by the client.
     Left,
+}
+
+/// The origin that gets a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// The first origin.
+    First,
+    /// The origin behind the first one.
+    Second,
 }
 
 /// A slice of a version of an object.
@@ -39,6 +49,12 @@ pub struct Fetch {
     pub variant: String,
     /// The slice that it asks for; `None` for a whole object.
     pub slice: Option<Slice>,
+    /// The version of the object at that time.
+    pub version: u64,
+    /// `Date` of its response.
+    pub date: SystemTime,
+    /// The origin that gets it.
+    pub server: Server,
     /// Whether it asks for a body.
     pub body: bool,
     /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a slice of
@@ -79,6 +95,8 @@ struct Book {
     /// Bodies under way.
     running: HashMap<Key, Vec<usize>>,
     overlaps: Vec<Overlap>,
+    /// The fetches of each object.
+    of_object: HashMap<usize, Vec<usize>>,
     /// The fetches that got a fault, by object.
     failed: HashMap<usize, Vec<usize>>,
 }
@@ -106,6 +124,7 @@ impl Fetches {
                 });
             }
         }
+        book.of_object.entry(fetch.object).or_default().push(number);
         book.all.push(fetch);
         number
     }
@@ -163,6 +182,18 @@ impl Fetches {
         recent
             .into_iter()
             .any(|(fetch, fault, _)| test(fetch, fault))
+    }
+
+    /// Whether there is a request for an object since then for which `test` is true.
+    ///
+    /// # Panics
+    /// When another thread has panicked.
+    pub fn any(&self, object: usize, since: Moment, test: impl Fn(&Fetch) -> bool) -> bool {
+        let book = self.0.lock().unwrap();
+        let numbers = book.of_object.get(&object).into_iter().flatten().rev();
+        let fetches = numbers.map(|&number| &book.all[number]);
+        let mut recent = fetches.take_while(|fetch| fetch.begun >= since);
+        recent.any(test)
     }
 
     /// The last requests for an object since then, for a message.

@@ -113,6 +113,10 @@ impl Case<'_> {
         let Some(status) = self.answer.status else {
             return Ok(UNANSWERED);
         };
+        if let Some(counted) = self.admission(status)? {
+            return Ok(counted);
+        }
+        self.generation(status)?;
         let counted = match status {
             200 | 404 => self.whole(status)?,
             206 => self.part()?,
@@ -122,6 +126,7 @@ impl Case<'_> {
             _ => return Err(wrong("no such status")),
         };
         self.age()?;
+        self.freshness()?;
         self.origin()?;
         Ok(match self.answer.end {
             End::Cut(_) => self.excuse(),
@@ -218,7 +223,8 @@ impl Case<'_> {
             let since = at.saturating_sub(NOTICED);
             let cut = || shelf.fetches.failed(object, since, |_, fault| fault.cuts());
             let path = &shelf.objects[object].path;
-            matches!(status, 206 | 304) && (cut() || purges.begun(path, since, self.answer.ended))
+            matches!(status, 206 | 304)
+                && (cut() || purges.between(path, since, self.answer.ended) > 0)
         })
     }
 
@@ -376,7 +382,10 @@ impl Case<'_> {
     }
 
     fn not_modified(&self) -> Result<&'static str, Complaint> {
-        let (Some(own), Some(stored)) = (&self.ask.validator, self.validator()) else {
+        let date = self.answer.headers.get("date").map(str::to_owned);
+        // The edge takes the dates of a second server from its responses, and judges by `Date` (RFC 9111, 4.3.2).
+        let by_date = date.filter(|_| self.world.has_second && self.object().dated);
+        let (Some(own), Some(stored)) = (&self.ask.validator, self.validator().or(by_date)) else {
             return Err(wrong("the client has no such version"));
         };
         // A stored version that is older than the client's has not been modified since (RFC 9110, 13.1.3).
@@ -426,7 +435,10 @@ impl Case<'_> {
         if fetch.object != self.ask.object {
             return Err(wrong("another object's fetch"));
         }
-        if let Some(purged) = self.world.purges.last_before(&object.path, asked)
+        if let Some(purged) = self
+            .world
+            .purges
+            .last_before(&object.path, self.answer.edge, asked)
             && fetch.begun < purged
         {
             let (begun, purged) = (fetch.begun.as_secs_f64(), purged.as_secs_f64());
@@ -441,6 +453,9 @@ impl Case<'_> {
         Ok(())
     }
 }
+
+mod admission;
+mod freshness;
 
 /// Whether the first of two dates is later than the second one.
 fn is_later(date: &str, other: &str) -> bool {

@@ -24,9 +24,11 @@ pub enum Wrong {
     Crash,
     /// A line of the log above `warning`.
     Log,
+    /// A reload that had another effect than it must have.
+    Reload,
 }
 
-const ALL: [(Wrong, &str); 7] = [
+const ALL: [(Wrong, &str); 8] = [
     (Wrong::Answer, "wrong"),
     (Wrong::Stuck, "stuck"),
     (Wrong::Late, "late"),
@@ -34,6 +36,7 @@ const ALL: [(Wrong, &str); 7] = [
     (Wrong::Fetches, "fetched twice"),
     (Wrong::Crash, "crashed"),
     (Wrong::Log, "log lines"),
+    (Wrong::Reload, "reloads"),
 ];
 
 /// Number of complaints of each kind and reason that are printed in full.
@@ -51,6 +54,8 @@ pub struct LeadingAsk {
 #[derive(Default)]
 struct Record {
     counts: BTreeMap<&'static str, u64>,
+    /// Number, total and longest time of each kind of event.
+    times: BTreeMap<&'static str, (u32, Duration, Duration)>,
     wrong: BTreeMap<Wrong, usize>,
     /// Number of complaints by fault, without the numbers in it.
     reasons: BTreeMap<String, usize>,
@@ -82,6 +87,18 @@ impl Ledger {
     /// When another thread has panicked.
     pub fn add(&self, what: &'static str, number: u64) {
         *self.0.lock().unwrap().counts.entry(what).or_default() += number;
+    }
+
+    /// Records how long an event took.
+    ///
+    /// # Panics
+    /// When another thread has panicked.
+    pub fn lasted(&self, what: &'static str, time: Duration) {
+        let mut record = self.0.lock().unwrap();
+        let (number, total, longest) = record.times.entry(what).or_default();
+        *number += 1;
+        *total += time;
+        *longest = time.max(*longest);
     }
 
     /// The value of a counter.
@@ -188,6 +205,13 @@ impl fmt::Display for Ledger {
             writeln!(f, "{what:<48} {:>9}", self.wrongs(wrong))?;
         }
         let record = self.0.lock().unwrap();
+        for (what, (number, total, longest)) in &record.times {
+            let mean = *total / *number;
+            writeln!(
+                f,
+                "{what:<48} {number:>9} in {mean:?} each, {longest:?} at most"
+            )?;
+        }
         writeln!(
             f,
             "the longest took {:?}: {}",

@@ -80,6 +80,8 @@ pub struct Object {
     pub pace: Option<(usize, Duration)>,
     /// Its lifetime, in seconds.
     pub lifetime: u64,
+    /// Whether `Expires` says the lifetime, and not `Cache-Control`.
+    pub expires: bool,
     /// `stale-while-revalidate` and `stale-if-error`, in seconds.
     pub windows: (u64, u64),
     /// How long each version is current.
@@ -150,6 +152,7 @@ impl Object {
                 Weakness::None => [1, 1, 2, 3, 5, 8, 13, 30][number * 5 % 8],
                 _ => 1 + number as u64 % 2,
             },
+            expires: number % 7 == 1 && kind.is_shared(),
             windows: match number % 6 {
                 3 => (2, 0),
                 4 => (0, 4),
@@ -239,6 +242,10 @@ impl Object {
         match self.kind {
             Kind::NoStore => "no-store".to_owned(),
             Kind::Private => "private".to_owned(),
+            _ if self.expires => format!(
+                "stale-while-revalidate={}, stale-if-error={}",
+                self.windows.0, self.windows.1
+            ),
             _ => format!(
                 "max-age={}, stale-while-revalidate={}, stale-if-error={}",
                 self.lifetime, self.windows.0, self.windows.1

@@ -5,12 +5,14 @@ use super::adornment::{self, REQUEST_BYTES};
 use super::ask::{PADDING, PADDINGS};
 use super::clock::Clock;
 use super::fault::{Fault, REFUSED};
-use super::fetches::{Ending, Fetch, Fetches, Slice};
+use super::feed::{self, Page};
+use super::fetches::{Ending, Fetch, Fetches, Server, Slice};
 use super::object::{Kind, Object, VARIES_BY};
+use super::skew::Skew;
 use crate::chance::rng::{Rng, mix};
 use crate::http::http_date;
 use crate::http::message::{Head, latin_1};
-use crate::server::Server;
+use crate::server;
 use crate::server::exchange::{self, After, Answering, LAST_CHUNK, write_chunk};
 use std::io;
 use std::ops::Range;
@@ -38,26 +40,65 @@ pub struct Shelf {
     pub objects: Vec<Object>,
     /// All requests.
     pub fetches: Fetches,
+    /// The purge feed.
+    pub feed: Page,
+    /// The clock of the origin.
+    pub skew: Skew,
 }
 
-/// Starts the origin.
+impl Shelf {
+    /// The shelf of a run whose origin fails, or does not.
+    #[must_use]
+    pub fn new(seed: u64, faults: bool) -> Self {
+        Self {
+            clock: Clock::start(),
+            seed,
+            objects: Object::all(faults),
+            fetches: Fetches::default(),
+            feed: Page::default(),
+            skew: Skew::default(),
+        }
+    }
+}
+
+/// A port of the origin, for one edge.
+struct Port {
+    shelf: Arc<Shelf>,
+    edge: usize,
+    server: Server,
+}
+
+/// Starts a port of one of the origins, for the edge of this number.
 #[must_use]
-pub fn start(shelf: &Arc<Shelf>) -> Server {
+pub fn start(shelf: &Arc<Shelf>, edge: usize, server: Server) -> server::Server {
     let shelf = Arc::clone(shelf);
-    Server::start("torture", move |stream, listening| {
-        let shelf = Arc::clone(&shelf);
-        async move { exchange::serve(stream, listening, &*shelf).await }
+    server::Server::start("torture", move |stream, listening| {
+        let port = Port {
+            shelf: Arc::clone(&shelf),
+            edge,
+            server,
+        };
+        async move { exchange::serve(stream, listening, &port).await }
     })
 }
 
 /// The response to one request.
 pub struct Answer {
-    number: usize,
+    about: About,
     head: Vec<u8>,
     bytes: Vec<u8>,
     chunked: bool,
     pace: Option<(usize, Duration)>,
     fault: Option<Fault>,
+}
+
+/// The subject of a request.
+#[derive(Clone, Copy)]
+enum About {
+    /// The fetch of this number.
+    Fetch(usize),
+    /// The feed up to this line.
+    Feed(u64),
 }
 
 /// A request, and the object at that moment.
@@ -77,6 +118,8 @@ struct Question<'a> {
     failed: bool,
     /// The number of the fetch.
     number: usize,
+    /// The time by the origin's clock.
+    date: SystemTime,
 }
 
 impl Question<'_> {
@@ -92,8 +135,12 @@ impl Question<'_> {
             Kind::Missing => 404,
             _ => 200,
         };
-        let mut head = begin(status);
+        let mut head = begin(status, self.date);
         head.push_str(&format!("cache-control: {}\r\n", object.cache_control()));
+        if object.expires {
+            let expires = http_date(self.date + Duration::from_secs(object.lifetime));
+            head.push_str(&format!("expires: {expires}\r\n"));
+        }
         match object.etag(version) {
             Some(tag) => head.push_str(&format!("etag: {tag}\r\n")),
             None => head.push_str(&format!("last-modified: {}\r\n", self.modified)),
@@ -160,13 +207,13 @@ fn bytes_of(range: &str, size: usize) -> Option<Range<usize>> {
 }
 
 /// The beginning of a response.
-fn begin(status: u16) -> String {
-    let date = http_date(SystemTime::now());
+fn begin(status: u16, date: SystemTime) -> String {
+    let date = http_date(date);
     format!("HTTP/1.1 {status} Torture\r\ndate: {date}\r\n")
 }
 
 impl Shelf {
-    fn question(&self, head: &Head) -> Question<'_> {
+    fn question(&self, head: &Head, server: Server) -> Question<'_> {
         let now = self.clock.now();
         let path = head.word(1);
         let found = self.objects.iter().position(|object| object.path == path);
@@ -190,8 +237,12 @@ impl Shelf {
         let first = part.as_ref().map(|part| part.start);
         let conditions = ["if-none-match", "if-modified-since"];
         let varies = object.kind == Kind::Varying;
+        let date = self.skew.now();
         let number = self.fetches.begin(Fetch {
             object: index,
+            version,
+            date,
+            server,
             variant: if varies {
                 variant.clone()
             } else {
@@ -218,6 +269,7 @@ impl Shelf {
             part,
             failed,
             number,
+            date,
         }
     }
 
@@ -226,20 +278,19 @@ impl Shelf {
         let Some(fault) = answer.fault else {
             return After::Keep;
         };
-        self.fetches.fail(answer.number, fault, self.clock.now());
+        if let About::Fetch(number) = answer.about {
+            self.fetches.fail(number, fault, self.clock.now());
+        }
         match fault {
             Fault::Error(_) | Fault::Refused => After::Keep,
             Fault::Fin(_) => After::Close,
             Fault::Rst(_) | Fault::Reset => After::Reset,
         }
     }
-}
 
-impl Answering for Shelf {
-    type Answer = Answer;
-
-    fn begin(&self, head: Head, _body: Vec<u8>) -> Answer {
-        let question = self.question(&head);
+    /// The response with an object.
+    fn answer(&self, head: &Head, server: Server) -> Answer {
+        let question = self.question(head, server);
         let Question { object, number, .. } = question;
         let size = question.range().len();
         let bodiless = !question.has_body();
@@ -250,19 +301,19 @@ impl Answering for Shelf {
         let (head, bytes) = match fault {
             Some(Fault::Error(status)) => {
                 let fields = format!("{FETCH}: {number}\r\ncontent-length: 0\r\n");
-                (begin(status) + &fields, Vec::new())
+                (begin(status, question.date) + &fields, Vec::new())
             }
             // The response says that it may be stored, but it must not be.
             Some(Fault::Refused) => {
                 let fields = format!(
                     "{FETCH}: {number}\r\ncache-control: max-age=60\r\ncontent-length: 0\r\n"
                 );
-                (begin(REFUSED) + &fields, Vec::new())
+                (begin(REFUSED, question.date) + &fields, Vec::new())
             }
             _ => (question.head(), question.bytes()),
         };
         Answer {
-            number,
+            about: About::Fetch(number),
             head: latin_1(&(head + "\r\n")),
             chunked: object.chunked && !bytes.is_empty(),
             bytes,
@@ -271,12 +322,46 @@ impl Answering for Shelf {
         }
     }
 
+    /// The response with the feed.
+    fn feed(&self, head: &Head) -> Answer {
+        let (text, newest) = self.feed.text();
+        let tag = format!("\"{newest}\"");
+        let is_known = head.headers.get("if-none-match") == Some(&tag);
+        let (status, bytes) = match is_known {
+            true => (304, Vec::new()),
+            false => (200, text.into_bytes()),
+        };
+        let mut fields = begin(status, self.skew.now()) + &format!("etag: {tag}\r\n");
+        if !is_known {
+            fields.push_str(&format!("content-length: {}\r\n", bytes.len()));
+        }
+        Answer {
+            about: About::Feed(newest),
+            head: latin_1(&(fields + "\r\n")),
+            bytes,
+            chunked: false,
+            pace: None,
+            fault: None,
+        }
+    }
+}
+
+impl Answering for Port {
+    type Answer = Answer;
+
+    fn begin(&self, head: Head, _body: Vec<u8>) -> Answer {
+        match head.word(1) {
+            feed::PATH => self.shelf.feed(&head),
+            _ => self.shelf.answer(&head, self.server),
+        }
+    }
+
     async fn send(&self, answer: &Answer, write: &mut WriteHalf<'_>) -> io::Result<After> {
         if matches!(
             answer.fault,
             Some(Fault::Reset | Fault::Error(_) | Fault::Refused)
         ) {
-            let after = self.fail(answer);
+            let after = self.shelf.fail(answer);
             if after == After::Keep {
                 write.write_all(&answer.head).await?;
             }
@@ -298,7 +383,7 @@ impl Answering for Shelf {
                 write.write_all(part).await?;
             }
         }
-        let after = self.fail(answer);
+        let after = self.shelf.fail(answer);
         if answer.chunked && after == After::Keep {
             write.write_all(LAST_CHUNK).await?;
         }
@@ -307,6 +392,11 @@ impl Answering for Shelf {
 
     fn end(&self, answer: &Answer, sent: bool) {
         let ending = if sent { Ending::Sent } else { Ending::Left };
-        self.fetches.end(answer.number, ending, self.clock.now());
+        let shelf = &self.shelf;
+        match answer.about {
+            About::Fetch(number) => shelf.fetches.end(number, ending, shelf.clock.now()),
+            About::Feed(newest) if sent => shelf.feed.note_reading(self.edge, newest),
+            About::Feed(_) => {}
+        }
     }
 }

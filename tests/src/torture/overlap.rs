@@ -3,7 +3,7 @@
 
 use super::clock::Moment;
 use super::fault::Fault;
-use super::fetches::{Fetch, Overlap};
+use super::fetches::{Fetch, Overlap, Server};
 use super::ledger::Wrong;
 use super::object::Kind;
 use super::world::World;
@@ -92,6 +92,8 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as the leader has left")
         } else if self.passes(fetch) {
             Some("fetched twice as the object has changed")
+        } else if self.is_unknown(fetch) && fetch.server == Server::Second {
+            Some("fetched twice as the second origin sent a large object")
         } else if self.is_unknown(fetch) && beside < self.workers {
             Some("fetched twice as a worker did not know that the object is large")
         } else if self.learns(overlap.fetch) {

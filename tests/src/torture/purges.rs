@@ -36,8 +36,9 @@ pub struct Purge {
     pub hard: bool,
     /// Time of the call.
     pub begun: Moment,
-    /// Time at which it was answered with status 200.
-    pub acknowledged: Option<Moment>,
+    /// Time from which it is in force at an edge, for each edge: a call was answered with status 200, or a line of the
+    /// feed was read.
+    pub acknowledged: Vec<Option<Moment>>,
 }
 
 /// All purges of a run.
@@ -45,38 +46,38 @@ pub struct Purge {
 pub struct Purges(Mutex<Vec<Purge>>);
 
 impl Purges {
-    /// Records a call that is about to be made; the number names it in [`Purges::acknowledge`].
+    /// Records a purge of so many edges that is about to be made; the number names it in [`Purges::acknowledge`].
     ///
     /// # Panics
     /// When another thread has panicked.
-    pub fn begin(&self, scope: Scope, hard: bool, begun: Moment) -> usize {
+    pub fn begin(&self, scope: Scope, hard: bool, begun: Moment, edges: usize) -> usize {
         let mut purges = self.0.lock().unwrap();
         purges.push(Purge {
             scope,
             hard,
             begun,
-            acknowledged: None,
+            acknowledged: vec![None; edges],
         });
         purges.len() - 1
     }
 
-    /// Records that every worker has confirmed it.
+    /// Records that every worker of an edge has confirmed it.
     ///
     /// # Panics
     /// When another thread has panicked.
-    pub fn acknowledge(&self, number: usize, at: Moment) {
-        self.0.lock().unwrap()[number].acknowledged = Some(at);
+    pub fn acknowledge(&self, number: usize, edge: usize, at: Moment) {
+        self.0.lock().unwrap()[number].acknowledged[edge] = Some(at);
     }
 
-    /// The moment at which the last hard purge of a path began that had been acknowledged before `asked`.
+    /// The moment at which the last hard purge of a path began that was in force at an edge before `asked`.
     ///
     /// # Panics
     /// When another thread has panicked.
     #[must_use]
-    pub fn last_before(&self, path: &str, asked: Moment) -> Option<Moment> {
+    pub fn last_before(&self, path: &str, edge: usize, asked: Moment) -> Option<Moment> {
         let purges = self.0.lock().unwrap();
         let effective = purges.iter().filter(|purge| {
-            let acknowledged = purge.acknowledged.is_some_and(|at| at < asked);
+            let acknowledged = purge.acknowledged[edge].is_some_and(|at| at < asked);
             purge.hard && acknowledged && purge.scope.covers(path)
         });
         effective.map(|purge| purge.begun).max()
@@ -107,7 +108,8 @@ impl Purges {
     pub fn within(&self, path: &str, from: Moment, to: Moment) -> Vec<Purge> {
         let purges = self.0.lock().unwrap();
         let within = purges.iter().filter(|purge| {
-            let over = purge.acknowledged.is_some_and(|at| at < from);
+            let is_over = |at: &Option<Moment>| at.is_some_and(|at| at < from);
+            let over = purge.acknowledged.iter().all(is_over);
             purge.begun <= to && !over && purge.scope.covers(path)
         });
         within.cloned().collect()

@@ -2,19 +2,19 @@
 //! A run: an edge, its clients and its disturbances, from the beginning to the verdict.
 
 use super::client::{Client, SLICED};
-use super::clock::Clock;
-use super::fetches::Fetches;
+use super::files::Files;
 use super::ledger::Wrong;
-use super::object::{LARGEST_WHOLE, Object, SLICE};
+use super::object::{LARGEST_WHOLE, SLICE};
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
 use super::world::World;
-use super::{damage, disturbance};
+use super::{damage, disturbance, feed, fetches, reloads, skew};
 use crate::chance::rng::{Rng, mix};
 use crate::edge::purger::Purger;
 use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
 use crate::machine::disk::Disk;
+use crate::server::Server;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,12 +72,20 @@ pub struct Plan {
     pub tears: bool,
     /// Whether another process fills the cache's disk and frees it again.
     pub fills: bool,
-    /// Whether the entry point gets SIGHUP.
+    /// Whether the entry point gets SIGHUP although no file has changed.
     pub hangs_up: bool,
     /// Whether the origin fails at all.
     pub faults: bool,
     /// Whether a second origin has the same objects, and the first one dies and comes back.
     pub dies: bool,
+    /// Whether the clock of the origin jumps.
+    pub skews: bool,
+    /// Whether clients need a signature.
+    pub access: bool,
+    /// Time after which the edge reads its files again, which have changed, if it does.
+    pub reloads: Option<Duration>,
+    /// Whether purges also go by the purge feed.
+    pub feed: bool,
 }
 
 impl Plan {
@@ -87,54 +95,34 @@ impl Plan {
     /// When anything is wrong; it says what.
     pub async fn run(self) {
         println!("{}: TORTURE_SEED={}", self.medium, self.seed);
-        let shelf = Arc::new(Shelf {
-            clock: Clock::start(),
-            seed: self.seed,
-            objects: Object::all(self.faults),
-            fetches: Fetches::default(),
-        });
-        let server = origin::start(&shelf);
-        let second = self.dies.then(|| origin::start(&shelf));
+        let shelf = Arc::new(Shelf::new(self.seed, self.faults));
+        let first = origin::start(&shelf, 0, fetches::Server::First);
+        let second = self.dies;
+        let second = second.then(|| origin::start(&shelf, 0, fetches::Server::Second));
+        let has_files = self.feed || self.access || self.reloads.is_some();
+        let files = has_files.then(|| Files::new(self.access, self.feed.then_some(feed::EVERY)));
         let mut world = World::new(shelf);
         world.has_second = self.dies;
+        world.has_access = self.access;
+        world.has_files = has_files;
         let world = Arc::new(world);
         let purger = Purger::new();
-        let builder = Builder::new()
-            .env("SLUICE_ORIGIN", format!("http://{}", server.address()))
-            .env("SLUICE_ACCESS_LOG", "off")
-            .env("SLUICE_CACHE_MAX_OBJECT_BYTES", LARGEST_WHOLE.to_string())
-            .env("SLUICE_SLICE_BYTES", SLICE.to_string());
-        let mut builder = purger
-            .open(builder)
-            .medium(self.medium)
-            .workers(self.workers);
-        if let Some(second) = &second {
-            builder = builder
-                .env(
-                    "SLUICE_FAILOVER_ORIGIN",
-                    format!("http://{}", second.address()),
-                )
-                .env("SLUICE_FAILOVER_TTL", "1s");
+        let mut builder = purger.open(self.edge(&first, second.as_ref()));
+        if let Some(files) = &files {
+            builder = files.open(builder);
         }
-        if self.fills {
-            builder = builder.disk(DISK).env("SLUICE_CACHE_MAX_BYTES", "64MiB");
-        }
-        let mut edge = builder
-            .allow_log("did not answer to a change")
-            .start()
-            .await;
+        let mut edge = builder.start().await;
+        world.fleet.started(0, &edge);
         let mut clients = JoinSet::new();
         for number in 0..CLIENTS {
-            clients.spawn(Client::new(&world, edge.address(), number).run());
+            clients.spawn(Client::new(&world, (0, edge.address()), number).run());
         }
-        if self.purges {
-            clients.spawn(disturbance::purge(Arc::clone(&world), purger));
-        }
+        self.begin(&world, purger, files, &mut clients);
         let (amid, dies) = (Arc::clone(&world), self.dies);
         let first = tokio::spawn(async move {
             match dies {
-                true => disturbance::die(amid, server).await,
-                false => server,
+                true => disturbance::die(amid, vec![first]).await,
+                false => vec![first],
             }
         });
         self.phases(&world, &mut edge).await;
@@ -144,6 +132,50 @@ impl Plan {
         self.verdict(&world, &mut edge).await;
     }
 
+    /// An edge of the run, in front of these origins.
+    fn edge(&self, first: &Server, second: Option<&Server>) -> Builder {
+        let mut builder = Builder::new()
+            .env("SLUICE_ORIGIN", format!("http://{}", first.address()))
+            .env("SLUICE_ACCESS_LOG", "off")
+            .env("SLUICE_CACHE_MAX_OBJECT_BYTES", LARGEST_WHOLE.to_string())
+            .env("SLUICE_SLICE_BYTES", SLICE.to_string())
+            .medium(self.medium)
+            .workers(self.workers)
+            .allow_log("did not answer to a change");
+        if let Some(second) = second {
+            let second = format!("http://{}", second.address());
+            builder = builder
+                .env("SLUICE_FAILOVER_ORIGIN", second)
+                .env("SLUICE_FAILOVER_TTL", "1s");
+        }
+        if self.fills {
+            builder = builder.disk(DISK).env("SLUICE_CACHE_MAX_BYTES", "64MiB");
+        }
+        builder
+    }
+
+    /// Begins the disturbances that last as long as the run.
+    fn begin(
+        &self,
+        world: &Arc<World>,
+        purger: Purger,
+        files: Option<Files>,
+        all: &mut JoinSet<()>,
+    ) {
+        if self.purges {
+            all.spawn(disturbance::purge(Arc::clone(world), purger));
+        }
+        if self.feed {
+            all.spawn(feed::write(Arc::clone(world)));
+        }
+        if self.skews {
+            all.spawn(skew::wander(Arc::clone(world)));
+        }
+        if let (Some(files), Some(every)) = (files, self.reloads) {
+            all.spawn(reloads::reload(Arc::clone(world), files, every));
+        }
+    }
+
     /// Runs for the planned time, and kills the edge from time to time.
     async fn phases(&self, world: &Arc<World>, edge: &mut Edge) {
         let begun = Instant::now();
@@ -151,11 +183,11 @@ impl Plan {
         loop {
             let left = self.lasts.saturating_sub(begun.elapsed());
             let phase = self.lives.unwrap_or(left).min(left);
-            let (pids, clock) = ((edge.pid(), edge.envoy_pid()), world.shelf.clock);
+            let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
             let disk = edge.disk();
             let alive = tokio::select! {
                 alive = lives(edge, phase) => alive,
-                () = self.disturb(world, pids, disk, number) => true,
+                () = self.disturb(world, envoy, disk, number) => true,
             };
             world.stalls.close(clock.now());
             world.full.close(clock.now());
@@ -170,23 +202,19 @@ impl Plan {
             if begun.elapsed() >= self.lasts {
                 return;
             }
+            let quiet = world.fleet.quiet().await;
             let outage = world.outages.begin(clock.now());
             edge.crash(|cache| self.tear(world, cache, number)).await;
             world.outages.end(outage, clock.now());
+            world.fleet.started(0, edge);
+            drop(quiet);
             world.ledger.count("times the edge was killed");
             number += 1;
         }
     }
 
-    /// Disturbs the edge until the future is dropped. `edge` and `envoy` are the process ids of the entry point and of
-    /// its Envoy.
-    async fn disturb(
-        &self,
-        world: &Arc<World>,
-        (edge, envoy): (u32, u32),
-        disk: Disk,
-        number: u64,
-    ) {
+    /// Disturbs the edge until the future is dropped. `envoy` is the process id of its Envoy.
+    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: Disk, number: u64) {
         let stalls = async {
             if self.stalls {
                 disturbance::stall(Arc::clone(world), envoy, self.workers, number).await;
@@ -199,7 +227,7 @@ impl Plan {
         };
         let hangs_up = async {
             if self.hangs_up {
-                disturbance::hang_up(Arc::clone(world), edge, number).await;
+                disturbance::hang_up(Arc::clone(world), 0, number).await;
             }
         };
         tokio::join!(stalls, fills, hangs_up, std::future::pending::<()>());

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state of a run.
 
+use super::clock::Moment;
 use super::departures::Departures;
+use super::fleet::Fleet;
+use super::generations::Generations;
 use super::ledger::Ledger;
 use super::origin::Shelf;
 use super::purges::Purges;
 use super::spans::Spans;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Time in which each worker that does not stand still hears of a change.
+const HEARD: Moment = Moment::from_millis(1_000);
 
 /// The state that the clients, the disturbances and the judge share.
 pub struct World {
@@ -27,6 +33,14 @@ pub struct World {
     pub deaths: Spans,
     /// Whether a second origin has the same objects.
     pub has_second: bool,
+    /// The edges.
+    pub fleet: Fleet,
+    /// The generations of the edges' files.
+    pub generations: Generations,
+    /// Whether the edges have access rules.
+    pub has_access: bool,
+    /// Whether the edges have files, whose generation each response has.
+    pub has_files: bool,
     /// Counts and complaints.
     pub ledger: Ledger,
     over: AtomicBool,
@@ -45,8 +59,25 @@ impl World {
             outages: Spans::default(),
             deaths: Spans::default(),
             has_second: false,
+            fleet: Fleet::default(),
+            generations: Generations::default(),
+            has_access: false,
+            has_files: false,
             ledger: Ledger::default(),
             over: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits until each worker has heard of what has happened so far.
+    pub async fn settle(&self) {
+        let clock = self.shelf.clock;
+        let mut since = clock.now();
+        while clock.now() < since + HEARD && !self.is_over() {
+            tokio::time::sleep(Moment::from_millis(10)).await;
+            let now = clock.now();
+            if self.stalls.touch(since, now) {
+                since = now;
+            }
         }
     }
 

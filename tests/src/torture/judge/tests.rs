@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests that the judge accepts right responses, and no others.
 
-use super::super::clock::Clock;
-use super::super::fetches::{Ending, Fetches};
+use super::super::fetches::{Ending, Fetch, Server};
 use super::super::origin::Shelf;
+use super::super::pass::Pass;
 use super::super::purges::Scope;
 use super::*;
 use crate::http::http_date;
@@ -15,12 +15,7 @@ use std::time::UNIX_EPOCH;
 const OBJECT: usize = 12;
 
 fn world() -> World {
-    World::new(Arc::new(Shelf {
-        clock: Clock::start(),
-        seed: 1,
-        objects: Object::all(true),
-        fetches: Fetches::default(),
-    }))
+    World::new(Arc::new(Shelf::new(1, true)))
 }
 
 fn ask() -> Ask {
@@ -31,6 +26,7 @@ fn ask() -> Ask {
         part: None,
         validator: None,
         padding: None,
+        pass: Pass::Open,
         adornment: None,
     }
 }
@@ -46,6 +42,7 @@ fn right(world: &World, version: u64) -> Answer {
     ];
     let fields = fields.map(|(name, value)| (name.to_owned(), value));
     Answer {
+        edge: 0,
         status: Some(200),
         headers: Headers(fields.to_vec()),
         body: object.content("a", version).slice(0..size),
@@ -93,7 +90,7 @@ fn a_connection_may_end_behind_an_early_response_whose_fill_was_purged() {
         let previous = right(&world, 20);
         if purged {
             let begun = previous.ended.saturating_sub(Duration::from_millis(60));
-            world.purges.begin(Scope::Everything, false, begun);
+            world.purges.begin(Scope::Everything, false, begun, 1);
         }
         let unanswered = Answer {
             status: None,
@@ -150,6 +147,9 @@ fn a_refusal_is_for_the_client_that_has_caused_it() {
             object: OBJECT,
             variant: String::new(),
             slice: None,
+            version: 0,
+            date: UNIX_EPOCH,
+            server: Server::First,
             body: true,
             alone: true,
             conditional: false,

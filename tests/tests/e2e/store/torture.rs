@@ -14,6 +14,9 @@ const SHORT_LIFE: Duration = Duration::from_secs(10);
 /// Time after which a long run kills the edge and starts it again.
 const LONG_LIFE: Duration = Duration::from_secs(30);
 
+/// Time after which a long run changes the files of the edge.
+const RELOAD: Duration = Duration::from_secs(60);
+
 /// Value of a setting of the long run, or its default.
 fn setting<T: FromStr>(name: &str, default: T) -> T {
     let Ok(value) = std::env::var(name) else {
@@ -44,6 +47,10 @@ fn plan(medium: Medium) -> Plan {
         fills: false,
         hangs_up: true,
         dies: false,
+        skews: false,
+        access: false,
+        reloads: None,
+        feed: false,
     }
 }
 
@@ -85,7 +92,9 @@ async fn nothing_wrong_is_served_while_the_first_of_two_origins_dies_and_comes_b
 /// The run is configured by `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED`.
 /// `TORTURE_LIFE=0` never kills the edge. Each of the other variables turns off one disturbance where it is `false`.
 /// `TORTURE_FILLS=true` makes other processes fill the disk. `TORTURE_DEATHS=true` adds a second origin, and has the
-/// first one die.
+/// first one die. `TORTURE_SKEWS=true` has the origin's clock jump, `TORTURE_ACCESS=true` needs signatures,
+/// `TORTURE_RELOAD` is the time between two changes of the edge's files in seconds, and `TORTURE_FEED=true` purges by
+/// the feed too. `TORTURE_ALL=true` turns all of these on except `TORTURE_FILLS`.
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
@@ -96,6 +105,8 @@ async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
         .unwrap_or_else(|| panic!("TORTURE_CACHE={medium}: expected disk or memory"));
     let workers = setting("TORTURE_WORKERS", 2);
     let life = setting("TORTURE_LIFE", LONG_LIFE.as_secs());
+    let all = setting("TORTURE_ALL", false);
+    let reload = setting("TORTURE_RELOAD", if all { RELOAD.as_secs() } else { 0 });
     Plan {
         medium,
         workers,
@@ -108,7 +119,11 @@ async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
         tears: setting("TORTURE_TEARS", true),
         fills: setting("TORTURE_FILLS", false),
         hangs_up: setting("TORTURE_HANG_UPS", true),
-        dies: setting("TORTURE_DEATHS", false),
+        dies: setting("TORTURE_DEATHS", all),
+        skews: setting("TORTURE_SKEWS", all),
+        access: setting("TORTURE_ACCESS", all),
+        reloads: (reload > 0).then_some(Duration::from_secs(reload)),
+        feed: setting("TORTURE_FEED", all),
     }
     .run()
     .await;
