@@ -12,7 +12,7 @@ use crate::edge::purger::Purger;
 use crate::machine::disk::Disk;
 use crate::machine::stall::Stall;
 use crate::server::Server;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,13 +31,29 @@ pub fn milliseconds(rng: &mut Rng, least: usize, most: usize) -> Duration {
     Duration::from_millis((least + rng.below(most - least)) as u64)
 }
 
-/// Sends purges until the run is over.
-pub async fn purge(world: Arc<World>, purger: Purger) {
+/// Sends purges to all edges until the run is over.
+pub async fn purge(world: Arc<World>, purgers: Vec<Purger>) {
     let mut rng = rng(&world, 1);
+    let clock = world.shelf.clock;
     while !world.is_over() {
         tokio::time::sleep(milliseconds(&mut rng, 50, 600)).await;
         let (scope, hard) = (scope(&world, &mut rng), rng.below(2) == 0);
-        call(&world, &purger, scope, hard).await;
+        let order = match &scope {
+            Scope::Path(path) => json!({"url": format!("{SITE}{path}"), "soft": !hard}),
+            Scope::Prefix(prefix) => json!({"prefix": format!("{SITE}{prefix}"), "soft": !hard}),
+            Scope::Everything => json!({"everything": true, "soft": !hard}),
+        };
+        let edges = purgers.len();
+        let number = world.purges.begin(scope, hard, clock.now(), edges);
+        let mut confirmed = true;
+        for (edge, purger) in purgers.iter().enumerate() {
+            confirmed &= call(&world, edge, purger, &order).await;
+        }
+        if confirmed {
+            let kind = if hard { "purges, hard" } else { "purges, soft" };
+            world.ledger.count(kind);
+            (0..edges).for_each(|edge| world.purges.acknowledge(number, edge, clock.now()));
+        }
     }
 }
 
@@ -52,55 +68,43 @@ pub fn scope(world: &World, rng: &mut Rng) -> Scope {
     }
 }
 
-async fn call(world: &World, purger: &Purger, scope: Scope, hard: bool) {
-    let order = match &scope {
-        Scope::Path(path) => json!({"url": format!("{SITE}{path}"), "soft": !hard}),
-        Scope::Prefix(prefix) => json!({"prefix": format!("{SITE}{prefix}"), "soft": !hard}),
-        Scope::Everything => json!({"everything": true, "soft": !hard}),
-    };
+/// Sends a purge to an edge. Whether every worker of the edge has confirmed it.
+async fn call(world: &World, edge: usize, purger: &Purger, order: &Value) -> bool {
     let clock = world.shelf.clock;
     let begun = clock.now();
-    let number = world.purges.begin(scope, hard, begun, 1);
-    let response = purger.try_call(&order).await;
+    let response = purger.try_call(order).await;
     let ended = clock.now();
-    match response {
-        Ok(response) if response.status == 200 => {
-            world.purges.acknowledge(number, 0, ended);
-            world
-                .ledger
-                .count(if hard { "purges, hard" } else { "purges, soft" });
-        }
+    let (wrong, what) = match response {
+        Ok(response) if response.status == 200 => return true,
         Ok(response) if response.status == 202 && world.stalls.touch(begun, ended) => {
-            world
-                .ledger
-                .count("purges that a worker did not answer in time");
+            let late = "purges that a worker did not answer in time";
+            world.ledger.count(late);
+            return false;
         }
-        Err(_) if world.outages.touch(begun, ended) => world.ledger.count("purges amid an outage"),
-        Ok(response) => {
-            world
-                .ledger
-                .complain(Wrong::Answer, ended, &format!("{order}: {response}"))
+        Err(_) if world.outages.of(edge).touch(begun, ended) => {
+            world.ledger.count("purges amid an outage");
+            return false;
         }
-        Err(failure) => world
-            .ledger
-            .complain(Wrong::Cut, ended, &format!("{order}: {failure}")),
-    }
+        Ok(response) => (Wrong::Answer, format!("{order}: {response}")),
+        Err(failure) => (Wrong::Cut, format!("{order}: {failure}")),
+    };
+    world.ledger.complain(wrong, ended, &what);
+    false
 }
 
 /// Stops one worker after the other for some time each, until the run, or this Envoy, has ended.
 pub async fn stall(world: Arc<World>, envoy: u32, workers: usize, salt: u64) {
-    let mut rng = rng(&world, 2 + salt);
+    let (mut rng, edges) = (rng(&world, 2 + salt), world.fleet.size() as u32);
     while !world.is_over() {
-        tokio::time::sleep(milliseconds(&mut rng, 1_000, 4_000)).await;
+        tokio::time::sleep(milliseconds(&mut rng, 1_000, 4_000) * edges).await;
         let name = format!("wrk:worker_{}", rng.below(workers));
         let most = [100, 1_000, 3_000][rng.below(3)];
         let lasts = milliseconds(&mut rng, 20, most);
-        let clock = world.shelf.clock;
-        let span = world.stalls.begin(clock.now());
+        let span = world.stalls.hold(world.shelf.clock);
         let stall = Stall::of_thread(envoy, &name);
         tokio::time::sleep(lasts).await;
         drop(stall);
-        world.stalls.end(span, clock.now());
+        drop(span);
         world.ledger.count("workers stopped");
     }
 }
@@ -141,13 +145,12 @@ pub async fn fill(world: Arc<World>, disk: Disk, salt: u64) {
     let mut rng = rng(&world, 1_000 + salt);
     while !world.is_over() {
         tokio::time::sleep(milliseconds(&mut rng, 1_000, 3_000)).await;
-        let clock = world.shelf.clock;
-        let span = world.full.begin(clock.now());
+        let span = world.full.hold(world.shelf.clock);
         let lasts = milliseconds(&mut rng, 500, 4_000);
         let filling = disk.fill(0);
         tokio::time::sleep(lasts).await;
         drop(filling);
-        world.full.end(span, clock.now());
+        drop(span);
         world.ledger.count("times the disk was filled");
     }
 }

@@ -89,6 +89,7 @@ pub async fn write(world: Arc<World>) {
         tokio::time::sleep(milliseconds(&mut rng, 300, 2_500) * size as u32).await;
         let (scope, hard) = (scope(&world, &mut rng), rng.below(3) > 0);
         let begun = world.shelf.clock.now();
+        let lacking = world.lacking.hold(world.shelf.clock);
         let purge = world.purges.begin(scope.clone(), hard, begun, size);
         let line = world.shelf.feed.append(&scope, hard);
         world.ledger.count("lines of the feed");
@@ -97,6 +98,7 @@ pub async fn write(world: Arc<World>) {
             followers.spawn(follow(Arc::clone(&world), (purge, line), edge, begun));
         }
         followers.join_all().await;
+        drop(lacking);
     }
 }
 
@@ -110,9 +112,14 @@ async fn follow(world: Arc<World>, (purge, line): (usize, u64), edge: usize, beg
             return;
         }
         let now = clock.now();
-        let has_reason = [&world.stalls, &world.deaths, &world.full, &world.outages]
-            .iter()
-            .any(|spans| spans.touch(now.saturating_sub(READ_WITHIN), now));
+        let since = now.saturating_sub(READ_WITHIN);
+        let reasons = [
+            &world.stalls,
+            &world.deaths,
+            &world.full,
+            world.outages.of(edge),
+        ];
+        let has_reason = reasons.iter().any(|spans| spans.touch(since, now));
         if !is_late && !has_reason && now > begun + READ_WITHIN {
             is_late = true;
             let told =

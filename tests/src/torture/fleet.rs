@@ -6,9 +6,9 @@ use crate::machine::process;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::MutexGuard;
+use tokio::sync::OwnedMutexGuard;
 
 /// The most edges of a run.
 pub const EDGES: usize = 3;
@@ -40,7 +40,7 @@ pub struct Fleet {
     edges: Mutex<Vec<(u32, PathBuf)>>,
     /// Held while an edge is down, and while a SIGHUP has not been answered. So no edge starts with wrong files, and
     /// each line of a log is the answer to the last SIGHUP.
-    quiet: tokio::sync::Mutex<()>,
+    quiet: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Fleet {
@@ -67,15 +67,15 @@ impl Fleet {
     }
 
     /// Waits until no edge is down and no SIGHUP is unanswered, and keeps it so.
-    pub async fn quiet(&self) -> MutexGuard<'_, ()> {
-        self.quiet.lock().await
+    pub async fn quiet(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.quiet).lock_owned().await
     }
 
     /// Sends SIGHUP to an edge, and waits for its answer.
     ///
     /// # Panics
     /// When the log cannot be read.
-    pub async fn hang_up(&self, number: usize, _quiet: &MutexGuard<'_, ()>) -> Reload {
+    pub async fn hang_up(&self, number: usize, _quiet: &OwnedMutexGuard<()>) -> Reload {
         let (pid, log) = self.edges.lock().unwrap()[number].clone();
         let from = std::fs::metadata(&log).unwrap().len();
         process::send(pid, libc::SIGHUP);

@@ -139,7 +139,8 @@ impl Case<'_> {
     /// edge was killed, or the disk has just become full, or a slice may be missing.
     fn may_be_cut(&self) -> bool {
         let answer = self.answer;
-        self.world.outages.touch(answer.asked, answer.ended)
+        self.is_down(answer.asked)
+            || answer.status.is_some() && self.world.outages.touch(answer.asked, answer.ended)
             || answer.status.is_some() && self.needs_the_first(answer.asked)
             || answer.status.is_some()
                 && self
@@ -153,6 +154,13 @@ impl Case<'_> {
                     .fetches
                     .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
             || answer.status.is_some() && (self.has_changed() || self.may_lack_a_slice())
+    }
+
+    /// Whether the client's edge was down since that time. If another edge was down, only responses that had begun are
+    /// cut.
+    fn is_down(&self, since: Moment) -> bool {
+        let outages = self.world.outages.of(self.answer.edge);
+        outages.touch(since, self.answer.ended)
     }
 
     /// Whether only the first origin could answer, and was down since that time: a part of one version is never put
@@ -192,8 +200,8 @@ impl Case<'_> {
         let Answer { asked, ended, .. } = *self.answer;
         let since = asked.saturating_sub(ROUNDING);
         let world = self.world;
-        let reasons = [&world.stalls, &world.full, &world.outages];
-        reasons.iter().any(|spans| spans.touch(since, ended))
+        let reasons = [&world.stalls, &world.full];
+        reasons.iter().any(|spans| spans.touch(since, ended)) || world.outages.touch(since, ended)
     }
 
     /// The counter of an excused cut.
@@ -243,7 +251,7 @@ impl Case<'_> {
             .failed(self.ask.object, since, |_, fault| {
                 fault == Fault::Error(status) || own.is_none() && status != 500
             });
-        let down = self.world.outages.touch(since, self.answer.ended);
+        let down = self.is_down(since);
         if self.needs_the_first(since) {
             Ok("errors, as the first origin was down")
         } else if explained || down {

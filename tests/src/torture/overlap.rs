@@ -20,6 +20,10 @@ const ON_THE_WAY: Duration = Duration::from_secs(1);
 const REWRITE: Duration = Duration::from_millis(300);
 /// That time on a busy machine, with the time to write the object that was fetched because it was missed.
 const SLOW_REWRITE: Duration = Duration::from_secs(1);
+/// Longest time until every edge sends requests to a peer that has come back, after it has failed several times.
+const NOTICED: Duration = Duration::from_secs(12);
+/// How long a large object of the second origin is not shared: two times of `cache.hit_for_miss`, which grow from a second.
+const PASSES: Duration = Duration::from_secs(3);
 /// How far back a complaint lists earlier events.
 const CONTEXT: Duration = Duration::from_secs(2);
 
@@ -79,7 +83,9 @@ impl<'a> Overlaps<'a> {
         let path = &world.shelf.objects[fetch.object].path;
         let still = earliest.saturating_sub(LEASE);
         if world.outages.touch(earliest, fetch.begun) {
-            Some("fetched twice as the edge was killed")
+            Some("fetched twice as an edge was killed")
+        } else if self.has_two_owners(earliest, fetch.begun) {
+            Some("fetched twice as the key had two owners")
         } else if world.deaths.touch(still, fetch.begun) {
             Some("fetched twice as the first origin died")
         } else if world.purges.between(path, self.asked(overlap), fetch.begun) >= beside {
@@ -92,7 +98,7 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as the leader has left")
         } else if self.passes(fetch) {
             Some("fetched twice as the object has changed")
-        } else if self.is_unknown(fetch) && fetch.server == Server::Second {
+        } else if self.is_unknown(fetch) && self.is_of_second(fetch) {
             Some("fetched twice as the second origin sent a large object")
         } else if self.is_unknown(fetch) && beside < self.workers {
             Some("fetched twice as a worker did not know that the object is large")
@@ -113,6 +119,16 @@ impl<'a> Overlaps<'a> {
         } else {
             None
         }
+    }
+
+    /// Whether an edge of several has just died or come back, so that the others may send requests to two edges, or lacks
+    /// a line of the feed, so that another one answers for it.
+    fn has_two_owners(&self, from: Moment, to: Moment) -> bool {
+        let world = self.world;
+        let has_peers = world.fleet.size() > 1;
+        has_peers
+            && (world.outages.touch(from.saturating_sub(NOTICED), to)
+                || world.lacking.touch(from, to))
     }
 
     /// The first moment of the clients' requests for which the overlapping fetches were made, or of these fetches. A
@@ -141,6 +157,15 @@ impl<'a> Overlaps<'a> {
     /// because it has not heard of the index that another worker has learned a moment ago.
     fn is_unknown(&self, fetch: &Fetch) -> bool {
         self.world.shelf.objects[fetch.object].is_sliced() && fetch.slice.is_none()
+    }
+
+    /// Whether the second origin has answered for the object lately. Its large objects are passed as a whole, and are not
+    /// shared for a while.
+    fn is_of_second(&self, fetch: &Fetch) -> bool {
+        let since = fetch.begun.saturating_sub(PASSES);
+        let is_of_second = |other: &Fetch| other.server == Server::Second;
+        let fetches = &self.world.shelf.fetches;
+        fetches.any(fetch.object, since, is_of_second)
     }
 
     /// Whether a worker learns from this fetch what an object varies by. Each worker learns that once, from a response

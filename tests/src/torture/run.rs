@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run: an edge, its clients and its disturbances, from the beginning to the verdict.
+//! A run: its edges, its clients and its disturbances, from the beginning to the verdict.
 
 use super::client::{Client, SLICED};
 use super::files::Files;
+use super::fleet::EDGES;
 use super::ledger::Wrong;
+use super::life::Life;
 use super::object::{LARGEST_WHOLE, SLICE};
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
+use super::peers::Peers;
 use super::world::World;
-use super::{damage, disturbance, feed, fetches, reloads, skew};
-use crate::chance::rng::{Rng, mix};
+use super::{disturbance, feed, fetches, reloads, skew};
 use crate::edge::purger::Purger;
 use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
-use crate::machine::disk::Disk;
 use crate::server::Server;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::task::JoinSet;
+use std::time::Duration;
+use tokio::task::{JoinSet, LocalSet};
 
 /// Number of clients.
 const CLIENTS: usize = 32;
-/// Period of looking at the edge.
-const PERIOD: Duration = Duration::from_millis(50);
 /// Counters of the edge that show how a run went, since the edge was last started.
 const COUNTERS: [&str; 16] = [
     "wait_timeouts",
@@ -86,6 +84,8 @@ pub struct Plan {
     pub reloads: Option<Duration>,
     /// Whether purges also go by the purge feed.
     pub feed: bool,
+    /// Whether three edges are one cache.
+    pub peers: bool,
 }
 
 impl Plan {
@@ -95,10 +95,18 @@ impl Plan {
     /// When anything is wrong; it says what.
     pub async fn run(self) {
         println!("{}: TORTURE_SEED={}", self.medium, self.seed);
+        let size = if self.peers { EDGES } else { 1 };
         let shelf = Arc::new(Shelf::new(self.seed, self.faults));
-        let first = origin::start(&shelf, 0, fetches::Server::First);
-        let second = self.dies;
-        let second = second.then(|| origin::start(&shelf, 0, fetches::Server::Second));
+        let ports = |server| {
+            (0..size)
+                .map(|edge| origin::start(&shelf, edge, server))
+                .collect()
+        };
+        let first: Vec<Server> = ports(fetches::Server::First);
+        let second: Vec<Server> = match self.dies {
+            true => ports(fetches::Server::Second),
+            false => Vec::new(),
+        };
         let has_files = self.feed || self.access || self.reloads.is_some();
         let files = has_files.then(|| Files::new(self.access, self.feed.then_some(feed::EVERY)));
         let mut world = World::new(shelf);
@@ -106,30 +114,54 @@ impl Plan {
         world.has_access = self.access;
         world.has_files = has_files;
         let world = Arc::new(world);
-        let purger = Purger::new();
-        let mut builder = purger.open(self.edge(&first, second.as_ref()));
-        if let Some(files) = &files {
-            builder = files.open(builder);
+        let purgers: Vec<_> = (0..size).map(|_| Purger::new()).collect();
+        let peers = Peers::new(size).await;
+        let mut edges = JoinSet::new();
+        for (number, purger) in purgers.iter().enumerate() {
+            let edge = peers.join(number, self.edge(&first[number], second.get(number)));
+            let edge = purger.open(edge);
+            let edge = files.iter().fold(edge, |edge, files| files.open(edge));
+            edges.spawn(async move { (number, edge.start().await) });
         }
-        let mut edge = builder.start().await;
-        world.fleet.started(0, &edge);
-        let mut clients = JoinSet::new();
+        let mut edges = edges.join_all().await;
+        edges.sort_by_key(|(number, _)| *number);
+        let mut all = JoinSet::new();
+        for (number, edge) in &edges {
+            peers.wait_for(edge).await;
+            world.fleet.started(*number, edge);
+        }
         for number in 0..CLIENTS {
-            clients.spawn(Client::new(&world, (0, edge.address()), number).run());
+            let (edge, place) = &edges[number % size];
+            all.spawn(Client::new(&world, (*edge, place.address()), number).run());
         }
-        self.begin(&world, purger, files, &mut clients);
+        self.begin(&world, purgers, files, &mut all);
         let (amid, dies) = (Arc::clone(&world), self.dies);
         let first = tokio::spawn(async move {
             match dies {
-                true => disturbance::die(amid, vec![first]).await,
-                false => vec![first],
+                true => disturbance::die(amid, first).await,
+                false => first,
             }
         });
-        self.phases(&world, &mut edge).await;
+        let edges = self.live(&world, edges).await;
         world.end();
-        clients.join_all().await;
+        all.join_all().await;
         let _first = first.await.unwrap();
-        self.verdict(&world, &mut edge).await;
+        self.verdict(&world, &edges).await;
+    }
+
+    /// Lets the edges live for the planned time.
+    async fn live(&self, world: &Arc<World>, edges: Vec<(usize, Edge)>) -> Vec<Edge> {
+        let (mut lives, local) = (JoinSet::new(), LocalSet::new());
+        for (number, edge) in edges {
+            let life = Life {
+                plan: self.clone(),
+                world: Arc::clone(world),
+                number,
+                edge,
+            };
+            lives.spawn_local_on(life.run(), &local);
+        }
+        local.run_until(lives.join_all()).await
     }
 
     /// An edge of the run, in front of these origins.
@@ -158,12 +190,12 @@ impl Plan {
     fn begin(
         &self,
         world: &Arc<World>,
-        purger: Purger,
+        purgers: Vec<Purger>,
         files: Option<Files>,
         all: &mut JoinSet<()>,
     ) {
         if self.purges {
-            all.spawn(disturbance::purge(Arc::clone(world), purger));
+            all.spawn(disturbance::purge(Arc::clone(world), purgers));
         }
         if self.feed {
             all.spawn(feed::write(Arc::clone(world)));
@@ -176,78 +208,16 @@ impl Plan {
         }
     }
 
-    /// Runs for the planned time, and kills the edge from time to time.
-    async fn phases(&self, world: &Arc<World>, edge: &mut Edge) {
-        let begun = Instant::now();
-        let mut number = 0;
-        loop {
-            let left = self.lasts.saturating_sub(begun.elapsed());
-            let phase = self.lives.unwrap_or(left).min(left);
-            let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
-            let disk = edge.disk();
-            let alive = tokio::select! {
-                alive = lives(edge, phase) => alive,
-                () = self.disturb(world, envoy, disk, number) => true,
-            };
-            world.stalls.close(clock.now());
-            world.full.close(clock.now());
-            if !alive {
-                world
-                    .ledger
-                    .complain(Wrong::Crash, clock.now(), "the edge has died");
-                // Failures from now on are expected.
-                world.outages.begin(clock.now());
-                return;
-            }
-            if begun.elapsed() >= self.lasts {
-                return;
-            }
-            let quiet = world.fleet.quiet().await;
-            let outage = world.outages.begin(clock.now());
-            edge.crash(|cache| self.tear(world, cache, number)).await;
-            world.outages.end(outage, clock.now());
-            world.fleet.started(0, edge);
-            drop(quiet);
-            world.ledger.count("times the edge was killed");
-            number += 1;
-        }
-    }
-
-    /// Disturbs the edge until the future is dropped. `envoy` is the process id of its Envoy.
-    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: Disk, number: u64) {
-        let stalls = async {
-            if self.stalls {
-                disturbance::stall(Arc::clone(world), envoy, self.workers, number).await;
-            }
-        };
-        let fills = async {
-            if self.fills {
-                disturbance::fill(Arc::clone(world), disk, number).await;
-            }
-        };
-        let hangs_up = async {
-            if self.hangs_up {
-                disturbance::hang_up(Arc::clone(world), 0, number).await;
-            }
-        };
-        tokio::join!(stalls, fills, hangs_up, std::future::pending::<()>());
-    }
-
-    fn tear(&self, world: &World, cache: &Path, number: u64) {
-        if self.tears {
-            let mut rng = Rng::new(self.seed ^ mix(number));
-            let torn = damage::tear(cache, &mut rng).expect("a cache whose files can be written");
-            world.ledger.add("files torn", torn);
-        }
-    }
-
-    async fn verdict(&self, world: &World, edge: &mut Edge) {
+    async fn verdict(&self, world: &World, edges: &[Edge]) {
         if world.ledger.wrongs(Wrong::Crash) == 0 {
-            come_to_rest(edge).await;
+            for edge in edges {
+                come_to_rest(edge).await;
+            }
         }
         let now = world.shelf.clock.now();
         let levels = UNEXPLAINED[usize::from(!self.faults)];
-        for line in edge.log().lines() {
+        let logs: Vec<_> = edges.iter().map(Edge::log).collect();
+        for line in logs.iter().flat_map(|log| log.lines()) {
             if levels.iter().any(|level| line.contains(level)) {
                 world.ledger.complain(Wrong::Log, now, line);
             }
@@ -260,7 +230,7 @@ impl Plan {
                 world.ledger.count(fault.name());
             }
         }
-        Overlaps::new(world, self.workers, &fetches).judge(&overlaps);
+        Overlaps::new(world, self.workers * edges.len(), &fetches).judge(&overlaps);
         println!("{}", world.ledger);
         assert!(world.ledger.counted(SLICED) > 0, "no response in slices");
         let first = world.ledger.first();
@@ -286,16 +256,4 @@ async fn come_to_rest(edge: &Edge) {
             println!("{name} {number}");
         }
     }
-}
-
-/// Waits for this long; false as soon as the edge has died.
-async fn lives(edge: &mut Edge, lasts: Duration) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < lasts {
-        tokio::time::sleep(PERIOD).await;
-        if !edge.alive() {
-            return false;
-        }
-    }
-    true
 }

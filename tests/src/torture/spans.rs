@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Times of a condition: a worker stood still, the edge was down.
 
-use super::clock::Moment;
+use super::clock::{Clock, Moment};
 use std::sync::Mutex;
 use std::time::Duration;
 
 /// Beginning and end; `None` for an end in the future.
-type Span = (Moment, Option<Moment>);
+pub type Span = (Moment, Option<Moment>);
 
 /// All times of one condition.
 #[derive(Default)]
@@ -31,13 +31,13 @@ impl Spans {
         self.0.lock().unwrap()[number].1 = Some(at);
     }
 
-    /// Ends all open spans.
-    ///
-    /// # Panics
-    /// When another thread has panicked.
-    pub fn close(&self, at: Moment) {
-        for (_, ended) in &mut *self.0.lock().unwrap() {
-            ended.get_or_insert(at);
+    /// Begins a span that ends when the value is dropped.
+    #[must_use]
+    pub fn hold(&self, clock: Clock) -> Held<'_> {
+        Held {
+            number: self.begin(clock.now()),
+            spans: self,
+            clock,
         }
     }
 
@@ -78,6 +78,19 @@ impl Spans {
             .iter()
             .filter(|(begun, ended)| *begun <= to && ended.is_none_or(|ended| ended >= from));
         within.copied().collect()
+    }
+}
+
+/// A condition that holds.
+pub struct Held<'a> {
+    spans: &'a Spans,
+    number: usize,
+    clock: Clock,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.spans.end(self.number, self.clock.now());
     }
 }
 

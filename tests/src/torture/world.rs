@@ -7,6 +7,7 @@ use super::fleet::Fleet;
 use super::generations::Generations;
 use super::ledger::Ledger;
 use super::origin::Shelf;
+use super::outages::Outages;
 use super::purges::Purges;
 use super::spans::Spans;
 use std::sync::Arc;
@@ -27,10 +28,12 @@ pub struct World {
     pub stalls: Spans,
     /// Times at which the disk was full.
     pub full: Spans,
-    /// Times at which the edge was down.
-    pub outages: Spans,
+    /// Times at which an edge was down.
+    pub outages: Outages,
     /// Times at which the first of two origins was down.
     pub deaths: Spans,
+    /// Times at which an edge lacked a line of the feed.
+    pub lacking: Spans,
     /// Whether a second origin has the same objects.
     pub has_second: bool,
     /// The edges.
@@ -56,7 +59,8 @@ impl World {
             departures: Departures::default(),
             stalls: Spans::default(),
             full: Spans::default(),
-            outages: Spans::default(),
+            outages: Outages::default(),
+            lacking: Spans::default(),
             deaths: Spans::default(),
             has_second: false,
             fleet: Fleet::default(),

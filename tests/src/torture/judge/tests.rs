@@ -76,7 +76,7 @@ fn a_right_answer_passes_and_a_wrong_one_does_not() {
     assert_eq!(judged(&world, &ask(), &short), Err(Wrong::Answer));
     short.end = End::Cut("closed".to_owned());
     assert_eq!(judged(&world, &ask(), &short), Err(Wrong::Cut));
-    world.outages.begin(short.asked);
+    world.outages.of(0).begin(short.asked);
     assert_eq!(
         judged(&world, &ask(), &short),
         Ok("cut, as the edge was killed")
