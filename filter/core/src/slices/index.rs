@@ -108,6 +108,8 @@ pub struct SliceIndex {
     pub times: IndexTimes,
     /// Number of the last purge of the object when the index was made.
     pub purge_number: u64,
+    /// The part of the policy by which the headers were made ([`Policy::presentation`](crate::policy::Policy)).
+    pub presentation: u64,
 }
 
 impl SliceIndex {
@@ -143,7 +145,17 @@ impl SliceIndex {
                 .collect(),
             times,
             purge_number,
+            presentation: 0,
         })
+    }
+
+    /// The index with headers that were made by this part of the policy.
+    #[must_use]
+    pub fn presented_by(self, presentation: u64) -> Self {
+        Self {
+            presentation,
+            ..self
+        }
     }
 
     /// The strong entity tag.

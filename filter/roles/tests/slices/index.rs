@@ -6,7 +6,7 @@ use sluice_core::metrics::Metric;
 use sluice_fake::{Client, FakeEnvoy};
 
 use super::world::*;
-use crate::support::{assert_all_over, await_lookup};
+use crate::support::{assert_all_over, await_lookup, document};
 
 /// An object that is served stale while its index is validated.
 const PATIENT: Object = Object {
@@ -301,4 +301,30 @@ fn purge(envoy: &mut FakeEnvoy, soft: bool) {
     let call = envoy.purge(0, &format!(r#"{{"url": "{url}", "soft": {soft}}}"#));
     envoy.deliver_all();
     assert_eq!(envoy.clients[call.0].status(), 200);
+}
+
+/// A policy that has every response for a client this header.
+fn document_with_header(value: &str) -> String {
+    let slices = format!(r#"{{"bytes": {SLICE}, "known": ["/7*"]}}"#);
+    document(&format!(
+        r#""store": {{"max_object_bytes": {SLICE}, "slices": {slices}}}, "rules": [{{"match": ["*"], "headers": {{"x-a": "{value}"}}}}]"#
+    ))
+}
+
+#[test]
+fn a_reload_changes_the_headers_of_an_object_in_slices_at_once() {
+    let mut envoy = FakeEnvoy::new(&document_with_header("one"), 2);
+    for value in ["one", "two", "two", "one"] {
+        envoy.reconfigure(&document_with_header(value));
+        for seat in [0, 1] {
+            let client = get(&mut envoy, seat);
+            serve(&mut envoy, &OBJECT);
+            assert!(is_sliced(&envoy, client));
+            assert_whole(&envoy, client, &OBJECT);
+            assert_eq!(envoy.clients[client.0].header("x-a"), Some(value));
+        }
+        // The store has the headers and the slices.
+        assert_eq!((heads(&envoy), ranges(&envoy).len()), (1, 3));
+    }
+    assert_all_over(&mut envoy);
 }

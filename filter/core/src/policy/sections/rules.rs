@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules for paths: the first rule with a matching pattern decides how a response is cached and shown.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -80,6 +81,18 @@ impl Policy {
         let rule = |glob| rules.rules.get(*rules.owners.get(glob)?);
         let found = rules.globs.first_match(path);
         found.and_then(rule).unwrap_or(&self.cache.default)
+    }
+
+    /// A number for the part of the policy that gives the responses for a path their headers for clients. It is the same
+    /// in all workers. If it differs, so may the headers.
+    pub fn presentation(&self, store_path: &str) -> u64 {
+        let rule = self.rule(store_path);
+        let mut hasher = DefaultHasher::new();
+        rule.headers.hash(&mut hasher);
+        rule.client_cache_control.hash(&mut hasher);
+        self.access.is_some().hash(&mut hasher);
+        self.cache.targeted_fields.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The pattern of the rule for a path towards the store; `None` if the policy has no rule for it.

@@ -18,6 +18,7 @@ impl SliceIndex {
             lifetime.stale_while_revalidate,
             lifetime.stale_if_error,
             self.purge_number,
+            self.presentation,
         ] {
             bytes.extend(number.to_le_bytes());
         }
@@ -47,6 +48,7 @@ impl SliceIndex {
             },
         };
         let purge_number = reader.u64()?;
+        let presentation = reader.u64()?;
         let etag = text(reader)?;
         let last_modified = Some(text(reader)?).filter(|date| !date.is_empty());
         let mut headers = Vec::new();
@@ -60,6 +62,7 @@ impl SliceIndex {
             headers,
             times,
             purge_number,
+            presentation,
         })
     }
 }
@@ -111,7 +114,7 @@ mod tests {
                 lifetime,
             };
             let index = SliceIndex::of(&described, headers.into_iter(), lengths, times, 12);
-            let index = index.unwrap();
+            let index = index.unwrap().presented_by(13);
             let bytes = index.encode();
             assert_eq!(SliceIndex::decode(&bytes), Some(index));
             assert_eq!(SliceIndex::decode(&bytes[..bytes.len() - 1]), None);

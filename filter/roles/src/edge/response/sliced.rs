@@ -222,5 +222,7 @@ fn index_of(
         .iter()
         .filter(|(name, _)| !(shares && name.starts_with(CORS_PREFIX)));
     let lengths = policy.edge.slices.lengths;
-    Ok(SliceIndex::of(&described, kept, lengths, times, purge))
+    let index = SliceIndex::of(&described, kept, lengths, times, purge);
+    let presentation = policy.presentation(stream.target.path());
+    Ok(index.map(|index| index.presented_by(presentation)))
 }

@@ -124,7 +124,10 @@ fn is_usable(
     let now = calls.host.unix_millis();
     let cache_key = stream.target.cache_key();
     let declared = keys.declared_soft(cache_key);
-    let purged = keys.was_purged_since(cache_key, index.purge_number, declared);
+    let policy = &stream.policy.policy;
+    // A reload has changed the headers that clients get. The store has those of the origin.
+    let is_former = index.presentation != policy.presentation(stream.target.path());
+    let purged = is_former || keys.was_purged_since(cache_key, index.purge_number, declared);
     if !purged && index.is_fresh(now) {
         return Some(true);
     }
