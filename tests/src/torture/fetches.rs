@@ -53,6 +53,8 @@ pub struct Fetch {
     pub version: u64,
     /// `Date` of its response.
     pub date: SystemTime,
+    /// The number of the edge that sends it.
+    pub edge: usize,
     /// The origin that gets it.
     pub server: Server,
     /// Whether it asks for a body.

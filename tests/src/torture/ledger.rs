@@ -26,9 +26,11 @@ pub enum Wrong {
     Log,
     /// A reload that had another effect than it must have.
     Reload,
+    /// An edge that does not reach a peer.
+    Peers,
 }
 
-const ALL: [(Wrong, &str); 8] = [
+const ALL: [(Wrong, &str); 9] = [
     (Wrong::Answer, "wrong"),
     (Wrong::Stuck, "stuck"),
     (Wrong::Late, "late"),
@@ -36,7 +38,8 @@ const ALL: [(Wrong, &str); 8] = [
     (Wrong::Fetches, "fetched twice"),
     (Wrong::Crash, "crashed"),
     (Wrong::Log, "log lines"),
-    (Wrong::Reload, "reloads"),
+    (Wrong::Reload, "reloads with another effect"),
+    (Wrong::Peers, "peers out of reach"),
 ];
 
 /// Number of complaints of each kind and reason that are printed in full.

@@ -213,7 +213,7 @@ fn begin(status: u16, date: SystemTime) -> String {
 }
 
 impl Shelf {
-    fn question(&self, head: &Head, server: Server) -> Question<'_> {
+    fn question(&self, head: &Head, (edge, server): (usize, Server)) -> Question<'_> {
         let now = self.clock.now();
         let path = head.word(1);
         let found = self.objects.iter().position(|object| object.path == path);
@@ -242,6 +242,7 @@ impl Shelf {
             object: index,
             version,
             date,
+            edge,
             server,
             variant: if varies {
                 variant.clone()
@@ -289,8 +290,8 @@ impl Shelf {
     }
 
     /// The response with an object.
-    fn answer(&self, head: &Head, server: Server) -> Answer {
-        let question = self.question(head, server);
+    fn answer(&self, head: &Head, from: (usize, Server)) -> Answer {
+        let question = self.question(head, from);
         let Question { object, number, .. } = question;
         let size = question.range().len();
         let bodiless = !question.has_body();
@@ -352,7 +353,7 @@ impl Answering for Port {
     fn begin(&self, head: Head, _body: Vec<u8>) -> Answer {
         match head.word(1) {
             feed::PATH => self.shelf.feed(&head),
-            _ => self.shelf.answer(&head, self.server),
+            _ => self.shelf.answer(&head, (self.edge, self.server)),
         }
     }
 

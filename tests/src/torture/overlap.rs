@@ -6,6 +6,7 @@ use super::fault::Fault;
 use super::fetches::{Fetch, Overlap, Server};
 use super::ledger::Wrong;
 use super::object::Kind;
+use super::peers::NOTICED;
 use super::world::World;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,8 +21,6 @@ const ON_THE_WAY: Duration = Duration::from_secs(1);
 const REWRITE: Duration = Duration::from_millis(300);
 /// That time on a busy machine, with the time to write the object that was fetched because it was missed.
 const SLOW_REWRITE: Duration = Duration::from_secs(1);
-/// Longest time until every edge sends requests to a peer that has come back, after it has failed several times.
-const NOTICED: Duration = Duration::from_secs(12);
 /// How long a large object of the second origin is not shared: two times of `cache.hit_for_miss`, which grow from a second.
 const PASSES: Duration = Duration::from_secs(3);
 /// How far back a complaint lists earlier events.
@@ -86,6 +85,8 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as an edge was killed")
         } else if self.has_two_owners(earliest, fetch.begun) {
             Some("fetched twice as the key had two owners")
+        } else if self.is_unknown(fetch) && self.is_of_second(fetch) {
+            Some("fetched twice as the second origin sent a large object")
         } else if world.deaths.touch(still, fetch.begun) {
             Some("fetched twice as the first origin died")
         } else if world.purges.between(path, self.asked(overlap), fetch.begun) >= beside {
@@ -98,8 +99,6 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as the leader has left")
         } else if self.passes(fetch) {
             Some("fetched twice as the object has changed")
-        } else if self.is_unknown(fetch) && self.is_of_second(fetch) {
-            Some("fetched twice as the second origin sent a large object")
         } else if self.is_unknown(fetch) && beside < self.workers {
             Some("fetched twice as a worker did not know that the object is large")
         } else if self.learns(overlap.fetch) {
@@ -116,6 +115,8 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as the response expired on the way to the store")
         } else if self.is_rewritten(overlap, earliest) {
             Some("fetched twice as the store wrote the headers of a 304")
+        } else if self.is_of_second(fetch) {
+            Some("fetched twice as the second origin answered")
         } else {
             None
         }
@@ -128,7 +129,8 @@ impl<'a> Overlaps<'a> {
         let has_peers = world.fleet.size() > 1;
         has_peers
             && (world.outages.touch(from.saturating_sub(NOTICED), to)
-                || world.lacking.touch(from, to))
+                || world.lacking.touch(from, to)
+                || world.apart.touch(from.saturating_sub(LEASE), to))
     }
 
     /// The first moment of the clients' requests for which the overlapping fetches were made, or of these fetches. A

@@ -12,7 +12,7 @@ use std::time::Duration;
 const WRONG: Duration = Duration::from_millis(500);
 
 /// Reloads the edges in this interval, one after the other, until the run is over.
-pub async fn reload(world: Arc<World>, files: Files, every: Duration) {
+pub async fn reload(world: Arc<World>, files: Arc<Files>, every: Duration) {
     let clock = world.shelf.clock;
     let mut next = clock.now();
     while !world.is_over() {

@@ -9,7 +9,7 @@ use super::life::Life;
 use super::object::{LARGEST_WHOLE, SLICE};
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
-use super::peers::Peers;
+use super::peers::{self, Peers};
 use super::world::World;
 use super::{disturbance, feed, fetches, reloads, skew};
 use crate::edge::purger::Purger;
@@ -108,17 +108,19 @@ impl Plan {
             false => Vec::new(),
         };
         let has_files = self.feed || self.access || self.reloads.is_some();
-        let files = has_files.then(|| Files::new(self.access, self.feed.then_some(feed::EVERY)));
+        let every = self.feed.then_some(feed::EVERY);
+        let files = has_files.then(|| Arc::new(Files::new(self.access, every)));
         let mut world = World::new(shelf);
         world.has_second = self.dies;
         world.has_access = self.access;
         world.has_files = has_files;
         let world = Arc::new(world);
         let purgers: Vec<_> = (0..size).map(|_| Purger::new()).collect();
-        let peers = Peers::new(size).await;
+        let names = Peers::new(size).await;
+        let starting = world.apart.hold(world.shelf.clock);
         let mut edges = JoinSet::new();
         for (number, purger) in purgers.iter().enumerate() {
-            let edge = peers.join(number, self.edge(&first[number], second.get(number)));
+            let edge = names.join(number, self.edge(&first[number], second.get(number)));
             let edge = purger.open(edge);
             let edge = files.iter().fold(edge, |edge, files| files.open(edge));
             edges.spawn(async move { (number, edge.start().await) });
@@ -127,14 +129,18 @@ impl Plan {
         edges.sort_by_key(|(number, _)| *number);
         let mut all = JoinSet::new();
         for (number, edge) in &edges {
-            peers.wait_for(edge).await;
+            names.wait_for(edge).await;
             world.fleet.started(*number, edge);
         }
+        drop(starting);
         for number in 0..CLIENTS {
             let (edge, place) = &edges[number % size];
             all.spawn(Client::new(&world, (*edge, place.address()), number).run());
         }
-        self.begin(&world, purgers, files, &mut all);
+        for (number, edge) in edges.iter().filter(|_| self.peers) {
+            all.spawn(peers::watch(Arc::clone(&world), *number, edge.admin()));
+        }
+        self.begin(&world, purgers, files.as_ref(), &mut all);
         let (amid, dies) = (Arc::clone(&world), self.dies);
         let first = tokio::spawn(async move {
             match dies {
@@ -191,7 +197,7 @@ impl Plan {
         &self,
         world: &Arc<World>,
         purgers: Vec<Purger>,
-        files: Option<Files>,
+        files: Option<&Arc<Files>>,
         all: &mut JoinSet<()>,
     ) {
         if self.purges {
@@ -204,7 +210,8 @@ impl Plan {
             all.spawn(skew::wander(Arc::clone(world)));
         }
         if let (Some(files), Some(every)) = (files, self.reloads) {
-            all.spawn(reloads::reload(Arc::clone(world), files, every));
+            let (world, files) = (Arc::clone(world), Arc::clone(files));
+            all.spawn(reloads::reload(world, files, every));
         }
     }
 
@@ -215,7 +222,8 @@ impl Plan {
             }
         }
         let now = world.shelf.clock.now();
-        let levels = UNEXPLAINED[usize::from(!self.faults)];
+        let is_calm = !self.faults && !self.dies && self.reloads.is_none();
+        let levels = UNEXPLAINED[usize::from(is_calm)];
         let logs: Vec<_> = edges.iter().map(Edge::log).collect();
         for line in logs.iter().flat_map(|log| log.lines()) {
             if levels.iter().any(|level| line.contains(level)) {

@@ -34,6 +34,8 @@ pub struct World {
     pub deaths: Spans,
     /// Times at which an edge lacked a line of the feed.
     pub lacking: Spans,
+    /// Times at which an edge did not reach all of its peers.
+    pub apart: Spans,
     /// Whether a second origin has the same objects.
     pub has_second: bool,
     /// The edges.
@@ -61,6 +63,7 @@ impl World {
             full: Spans::default(),
             outages: Outages::default(),
             lacking: Spans::default(),
+            apart: Spans::default(),
             deaths: Spans::default(),
             has_second: false,
             fleet: Fleet::default(),

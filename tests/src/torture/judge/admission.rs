@@ -65,12 +65,8 @@ impl Case<'_> {
             return Ok(());
         }
         let answer = self.answer;
-        // The index of a large object has the headers of the generation in which it was made.
-        let since = match self.object().is_sliced() {
-            true => self.earliest(),
-            false => answer.asked,
-        };
-        let possible = self.world.generations.possible(since, answer.ended);
+        let generations = &self.world.generations;
+        let possible = generations.possible(answer.asked, answer.ended);
         let told = answer.headers.number(GENERATION);
         match told.is_some_and(|told| possible.contains(&(told as u64))) {
             true => Ok(()),

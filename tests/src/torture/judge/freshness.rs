@@ -64,7 +64,7 @@ impl Case<'_> {
     }
 
     /// The earliest moment at which the origin may have sent or confirmed a response that is served for this request.
-    pub(super) fn earliest(&self) -> Moment {
+    fn earliest(&self) -> Moment {
         let (object, asked) = (self.object(), self.answer.asked);
         let since = asked.saturating_sub(object.reach() + object.fill_time() + ROUNDING);
         since.saturating_sub(self.world.stalls.total(since, asked))

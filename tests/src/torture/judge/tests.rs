@@ -149,6 +149,7 @@ fn a_refusal_is_for_the_client_that_has_caused_it() {
             slice: None,
             version: 0,
             date: UNIX_EPOCH,
+            edge: 0,
             server: Server::First,
             body: true,
             alone: true,
