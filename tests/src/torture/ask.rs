@@ -5,6 +5,9 @@ use super::adornment::Adornment;
 use super::pass::Pass;
 use std::ops::Range;
 
+/// The host in the clients' requests.
+pub const SITE: &str = "http://edge.test";
+
 /// The requested part of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {

@@ -2,6 +2,7 @@
 //! Disturbances of the edge while clients send requests: purges, workers that stand still, a full disk, and a first
 //! origin that dies.
 
+use super::ask::SITE;
 use super::fleet::Reload;
 use super::ledger::Wrong;
 use super::purges::Scope;
@@ -15,9 +16,6 @@ use crate::server::Server;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The host in the clients' requests.
-pub const SITE: &str = "http://edge.test";
 
 /// Random numbers for one disturbance of a run.
 #[must_use]
@@ -138,6 +136,17 @@ pub async fn die(world: Arc<World>, first: Vec<Server>) -> Vec<Server> {
         world.ledger.count("deaths of the first origin");
     }
     first
+}
+
+/// Has the clock of the origin jump until the run is over.
+pub async fn skew(world: Arc<World>) {
+    let mut rng = rng(&world, 4_000);
+    while !world.is_over() {
+        tokio::time::sleep(milliseconds(&mut rng, 500, 4_500)).await;
+        if world.shelf.skew.jump(&mut rng) {
+            world.ledger.count("jumps of the origin's clock");
+        }
+    }
 }
 
 /// Fills the disk, and frees the room again, until the run, or this edge, has ended.

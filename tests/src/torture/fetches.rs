@@ -59,8 +59,8 @@ pub struct Fetch {
     pub server: Server,
     /// Whether it asks for a body.
     pub body: bool,
-    /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a slice of
-    /// a former version.
+    /// Whether its response is for one client only: its header fields prevent it from leading, or it asks for a slice
+    /// of a former version.
     pub alone: bool,
     /// Whether it is conditional.
     pub conditional: bool,

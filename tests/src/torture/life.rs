@@ -2,7 +2,7 @@
 //! The life of one edge of a run amid its disturbances, with the times at which it is killed and started again.
 
 use super::ledger::Wrong;
-use super::run::Plan;
+use super::plan::Plan;
 use super::world::World;
 use super::{damage, disturbance};
 use crate::chance::rng::{Rng, mix};

@@ -21,7 +21,8 @@ const ON_THE_WAY: Duration = Duration::from_secs(1);
 const REWRITE: Duration = Duration::from_millis(300);
 /// That time on a busy machine, with the time to write the object that was fetched because it was missed.
 const SLOW_REWRITE: Duration = Duration::from_secs(1);
-/// How long a large object of the second origin is not shared: two times of `cache.hit_for_miss`, which grow from a second.
+/// How long a large object of the second origin is not shared: the first two times of `cache.hit_for_miss`, which grow
+/// from a second.
 const PASSES: Duration = Duration::from_secs(3);
 /// How far back a complaint lists earlier events.
 const CONTEXT: Duration = Duration::from_secs(2);
@@ -122,8 +123,8 @@ impl<'a> Overlaps<'a> {
         }
     }
 
-    /// Whether an edge of several has just died or come back, so that the others may send requests to two edges, or lacks
-    /// a line of the feed, so that another one answers for it.
+    /// Whether an edge of several has just died or come back, so that the others may send requests to two edges, or
+    /// lacks a line of the feed, so that another one answers for it.
     fn has_two_owners(&self, from: Moment, to: Moment) -> bool {
         let world = self.world;
         let has_peers = world.fleet.size() > 1;
@@ -161,8 +162,8 @@ impl<'a> Overlaps<'a> {
         self.world.shelf.objects[fetch.object].is_sliced() && fetch.slice.is_none()
     }
 
-    /// Whether the second origin has answered for the object lately. Its large objects are passed as a whole, and are not
-    /// shared for a while.
+    /// Whether the second origin has answered for the object lately. Its large objects are passed as a whole, and are
+    /// not shared for a while.
     fn is_of_second(&self, fetch: &Fetch) -> bool {
         let since = fetch.begun.saturating_sub(PASSES);
         let is_of_second = |other: &Fetch| other.server == Server::Second;

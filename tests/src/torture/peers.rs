@@ -68,8 +68,8 @@ impl Peers {
     }
 }
 
-/// Watches how many peers an edge with this socket of the admin interface reaches, until the run is over. It reaches all
-/// of them, unless one was down lately.
+/// Watches how many peers an edge with this socket of the admin interface reaches, until the run is over. It reaches
+/// all of them, unless one was down lately.
 pub async fn watch(world: Arc<World>, edge: usize, admin: PathBuf) {
     let (clock, size) = (world.shelf.clock, world.fleet.size());
     let mut apart = None;

@@ -10,14 +10,13 @@ use super::object::{LARGEST_WHOLE, SLICE};
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
 use super::peers::{self, Peers};
+use super::plan::Plan;
 use super::world::World;
-use super::{disturbance, feed, fetches, reloads, skew};
+use super::{disturbance, feed, feed_purges, fetches, reloads};
 use crate::edge::purger::Purger;
-use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
 use crate::server::Server;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::{JoinSet, LocalSet};
 
 /// Number of clients.
@@ -48,45 +47,6 @@ const UNEXPLAINED: [&[&str]; 2] = [
     &["Z error ", "Z critical "],
     &["Z warning ", "Z error ", "Z critical "],
 ];
-
-/// Plan of a run.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Medium of the store.
-    pub medium: Medium,
-    /// Number of workers.
-    pub workers: usize,
-    /// How long it lasts.
-    pub lasts: Duration,
-    /// Time after which the edge is killed and started again, if it is.
-    pub lives: Option<Duration>,
-    /// Seed of the random numbers.
-    pub seed: u64,
-    /// Whether purges are sent.
-    pub purges: bool,
-    /// Whether workers are stopped.
-    pub stalls: bool,
-    /// Whether files of the cache are torn while the edge is down.
-    pub tears: bool,
-    /// Whether another process fills the cache's disk and frees it again.
-    pub fills: bool,
-    /// Whether the entry point gets SIGHUP although no file has changed.
-    pub hangs_up: bool,
-    /// Whether the origin fails at all.
-    pub faults: bool,
-    /// Whether a second origin has the same objects, and the first one dies and comes back.
-    pub dies: bool,
-    /// Whether the clock of the origin jumps.
-    pub skews: bool,
-    /// Whether clients need a signature.
-    pub access: bool,
-    /// Time after which the edge reads its files again, which have changed, if it does.
-    pub reloads: Option<Duration>,
-    /// Whether purges also go by the purge feed.
-    pub feed: bool,
-    /// Whether three edges are one cache.
-    pub peers: bool,
-}
 
 impl Plan {
     /// Makes the run.
@@ -204,10 +164,10 @@ impl Plan {
             all.spawn(disturbance::purge(Arc::clone(world), purgers));
         }
         if self.feed {
-            all.spawn(feed::write(Arc::clone(world)));
+            all.spawn(feed_purges::write(Arc::clone(world)));
         }
         if self.skews {
-            all.spawn(skew::wander(Arc::clone(world)));
+            all.spawn(disturbance::skew(Arc::clone(world)));
         }
         if let (Some(files), Some(every)) = (files, self.reloads) {
             let (world, files) = (Arc::clone(world), Arc::clone(files));

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The clock of the origin, which is wrong by hours from time to time.
 
-use super::clock::Moment;
-use super::world::World;
-use crate::chance::rng::{Rng, mix};
-use std::sync::Arc;
+use crate::chance::rng::Rng;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -26,18 +23,10 @@ impl Skew {
             false => SystemTime::now() + difference,
         }
     }
-}
 
-/// Has the clock of the origin jump until the run is over.
-pub async fn wander(world: Arc<World>) {
-    let mut rng = Rng::new(world.shelf.seed ^ mix(4_000 << 32));
-    while !world.is_over() {
-        let lasts = Moment::from_millis(500 + rng.below(4_000) as u64);
-        tokio::time::sleep(lasts).await;
+    /// Sets another difference. Returns whether the clock has jumped.
+    pub fn jump(&self, rng: &mut Rng) -> bool {
         let skew = SKEWS[rng.below(SKEWS.len())];
-        let before = world.shelf.skew.0.swap(skew, Ordering::Relaxed);
-        if before != skew {
-            world.ledger.count("jumps of the origin's clock");
-        }
+        self.0.swap(skew, Ordering::Relaxed) != skew
     }
 }

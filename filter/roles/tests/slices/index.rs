@@ -306,8 +306,9 @@ fn purge(envoy: &mut FakeEnvoy, soft: bool) {
 /// A policy that has every response for a client this header.
 fn document_with_header(value: &str) -> String {
     let slices = format!(r#"{{"bytes": {SLICE}, "known": ["/7*"]}}"#);
+    let rule = format!(r#"{{"match": ["*"], "headers": {{"x-a": "{value}"}}}}"#);
     document(&format!(
-        r#""store": {{"max_object_bytes": {SLICE}, "slices": {slices}}}, "rules": [{{"match": ["*"], "headers": {{"x-a": "{value}"}}}}]"#
+        r#""store": {{"max_object_bytes": {SLICE}, "slices": {slices}}}, "rules": [{rule}]"#
     ))
 }
 

@@ -3,7 +3,7 @@
 //! edge keeps running, whatever the origin, the clients and the machine do.
 
 use sluice_tests::edge::store::Medium;
-use sluice_tests::torture::run::Plan;
+use sluice_tests::torture::plan::Plan;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -95,7 +95,8 @@ async fn nothing_wrong_is_served_while_the_first_of_two_origins_dies_and_comes_b
 /// `TORTURE_FILLS=true` makes other processes fill the disk. `TORTURE_DEATHS=true` adds a second origin, and has the
 /// first one die. `TORTURE_SKEWS=true` has the origin's clock jump, `TORTURE_ACCESS=true` needs signatures,
 /// `TORTURE_RELOAD` is the time between two changes of the edge's files in seconds, and `TORTURE_FEED=true` purges by
-/// the feed too. `TORTURE_PEERS=true` makes three edges one cache. `TORTURE_ALL=true` turns all of these on except `TORTURE_FILLS`.
+/// the feed too. `TORTURE_PEERS=true` makes three edges one cache. `TORTURE_ALL=true` turns all of these
+/// on except `TORTURE_FILLS`.
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
