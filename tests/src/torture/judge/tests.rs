@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests that the judge accepts right responses, and no others.
 
+use super::super::clock::Moment;
 use super::super::fetches::{Ending, Fetch, Server};
+use super::super::generations::GENERATION;
 use super::super::origin::Shelf;
 use super::super::pass::Pass;
 use super::super::purges::Scope;
@@ -31,11 +33,40 @@ fn ask() -> Ask {
     }
 }
 
+fn fetch(object: usize, version: u64, begun: Moment) -> Fetch {
+    Fetch {
+        object,
+        variant: String::new(),
+        slice: None,
+        version,
+        date: UNIX_EPOCH + begun,
+        edge: 0,
+        server: Server::First,
+        body: true,
+        alone: true,
+        conditional: false,
+        unchanged: false,
+        begun,
+        ended: (Ending::Open, begun),
+        fault: None,
+    }
+}
+
+/// Has the origin send a version of an object when it has become current. Returns the origin's date.
+fn send(world: &World, object: usize, version: u64) -> (&'static str, String) {
+    let begun = world.shelf.objects[object].since(version);
+    let fetch = fetch(object, version, begun);
+    let date = ("date", http_date(fetch.date));
+    world.shelf.fetches.begin(fetch);
+    date
+}
+
 /// A whole, right response with a version, requested when it was current.
 fn right(world: &World, version: u64) -> Answer {
     let object = &world.shelf.objects[OBJECT];
     let size = object.size(version);
     let fields = [
+        send(world, OBJECT, version),
         (VERSION, version.to_string()),
         ("etag", format!("\"{version}\"")),
         ("content-length", size.to_string()),
@@ -111,7 +142,11 @@ fn a_304_is_for_a_copy_that_is_not_older_than_the_stored_version() {
     let number = number.unwrap();
     let at = |second: u64| http_date(UNIX_EPOCH + Duration::from_secs(second));
     let object = &world.shelf.objects[number];
-    let fields = [(VERSION, "20".to_owned()), ("last-modified", at(100))];
+    let fields = [
+        send(&world, number, 20),
+        (VERSION, "20".to_owned()),
+        ("last-modified", at(100)),
+    ];
     let fields = fields.map(|(name, value)| (name.to_owned(), value));
     let answer = Answer {
         status: Some(304),
@@ -142,24 +177,8 @@ fn a_refusal_is_for_the_client_that_has_caused_it() {
         body: Vec::new(),
         ..right(&world, 0)
     };
-    let fetch = || {
-        world.shelf.fetches.begin(Fetch {
-            object: OBJECT,
-            variant: String::new(),
-            slice: None,
-            version: 0,
-            date: UNIX_EPOCH,
-            edge: 0,
-            server: Server::First,
-            body: true,
-            alone: true,
-            conditional: false,
-            unchanged: false,
-            begun: Duration::from_millis(1),
-            ended: (Ending::Open, Duration::from_millis(1)),
-            fault: None,
-        })
-    };
+    let begun = Duration::from_millis(1);
+    let fetch = || world.shelf.fetches.begin(fetch(OBJECT, 0, begun));
     let padded = Ask {
         padding: Some(6_000),
         ..ask()
@@ -194,4 +213,115 @@ fn errors_and_answers_without_end_need_a_reason() {
     assert_eq!(judged(&world, &ask(), &error), Err(Wrong::Cut));
     error.end = End::Stuck;
     assert_eq!(judged(&world, &ask(), &error), Err(Wrong::Stuck));
+}
+
+#[test]
+fn what_the_origin_has_not_confirmed_lately_is_wrong_and_so_are_other_dates_and_ages() {
+    let world = world();
+    // An object that never changes.
+    let number = world.shelf.objects.iter();
+    let number = number
+        .enumerate()
+        .filter(|(_, object)| object.interval.is_none() && object.kind == Kind::Stored);
+    let (number, object) = number.last().unwrap();
+    let ask = Ask {
+        object: number,
+        ..ask()
+    };
+    let date = send(&world, number, 0);
+    let size = object.size(0);
+    let fields = [
+        date,
+        (VERSION, "0".to_owned()),
+        ("etag", "\"0\"".to_owned()),
+        ("content-length", size.to_string()),
+    ];
+    let fields = fields.map(|(name, value)| (name.to_owned(), value));
+    let at = |asked: Moment| Answer {
+        headers: Headers(fields.to_vec()),
+        body: object.content("a", 0).slice(0..size),
+        asked,
+        ended: asked,
+        ..right(&world, 20)
+    };
+    let last = object.reach() + object.fill_time() + ROUNDING;
+    let fresh = at(last);
+    assert!(judged(&world, &ask, &fresh).is_ok());
+    let late = at(last + Duration::from_millis(1));
+    assert_eq!(judged(&world, &ask, &late), Err(Wrong::Answer));
+    for (name, value) in [
+        ("date", http_date(UNIX_EPOCH + Duration::from_secs(7_200))),
+        ("age", (last.as_secs() + 1).to_string()),
+    ] {
+        let mut other = fresh.clone();
+        other.headers.0.retain(|(known, _)| known != name);
+        other.headers.0.push((name.to_owned(), value));
+        assert_eq!(judged(&world, &ask, &other), Err(Wrong::Answer), "{name}");
+    }
+}
+
+/// A refusal by access rules at this time.
+fn refusal(world: &World, at: Moment) -> Answer {
+    let cache_control = ("cache-control".to_owned(), "no-store".to_owned());
+    Answer {
+        status: Some(403),
+        headers: Headers(vec![cache_control]),
+        body: b"Access denied.\n".to_vec(),
+        asked: at,
+        ended: at,
+        ..right(world, 20)
+    }
+}
+
+#[test]
+fn a_refusal_is_for_a_wrong_request_and_for_a_key_that_is_not_valid() {
+    let second = Moment::from_secs;
+    let world = world();
+    world.generations.begin(second(10));
+    world.generations.confirm(second(12));
+    let judged = |pass: Pass, answer: &Answer| judged(&world, &Ask { pass, ..ask() }, answer);
+    for (pass, at, refused, admitted) in [
+        (Pass::Link(1), 8, false, true),
+        (Pass::Link(0), 8, false, true),
+        (Pass::Cookie(0), 11, true, true),
+        (Pass::Cookie(0), 13, true, false),
+        (Pass::Link(2), 8, true, false),
+        (Pass::Link(2), 13, false, true),
+        (Pass::Unsigned, 8, true, false),
+        (Pass::Expired(0), 8, true, false),
+        (Pass::Forged(0), 8, true, false),
+        (Pass::Elsewhere(0), 8, true, false),
+    ] {
+        let refusal = refusal(&world, second(at));
+        assert_eq!(
+            judged(pass, &refusal).is_ok(),
+            refused,
+            "{pass:?} at {at} s"
+        );
+        let version = world.shelf.objects[OBJECT].version(second(at));
+        let mut whole = right(&world, version);
+        (whole.asked, whole.ended) = (second(at), second(at));
+        assert_eq!(judged(pass, &whole).is_ok(), admitted, "{pass:?} at {at} s");
+    }
+    let mut telling = refusal(&world, second(8));
+    telling
+        .headers
+        .0
+        .push(("etag".to_owned(), "\"20\"".to_owned()));
+    assert_eq!(judged(Pass::Unsigned, &telling), Err(Wrong::Answer));
+}
+
+#[test]
+fn a_response_is_of_a_generation_that_may_be_in_force() {
+    let mut world = world();
+    world.has_files = true;
+    world.generations.begin(Moment::from_secs(5));
+    world.generations.confirm(Moment::from_secs(6));
+    for (generation, is_right) in [(0, false), (1, true), (2, false)] {
+        let mut answer = right(&world, 20);
+        let field = (GENERATION.to_owned(), generation.to_string());
+        answer.headers.0.push(field);
+        let judged = judged(&world, &ask(), &answer);
+        assert_eq!(judged.is_ok(), is_right, "{generation}: {judged:?}");
+    }
 }
