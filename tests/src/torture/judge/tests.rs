@@ -219,11 +219,9 @@ fn errors_and_answers_without_end_need_a_reason() {
 fn what_the_origin_has_not_confirmed_lately_is_wrong_and_so_are_other_dates_and_ages() {
     let world = world();
     // An object that never changes.
-    let number = world.shelf.objects.iter();
-    let number = number
-        .enumerate()
-        .filter(|(_, object)| object.interval.is_none() && object.kind == Kind::Stored);
-    let (number, object) = number.last().unwrap();
+    let never = |object: &Object| object.interval.is_none() && object.kind == Kind::Stored;
+    let number = world.shelf.objects.iter().rposition(never).unwrap();
+    let object = &world.shelf.objects[number];
     let ask = Ask {
         object: number,
         ..ask()
