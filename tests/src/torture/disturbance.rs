@@ -23,6 +23,9 @@ pub fn rng(world: &World, salt: u64) -> Rng {
     Rng::new(world.shelf.seed ^ mix(salt << 32))
 }
 
+/// Number of deaths of the first origin in quick succession.
+const DEATHS: u32 = 6;
+
 /// Draws a time.
 #[must_use]
 pub fn milliseconds(rng: &mut Rng, least: usize, most: usize) -> Duration {
@@ -118,11 +121,25 @@ pub async fn hang_up(world: Arc<World>, edge: usize, salt: u64) {
     }
 }
 
+/// Waits for this long, or until the run is over.
+async fn pause(world: &World, lasts: Duration) {
+    let until = world.shelf.clock.now() + lasts;
+    while !world.is_over() && world.shelf.clock.now() < until {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// Closes the ports of the first origin, and opens them again, until the run is over.
 pub async fn die(world: Arc<World>, first: Vec<Server>) -> Vec<Server> {
     let mut rng = rng(&world, 3_000);
-    while !world.is_over() {
-        tokio::time::sleep(milliseconds(&mut rng, 500, 4_000)).await;
+    for number in 1.. {
+        // The edge asks the first origin again only some time after its failures.
+        let rest = number % DEATHS == 0;
+        let lasts = if rest { 40_000..80_000 } else { 500..4_000 };
+        pause(&world, milliseconds(&mut rng, lasts.start, lasts.end)).await;
+        if world.is_over() {
+            break;
+        }
         let clock = world.shelf.clock;
         let span = world.deaths.begin(clock.now());
         for port in &first {

@@ -57,16 +57,9 @@ impl Plan {
         println!("{}: TORTURE_SEED={}", self.medium, self.seed);
         let size = if self.peers { EDGES } else { 1 };
         let shelf = Arc::new(Shelf::new(self.seed, self.faults));
-        let ports = |server| {
-            (0..size)
-                .map(|edge| origin::start(&shelf, edge, server))
-                .collect()
-        };
-        let first: Vec<Server> = ports(fetches::Server::First);
-        let second: Vec<Server> = match self.dies {
-            true => ports(fetches::Server::Second),
-            false => Vec::new(),
-        };
+        let first = ports(&shelf, size, fetches::Server::First);
+        let seconds = if self.dies { size } else { 0 };
+        let second = ports(&shelf, seconds, fetches::Server::Second);
         let has_files = self.feed || self.access || self.reloads.is_some();
         let every = self.feed.then_some(feed::EVERY);
         let files = has_files.then(|| Arc::new(Files::new(self.access, every)));
@@ -77,22 +70,13 @@ impl Plan {
         let world = Arc::new(world);
         let purgers: Vec<_> = (0..size).map(|_| Purger::new()).collect();
         let names = Peers::new(size).await;
-        let starting = world.apart.hold(world.shelf.clock);
-        let mut edges = JoinSet::new();
-        for (number, purger) in purgers.iter().enumerate() {
+        let builder = |number: usize| {
             let edge = names.join(number, self.edge(&first[number], second.get(number)));
-            let edge = purger.open(edge);
-            let edge = files.iter().fold(edge, |edge, files| files.open(edge));
-            edges.spawn(async move { (number, edge.start().await) });
-        }
-        let mut edges = edges.join_all().await;
-        edges.sort_by_key(|(number, _)| *number);
+            let edge = purgers[number].open(edge);
+            files.iter().fold(edge, |edge, files| files.open(edge))
+        };
+        let edges = start(&world, &names, (0..size).map(builder)).await;
         let mut all = JoinSet::new();
-        for (number, edge) in &edges {
-            names.wait_for(edge).await;
-            world.fleet.started(*number, edge);
-        }
-        drop(starting);
         for number in 0..CLIENTS {
             let (edge, place) = &edges[number % size];
             all.spawn(Client::new(&world, (*edge, place.address()), number).run());
@@ -209,6 +193,33 @@ impl Plan {
             self.seed
         );
     }
+}
+
+/// Starts a port of an origin for each edge.
+fn ports(shelf: &Arc<Shelf>, edges: usize, server: fetches::Server) -> Vec<Server> {
+    let edges = 0..edges;
+    edges
+        .map(|edge| origin::start(shelf, edge, server))
+        .collect()
+}
+
+/// Starts the edges, one after the other, because a start in Wasm takes long on a busy machine. Returns them with their
+/// numbers when each has found the others.
+async fn start(
+    world: &World,
+    names: &Peers,
+    builders: impl Iterator<Item = Builder>,
+) -> Vec<(usize, Edge)> {
+    let _starting = world.apart.hold(world.shelf.clock);
+    let mut edges = Vec::new();
+    for (number, builder) in builders.enumerate() {
+        edges.push((number, builder.start().await));
+    }
+    for (number, edge) in &edges {
+        names.wait_for(edge).await;
+        world.fleet.started(*number, edge);
+    }
+    edges
 }
 
 /// Waits until no request waits, none is active and no fetch is under way, and prints the edge's counters.
