@@ -60,6 +60,8 @@ impl Case<'_> {
         let before = answer.after.map(|(object, ..)| object);
         let before = before.map(|object| self.world.shelf.fetches.recent(object, since));
         let stalls = self.world.stalls.within(since, answer.ended);
+        let outages = self.world.outages.within(since, answer.ended);
+        let deaths = self.world.deaths.within(since, answer.ended);
         let path = &self.object().path;
         let purges = self.world.purges.within(path, since, answer.ended);
         let departures = self
@@ -68,6 +70,7 @@ impl Case<'_> {
             .within(ask.object, since, answer.ended);
         let bytes = answer.body.len();
         let Answer {
+            edge,
             status,
             headers,
             end,
@@ -78,8 +81,9 @@ impl Case<'_> {
         } = answer;
         let fields = &headers.0;
         format!(
-            "{ask:?} of {path} from {asked:?} to {ended:?}: {status:?} {fields:?}, {bytes} bytes of body, {end:?}; \
+            "{ask:?} of {path} at edge {edge} from {asked:?} to {ended:?}: {status:?} {fields:?}, {bytes} bytes of body, {end:?}; \
              after {after:?} of {before:?}; fetches {fetches:?}; stalls {stalls:?}; \
+             outages {outages:?}; deaths of the first origin {deaths:?}; \
              purges {purges:?}; departures {departures:?}"
         )
     }
