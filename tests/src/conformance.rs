@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -149,38 +149,49 @@ impl Suite {
         &self,
         cache: SocketAddr,
         between: Between,
-        mut paused: impl AsyncFnMut(),
+        paused: impl AsyncFnMut(),
     ) -> Outcomes {
         let folder = TempDir::new_in(self.folder.path()).unwrap();
-        let [log, results, pause] =
-            ["log", "results", "results.pause"].map(|name| folder.path().join(name));
         let mut command = node("client.mjs");
         command
             .arg(installed())
             .arg(format!("http://{cache}"))
-            .arg(format!("http://{}", self.origin))
-            .arg(&results);
-        command.args(match between {
-            Between::Nothing => None,
-            Between::Hit => Some("hit"),
-            Between::Pause => Some("pause"),
-        });
-        let mut process = Process::start(command, &log).unwrap();
-        let deadline = Instant::now() + 10 * PATIENCE;
-        let status = loop {
-            if let Some(status) = process.exited() {
-                break status;
-            }
-            if pause.exists() {
-                paused().await;
-                std::fs::remove_file(&pause).unwrap();
-            }
-            assert!(Instant::now() < deadline, "no end:\n{}", process.log());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        };
-        assert!(status.success(), "{status}: {}", process.log());
-        serde_json::from_slice(&std::fs::read(results).unwrap()).unwrap()
+            .arg(format!("http://{}", self.origin));
+        outcomes(command, folder.path(), between, paused).await
     }
+}
+
+/// Runs `client` to its end, with its files in `folder`. If its tests pause, they wait for `paused`.
+///
+/// # Panics
+/// When it does not run to its end.
+async fn outcomes(
+    mut client: Command,
+    folder: &Path,
+    between: Between,
+    mut paused: impl AsyncFnMut(),
+) -> Outcomes {
+    let [log, results, pause] = ["log", "results", "results.pause"].map(|name| folder.join(name));
+    client.arg(&results).args(match between {
+        Between::Nothing => None,
+        Between::Hit => Some("hit"),
+        Between::Pause => Some("pause"),
+    });
+    let mut process = Process::start(client, &log).unwrap();
+    let deadline = Instant::now() + 10 * PATIENCE;
+    let status = loop {
+        if let Some(status) = process.exited() {
+            break status;
+        }
+        if pause.exists() {
+            paused().await;
+            std::fs::remove_file(&pause).unwrap();
+        }
+        assert!(Instant::now() < deadline, "no end:\n{}", process.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert!(status.success(), "{status}: {}", process.log());
+    serde_json::from_slice(&std::fs::read(results).unwrap()).unwrap()
 }
 
 /// Where npm puts it.
@@ -225,4 +236,62 @@ pub fn listed(cut: Cut) -> BTreeMap<String, String> {
         Some((name.to_owned(), reason.trim().to_owned()))
     });
     cells.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_case::test_case;
+
+    /// A suite in the form of the repository with one safe test and one unsafe test after it. The safe test sends
+    /// `requests` by `fetch`, and passes. The unsafe test takes two seconds.
+    fn suite(requests: usize) -> TempDir {
+        let folder = TempDir::with_prefix("sluice-suite-").unwrap();
+        let tests = format!(
+            "globalThis.fetch = async () => new Response('')
+             const safe = {{ id: 'safe', name: 'safe', requests: [{{}}], sent: {requests} }}
+             const unsafe = {{ id: 'unsafe', name: 'unsafe', requests: [{{ request_method: 'PUT' }}], sent: 0 }}
+             export default [{{ tests: [safe, unsafe] }}]"
+        );
+        let client = "import { setTimeout as sleep } from 'node:timers/promises'
+             export const testResults = {}
+             export async function makeTest ({ id, sent }) {
+               while (sent-- > 0) await fetch(`http://cache/test/${id}`)
+               if (id === 'unsafe') await sleep(2_000)
+               testResults[id] = true
+             }";
+        let files = [
+            ("tests/index.mjs", tests.as_str()),
+            ("test-engine/client/test.mjs", client),
+            (
+                "test-engine/client/config.mjs",
+                "export const setBaseUrl = () => {}, setUseBrowserCache = () => {}",
+            ),
+            (
+                "test-engine/lib/results.mjs",
+                "export const determineTestResult = (suites, id, results) => [0, 0, results[id] ? 'Y' : '-']",
+            ),
+        ];
+        for (name, text) in files {
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        folder
+    }
+
+    #[test_case(2, 1; "one pause for a test with a second request")]
+    #[test_case(0, 0; "no pause for a test whose requests do not wait")]
+    #[tokio::test]
+    async fn tests_pause_only_while_one_of_them_waits(requests: usize, expected: usize) {
+        let suite = suite(requests);
+        let mut client = node("client.mjs");
+        client
+            .arg(suite.path())
+            .args(["http://cache", "http://origin"]);
+        let mut pauses = 0;
+        let outcomes = outcomes(client, suite.path(), Between::Pause, async || pauses += 1).await;
+        assert!(outcomes.values().all(Outcome::is_right), "{outcomes:?}");
+        assert_eq!((outcomes.len(), pauses), (2, expected));
+    }
 }
