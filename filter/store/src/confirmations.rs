@@ -24,9 +24,9 @@ const PROBE_MILLIS: Millis = 10;
 const EAGER_PROBES: u32 = 4;
 /// Delay of the first probe if no follower waits. The store usually needs less time to make an entry readable.
 const COMMIT_MILLIS: Millis = 50;
-/// How long the store may take to rewrite an object. It usually takes some milliseconds. If a busy disk takes longer,
-/// one request of each worker fetches the object. The wait is not longer, because the object may also be evicted: then
-/// its clients wait in vain.
+/// How long the store may take to rewrite an object. It usually takes some milliseconds. On a busy machine it may take
+/// longer; then one request of each worker fetches the object. The wait is not longer, because the object may also be
+/// evicted, and then its clients wait in vain.
 const REWRITE_MILLIS: Millis = 250;
 /// How long the store may take with the response after an aborted one. The store drops this response if it is still
 /// writing the last bytes of the aborted one.

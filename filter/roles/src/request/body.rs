@@ -151,13 +151,13 @@ pub struct Sharing {
 /// A response whose copy its followers get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedCopy {
-    /// It is not stored, because it has no lifetime. The copy is only for requests that wait already, and not for the
-    /// hot tier.
+    /// A response that is not stored, because it has no lifetime. The copy is only for requests that wait already, and
+    /// not for the hot tier.
     Once,
-    /// The store has no room for it.
+    /// A response for which the store has no room.
     WithoutRoom,
-    /// It is stored. The copy saves the requests that wait already a lookup each. Without a copy they get the response
-    /// from the store.
+    /// A response that is stored. The copy saves the requests that wait already a lookup each. Without a copy they get
+    /// the response from the store.
     Stored,
 }
 
