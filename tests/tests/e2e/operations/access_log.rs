@@ -51,6 +51,8 @@ async fn a_line_names_the_result_the_role_and_the_times() {
     gate.open();
     flight.land().await.same_object("/slow");
     assert_eq!(leader.await.unwrap().status, 200);
+    // Followers may have a copy before the store has the object.
+    edge.wait_for_value("sluice_flights_now", 0).await;
     assert!(edge.get("/slow").await.is_hit());
 
     let lines = lines(&edge, "/slow", 12).await;
