@@ -21,11 +21,9 @@ const SECRET: &str = "peers-secret-of-the-torture";
 const REACHED: &str = "cluster.peers.membership_healthy";
 /// Time between two looks at it.
 const PERIOD: Moment = Moment::from_millis(200);
-/// Longest time for which a peer that has come back gets nothing, after it has failed several times.
-pub const NOTICED: Moment = Moment::from_secs(12);
-
-/// Longest time until a look shows that a peer has been ejected.
-const LATELY: Moment = Moment::from_secs(3);
+/// Longest time for which a peer that has come back gets nothing. The others check it each second, and the machine is
+/// busy.
+pub const NOTICED: Moment = Moment::from_secs(6);
 
 /// The names and ports of the edges, and their name server.
 pub struct Peers {
@@ -72,7 +70,7 @@ impl Peers {
 }
 
 /// Watches how many peers an edge with this socket of the admin interface reaches, until the run is over. It reaches
-/// all of them, unless one was down lately, or the origin has cut a body.
+/// all of them, unless one was down or stood still lately.
 pub async fn watch(world: Arc<World>, edge: usize, admin: PathBuf) {
     let (clock, size) = (world.shelf.clock, world.fleet.size());
     let mut apart = None;
@@ -84,26 +82,14 @@ pub async fn watch(world: Arc<World>, edge: usize, admin: PathBuf) {
             apart = None;
             continue;
         }
-        let has_reason = world.outages.touch(now.saturating_sub(NOTICED), now);
-        if apart.is_none() && !has_reason && has_cut(&world, now.saturating_sub(LATELY)) {
-            world.ledger.count("peers ejected, as the origin has cut");
-        } else if apart.is_none() && !has_reason {
+        let lately = now.saturating_sub(NOTICED);
+        let has_reason = world.outages.touch(lately, now) || world.stalls.touch(lately, now);
+        if apart.is_none() && !has_reason {
             let told = format!("edge {edge} reaches {reached:?} peers, although all of them run");
             world.ledger.complain(Wrong::Peers, now, &told);
         }
         apart.get_or_insert_with(|| world.apart.hold(clock));
     }
-}
-
-/// Whether the origin has cut a body since then. The owner resets the responses of all clients that wait for it, and
-/// their edges take this for failures of the owner.
-fn has_cut(world: &World, since: Moment) -> bool {
-    let shelf = &world.shelf;
-    let mut objects = 0..shelf.objects.len();
-    objects.any(|object| {
-        let fetches = &shelf.fetches;
-        fetches.failed(object, since, |_, fault| fault.cuts())
-    })
 }
 
 /// The number of peers that an edge reaches; `None` if it does not say.

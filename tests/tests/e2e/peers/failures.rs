@@ -3,11 +3,14 @@
 
 use super::world::{NAMES, World, wait_for_members};
 use sluice_tests::client::load::{Load, Plan};
+use sluice_tests::client::{Client, request};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::server::gate::Gate;
 use std::net::Ipv4Addr;
 use std::time::Instant;
+use tokio::task::JoinSet;
 
 /// Number of objects.
 const OBJECTS: usize = 30;
@@ -118,7 +121,7 @@ async fn an_edge_without_peers_that_take_its_requests_serves_alone() {
         "another-secret-than-that-of-the-others",
     );
     let stranger = stranger.start().await;
-    wait_for_members(&stranger, 3).await;
+    wait_for_members(&stranger, 2).await;
     read_all(&stranger).await;
     assert!(first.counter("sluice_peer_requests_refused").await > 0);
     let asked = origin.requests().total();
@@ -136,4 +139,38 @@ async fn an_edge_without_peers_that_take_its_requests_serves_alone() {
     })
     .await;
     read_all(&alone).await;
+}
+
+/// Clients that wait for one object at one time.
+const TOGETHER: usize = 6;
+
+#[tokio::test]
+async fn an_origin_that_cuts_a_body_for_many_clients_loses_no_peer() {
+    let (origin, world) = (Origin::start().ready().await, World::new().await);
+    let gate = Gate::new();
+    let cut = Reply::ok(200_000).max_age(600);
+    origin.on("*", cut.reset_after(100_000).hold_after(50_000, &gate));
+    let edges = world.start(|| edge(&origin)).await;
+    // The three edges own some of the objects each.
+    let mut clients = JoinSet::new();
+    for number in 0..OBJECTS {
+        for _ in 0..TOGETHER {
+            let address = edges[0].address();
+            clients.spawn(async move {
+                let mut client = Client::connect(address).await;
+                client
+                    .try_exchange(request("GET", &format!("/{number}"), &[]))
+                    .await
+            });
+        }
+    }
+    gate.wait_reached(OBJECTS).await;
+    gate.open();
+    for response in clients.join_all().await {
+        assert!(response.is_err(), "{response:?}");
+    }
+    for edge in &edges {
+        let reached = "cluster.peers.membership_healthy";
+        assert_eq!(edge.counter(reached).await, 3);
+    }
 }
