@@ -7,6 +7,7 @@ use crate::slices::world::{
     settle,
 };
 use sluice_tests::client::http2::{Http2, Stream};
+use sluice_tests::client::{Client, request};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::http::body;
@@ -118,7 +119,16 @@ async fn a_large_object_that_changes_is_never_mixed() {
         assert_eq!(response.status, 206, "{response}");
         let version_2 = body::part(KNOWN, 2, OBJECT, 9 * SLICE..11 * SLICE);
         assert!(response.body == version_2, "{response}");
-        assert_whole(&edge.get(KNOWN).await, KNOWN, 2);
+        // The response of a worker that has not heard of the change breaks off behind the slices of version 1.
+        eventually("all of version 2", async || {
+            let mut client = Client::connect(edge.address()).await;
+            let whole = client.try_exchange(request("GET", KNOWN, &[])).await;
+            whole.is_ok_and(|whole| {
+                assert_whole(&whole, KNOWN, 2);
+                true
+            })
+        })
+        .await;
     }
 }
 
