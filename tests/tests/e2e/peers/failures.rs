@@ -2,6 +2,7 @@
 //! Clients get their responses while edges die, come back, and lose each other's names.
 
 use super::world::{NAMES, World, wait_for_members};
+use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::load::{Load, Plan};
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::{Builder, Edge};
@@ -81,6 +82,27 @@ async fn an_edge_that_dies_and_comes_back_elsewhere_costs_no_request_and_keeps_i
     read_all(&third).await;
     assert!(second.counter("sluice_requests_hit").await > hits);
     assert_eq!(origin.requests().total(), fetched);
+}
+
+#[tokio::test]
+async fn an_edge_that_drains_gets_no_more_requests_of_its_peers() {
+    let (origin, world) = (origin().await, World::new().await);
+    let gate = Gate::new();
+    origin.on("/held", Reply::ok(2_000).hold(&gate));
+    let lasting = || edge(&origin).env("SLUICE_DRAIN_SECONDS", "3600");
+    let [first, mut second, third] = world.start(lasting).await;
+    // A request under way at the second edge keeps it alive.
+    let held = Crowd::connect(second.address(), 1).await.fire("/held");
+    gate.wait_reached(1).await;
+    second.signal(libc::SIGTERM);
+    for edge in [&first, &third] {
+        wait_for_members(edge, 2).await;
+    }
+    read_all(&first).await;
+    assert!(second.alive());
+    gate.open();
+    held.land().await.same_object("/held");
+    assert_eq!(second.ended().await.0, Some(0));
 }
 
 #[tokio::test]
