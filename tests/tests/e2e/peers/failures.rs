@@ -188,8 +188,10 @@ async fn an_origin_that_cuts_a_body_for_many_clients_loses_no_peer() {
     }
     gate.wait_reached(OBJECTS).await;
     gate.open();
+    // Followers that got no byte of the second cut response get an error.
     for response in clients.join_all().await {
-        assert!(response.is_err(), "{response:?}");
+        let whole = response.is_ok_and(|response| response.status < 500);
+        assert!(!whole, "the origin has sent no whole object");
     }
     for edge in &edges {
         let reached = "cluster.peers.membership_healthy";
