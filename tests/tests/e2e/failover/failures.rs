@@ -62,6 +62,23 @@ async fn a_request_that_the_first_bucket_fails_is_answered_by_the_second() {
 }
 
 #[tokio::test]
+async fn an_object_that_both_buckets_fail_does_not_cost_the_others_the_second_bucket() {
+    let pair = Pair::start().await;
+    pair.first.on("/site/bad*", Reply::status(500));
+    pair.second.on("/other/copy/bad*", Reply::status(500));
+    let edge = pair.buckets().start().await;
+    for number in 0..5 {
+        let failed = edge.get(&format!("/bad-{number}")).await.status;
+        assert_eq!(failed, 500);
+        // The first bucket answers other requests, so it does not fail three times in a row.
+        assert_eq!(edge.get(&format!("/well-{number}")).await.body, b"first");
+    }
+    assert_eq!(pair.asked_second_bucket("/bad-4"), 1);
+    pair.first.on("/site/late", Reply::ok(1_000).reset());
+    assert_eq!(edge.get("/late").await.body, b"second");
+}
+
+#[tokio::test]
 async fn a_404_of_the_first_bucket_is_the_answer() {
     let pair = Pair::start().await;
     pair.first.on("/site/missing", Reply::status(404));
