@@ -2,6 +2,7 @@
 //! The values of a site's second origin: its server, and the routes to it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use minijinja::{Value, context};
 use serde_json::json;
@@ -14,6 +15,8 @@ use crate::origin::Origin;
 use crate::settings::Settings;
 use crate::sites::{Failover, Site};
 
+/// Time that an attempt's own answer about a silent origin has, before the attempt counts as silent itself.
+const ANSWER: Duration = Duration::from_millis(100);
 /// Header fields of requests that only the first origin gets: a body, another protocol, and a client's credentials.
 const WITH_A_BODY: [&str; 3] = ["content-length", "transfer-encoding", "upgrade"];
 const WITH_CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
@@ -88,6 +91,7 @@ pub fn second_server(
         ttl => times.ttl.as_secs().to_string(),
         connect_timeout => seconds(times.connect_timeout),
         after_silence => seconds(times.after_silence),
+        patience => seconds(times.after_silence + ANSWER),
         idle => seconds(settings.origin_idle),
         keepalive => seconds(usual_keepalive(origin)),
         bucket => bucket,

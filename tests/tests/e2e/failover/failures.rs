@@ -79,6 +79,24 @@ async fn an_object_that_both_buckets_fail_does_not_cost_the_others_the_second_bu
 }
 
 #[tokio::test]
+async fn an_object_about_which_both_buckets_are_silent_does_not_cost_the_others_the_second_bucket()
+{
+    let pair = Pair::start().await;
+    let gate = Gate::new();
+    pair.first.on("/site/bad*", Reply::ok(1_000).hold(&gate));
+    pair.second
+        .on("/other/copy/bad*", Reply::ok(1_000).hold(&gate));
+    let edge = pair.buckets().env("SLUICE_FAILOVER_AFTER_SILENCE", "200ms");
+    let edge = edge.start().await;
+    for number in 0..5 {
+        assert_eq!(edge.get(&format!("/bad-{number}")).await.status, 504);
+        assert_eq!(edge.get(&format!("/well-{number}")).await.body, b"first");
+    }
+    pair.first.on("/site/late", Reply::ok(1_000).reset());
+    assert_eq!(edge.get("/late").await.body, b"second");
+}
+
+#[tokio::test]
 async fn a_404_of_the_first_bucket_is_the_answer() {
     let pair = Pair::start().await;
     pair.first.on("/site/missing", Reply::status(404));
