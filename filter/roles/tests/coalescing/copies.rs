@@ -112,33 +112,3 @@ fn a_response_that_breaks_off_gives_no_copy() {
     envoy.end(FetchId(1));
     assert!(served(&envoy), "the next leader's copy");
 }
-
-#[test]
-fn a_copy_of_one_variant_is_not_for_a_follower_of_another_one() {
-    let mut envoy = FakeEnvoy::new(&document(ROOM), 1);
-    let ask = |envoy: &mut FakeEnvoy, accept| envoy.request(0, "GET", KEY, &[("accept", accept)]);
-    ask(&mut envoy, "text/one");
-    let unlike = ask(&mut envoy, "text/other");
-    envoy.answer(FIRST, Answer::Varying);
-    envoy.end(FIRST);
-    assert!(envoy.stage(unlike) != Stage::Over(Ending::Served));
-    let second = FetchId(1);
-    envoy.answer(second, Answer::Varying);
-    envoy.end(second);
-    envoy.close_all();
-    assert_eq!(envoy.clients[unlike.0].brought_by(), Some(second));
-}
-
-#[test]
-fn a_request_behind_a_purge_gets_no_copy_of_a_fill_from_before_it() {
-    for soft in [false, true] {
-        let (mut envoy, near, _) = crowd(ROOM);
-        envoy.purge(0, &format!(r#"{{"everything": true, "soft": {soft}}}"#));
-        let behind = envoy.get(0, KEY);
-        envoy.answer(FIRST, Answer::Storable);
-        envoy.end(FIRST);
-        assert!(stages(&envoy, near) == [Stage::Over(Ending::Served); 2]);
-        let stage = envoy.stage(behind);
-        assert!(stage != Stage::Over(Ending::Served), "soft: {soft}");
-    }
-}
