@@ -4,7 +4,6 @@
 mod client_headers;
 pub(in crate::edge) mod own_response;
 mod refused;
-mod shared;
 pub(in crate::edge) mod sliced;
 mod variants;
 
@@ -36,12 +35,12 @@ use super::website::hold_for_substitute;
 use crate::reply::delivery::deliver;
 use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::account::{self, result_of};
+use crate::request::body::{SharedCopy, Sharing};
 use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::Worker;
 use crate::worker::own_requests::{background, unread};
 use client_headers::{add_client_headers, add_headers, keep_from_caches};
 use refused::{FOREIGN_HEADERS, UNMARKED, ask_again, refuse_mismatch, refuse_served};
-use shared::{share_fill, share_unstored};
 use sluice_host::headers::Headers;
 use sluice_host::{self as host, Action, Map};
 
@@ -236,6 +235,75 @@ fn restore(
     let reason = reason_of(stream, served);
     let status = reason.map_or(status, |reason| status.detail(reason.name()));
     add_status_of(host, identity, stream, status)
+}
+
+/// Passes on a response that other clients may get but the store does not. If it is small, the followers on this
+/// worker get a copy. Otherwise only its own client gets it.
+fn share_unstored(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    announced: Option<u64>,
+    served: &Served<'_>,
+) -> host::Result<()> {
+    let once = served.entry.shared_once;
+    let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
+    let whole = plain && (once || served.entry.status == 200) && !stream.for_others;
+    let way = served.collapsed_cache_status();
+    let way = way.detail(if once {
+        UncacheableReason::NoLifetime.name()
+    } else {
+        NO_ROOM
+    });
+    let sighting = served.sighting_without_room();
+    let shared = match once {
+        true => SharedCopy::Once,
+        false => SharedCopy::WithoutRoom,
+    };
+    let sharing = Sharing { way, shared };
+    let shares = whole
+        && hot::begin_to_share(
+            &*coalescing.host,
+            keys,
+            stream,
+            announced,
+            sighting,
+            sharing,
+        )?;
+    if !shares {
+        hot::share_nothing(coalescing, stream, shared);
+    }
+    if !served.has_age && served.age == 0 {
+        // The client of this request has it from the origin (RFC 9111, 5.1).
+        coalescing.host.remove_header(Map::Response, "age")?;
+    }
+    Ok(())
+}
+
+/// Starts to copy a response that is being stored, if it is small and requests of this worker wait for it. They get the
+/// copy when the response ends, without a lookup in the store. All other followers get it from the store.
+fn share_fill(
+    keys: &mut Keys,
+    coalescing: &mut Coalescing,
+    stream: &EdgeRequest,
+    announced: Option<u64>,
+    served: &Served<'_>,
+) -> host::Result<()> {
+    let entry = &served.entry;
+    let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
+    let whole = plain && entry.status == 200 && stream.slice.is_none();
+    // Each use of such a response must be validated.
+    let shares = whole && !entry.lifetime.must_be_validated() && !stream.authenticated;
+    let flight = coalescing.coalescer.flight(stream.key.key);
+    if !shares || flight.is_none_or(|flight| flight.waiters.is_empty()) {
+        return Ok(());
+    }
+    let sharing = Sharing {
+        way: served.collapsed_cache_status(),
+        shared: SharedCopy::Stored,
+    };
+    let (host, sighting) = (&*coalescing.host, served.sighting());
+    hot::begin_to_share(host, keys, stream, announced, sighting, sharing).map(|_| ())
 }
 
 /// Holds a missing object's response for its substitute, copies a hit for the hot tier, and applies the client's
