@@ -18,7 +18,7 @@ use sluice_core::workers::message::FlightOutcome;
 use crate::reply::{CACHE_STATUS, DueReply, hot_copy};
 use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
-use crate::request::body::{SharedCopy, Sharing};
+use crate::request::body::Sharing;
 use crate::request::policy::NumberedPolicy;
 use sluice_host::headers::{Headers, serialize};
 use sluice_host::{self as host, Host, Map};
@@ -91,7 +91,8 @@ pub fn begin(
     Ok(())
 }
 
-/// Starts to copy the effective context's response for its followers. Returns false if it cannot be copied.
+/// Starts to copy the effective context's response, which is not stored, for its followers. Returns false if it
+/// cannot be copied.
 pub fn begin_to_share(
     host: &dyn Host,
     keys: &mut Keys,
@@ -106,9 +107,7 @@ pub fn begin_to_share(
     if !hot.is_on() || !small || stream.body.missing.get() {
         return Ok(false);
     }
-    let mut copy = copy_of(host, stream, sighting)?;
-    // The response of the leader has come from the origin, but a follower gets a response from the cache.
-    copy.aged |= sharing.shared == SharedCopy::Stored;
+    let copy = copy_of(host, stream, sighting)?;
     let capture = match announced {
         Some(length) => Capture::new(copy, usize::try_from(length).unwrap_or(most)),
         None => Capture::at_most(copy, most),
@@ -214,13 +213,13 @@ fn end_capture(
     keys.hot.end(capture.length());
     let copy = capture.finish().map(Rc::new);
     let sharing = share_copy(coalescing, stream, copy.as_ref());
-    let keeps = sharing.is_none_or(|sharing| sharing.shared == SharedCopy::WithoutRoom);
+    let keeps = sharing.is_none_or(|sharing| !sharing.once);
     if let Some(copy) = copy.filter(|_| keeps) {
         keys.keep_copy(stream.policy.site, Rc::unwrap_or_clone(copy));
     }
 }
 
-/// Sends the copy of the response of `stream` to its followers. If the response is not stored, followers without a copy
+/// Sends the copy of the response of `stream`, which the store does not have, to its followers. Without a copy they
 /// are sent to the origin. Returns how the copy was to be shared, if it was.
 fn share_copy(
     coalescing: &mut Coalescing,
@@ -228,37 +227,28 @@ fn share_copy(
     copy: Option<&Rc<HotCopy>>,
 ) -> Option<Sharing> {
     let sharing = stream.body.sharing.take()?;
-    let stored = sharing.shared == SharedCopy::Stored;
     let Some(copy) = copy else {
-        if !stored {
-            share_nothing(coalescing, stream, sharing.shared);
-        }
+        share_nothing(coalescing, stream, sharing.once);
         return Some(sharing);
     };
-    // The store would validate a response that has expired since its headers arrived.
-    let now = coalescing.host.unix_millis();
-    if stored && copy.sighting.at(now).is_none() {
-        return Some(sharing);
-    }
     coalescing.answer_alike(stream, |follower| {
         let whole = follower.stand_in.is_none() && !follower.authenticated;
-        if whole && sharing.shared == SharedCopy::Once {
+        if whole && sharing.once {
             let account = &follower.progress.account;
             account.is_not_stored(UncacheableReason::NoLifetime);
         }
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
-    if !stored {
-        // On each other worker one of the followers is sent to the origin.
-        coalescing.end_flight(stream.id, FlightOutcome::NothingShared);
-    }
+    // On each other worker one of the followers is sent to the origin.
+    coalescing.end_flight(stream.id, FlightOutcome::NothingShared);
     Some(sharing)
 }
 
 /// Lets the followers of `stream` be sent to the origin, because its response is not stored: the store has no room
-/// for it, or the response has no lifetime. Without a lifetime, later requests have nothing to wait for either.
-pub fn share_nothing(coalescing: &mut Coalescing, stream: &EdgeRequest, shared: SharedCopy) {
-    if shared != SharedCopy::Once {
+/// for it, or the response has no lifetime (`once`). Without a lifetime, later requests have nothing to wait for
+/// either.
+pub fn share_nothing(coalescing: &mut Coalescing, stream: &EdgeRequest, once: bool) {
+    if !once {
         return coalescing.end_flight(stream.id, FlightOutcome::NoRoom);
     }
     let response = NotStored {

@@ -28,7 +28,7 @@ pub struct PassingBody {
     held: Cell<HeldBody>,
     /// The copy for the hot tier.
     pub capture: RefCell<Option<Capture>>,
-    /// How the copy is shared with the followers that wait for the response.
+    /// How the copy for the hot tier is shared with followers, if the response is not stored.
     pub sharing: Cell<Option<Sharing>>,
 }
 
@@ -139,26 +139,13 @@ enum HeldBody {
     Released { size: usize },
 }
 
-/// How the copy of a response is shared.
+/// How the copy of a response that is not stored is shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
     /// The `Cache-Status` of the followers.
     pub way: CacheStatus<'static>,
-    /// The reason why the followers do not get the response from the store.
-    pub shared: SharedCopy,
-}
-
-/// A response whose copy its followers get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SharedCopy {
-    /// A response that is not stored, because it has no lifetime. The copy is only for requests that wait already, and
-    /// not for the hot tier.
-    Once,
-    /// A response for which the store has no room.
-    WithoutRoom,
-    /// A response that is stored. The copy saves the requests that wait already a lookup each. Without a copy they get
-    /// the response from the store.
-    Stored,
+    /// Whether the copy is only for requests that wait already, and not for the hot tier.
+    pub once: bool,
 }
 
 /// The largest page that may replace a passing body, in bytes. Envoy resets a stream during the host call if it has

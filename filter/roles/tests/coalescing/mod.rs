@@ -2,7 +2,6 @@
 //! One request to the origin for all clients that want the same object at the same time.
 
 mod any_store;
-mod copies;
 mod faults;
 mod fills;
 mod interleavings;

@@ -84,36 +84,6 @@ async fn everyone_waits_for_a_slow_origin_and_gets_the_same_object() {
     assert_eq!(edge.counter("sluice_origin_fetches").await, 1);
 }
 
-/// Number of lookups in which Envoy's cache finds the object that 49 requests of the only worker have waited for.
-async fn hits_of_followers(memory_for_copies: &str) -> u64 {
-    let origin = Origin::start().ready().await;
-    let gate = Gate::new();
-    origin.on("/a", Reply::ok(20_000).hold(&gate));
-    let edge = Edge::http(&origin).workers(1);
-    let edge = edge.env("SLUICE_HOT_BYTES", memory_for_copies);
-    let edge = edge.start().await;
-    let flight = Crowd::connect(edge.address(), 50).await.fire("/a");
-    edge.wait_for_value("sluice_parked_now", 49).await;
-    gate.open();
-    let outcomes = flight.land().await;
-    outcomes.same_object("/a");
-    assert_eq!(outcomes.collapsed(), 49);
-    assert_eq!(origin.requests().total(), 1);
-    edge.stats("event_type.hit").await.into_values().sum()
-}
-
-#[tokio::test]
-async fn followers_on_the_leaders_worker_get_a_copy_without_a_lookup() {
-    let hits = hits_of_followers("8MiB").await;
-    assert!(hits <= 1, "{hits}: more than the lookup of the worker");
-}
-
-#[tokio::test]
-async fn control_without_memory_for_copies_each_follower_looks_up_the_object() {
-    let hits = hits_of_followers("0").await;
-    assert!(hits >= 49, "{hits}");
-}
-
 #[tokio::test]
 async fn stampede_on_a_private_bucket_is_one_bucket_request() {
     let bucket = Bucket::new().await;

@@ -35,7 +35,7 @@ use super::website::hold_for_substitute;
 use crate::reply::delivery::deliver;
 use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::account::{self, result_of};
-use crate::request::body::{SharedCopy, Sharing};
+use crate::request::body::Sharing;
 use crate::request::{EdgeRequest, OriginReport};
 use crate::worker::Worker;
 use crate::worker::own_requests::{background, unread};
@@ -136,8 +136,6 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     }
     if served.entry.lacks_room() || served.entry.shared_once {
         share_unstored(keys, coalescing, stream, length, &served)?;
-    } else if served.is_fill() {
-        share_fill(keys, coalescing, stream, length, &served)?;
     }
     finish(keys, coalescing, calls, stream, length, &served)
 }
@@ -256,11 +254,7 @@ fn share_unstored(
         NO_ROOM
     });
     let sighting = served.sighting_without_room();
-    let shared = match once {
-        true => SharedCopy::Once,
-        false => SharedCopy::WithoutRoom,
-    };
-    let sharing = Sharing { way, shared };
+    let sharing = Sharing { way, once };
     let shares = whole
         && hot::begin_to_share(
             &*coalescing.host,
@@ -271,39 +265,13 @@ fn share_unstored(
             sharing,
         )?;
     if !shares {
-        hot::share_nothing(coalescing, stream, shared);
+        hot::share_nothing(coalescing, stream, once);
     }
     if !served.has_age && served.age == 0 {
         // The client of this request has it from the origin (RFC 9111, 5.1).
         coalescing.host.remove_header(Map::Response, "age")?;
     }
     Ok(())
-}
-
-/// Starts to copy a response that is being stored, if it is small and requests of this worker wait for it. They get the
-/// copy when the response ends, without a lookup in the store. All other followers get it from the store.
-fn share_fill(
-    keys: &mut Keys,
-    coalescing: &mut Coalescing,
-    stream: &EdgeRequest,
-    announced: Option<u64>,
-    served: &Served<'_>,
-) -> host::Result<()> {
-    let entry = &served.entry;
-    let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
-    let whole = plain && entry.status == 200 && stream.slice.is_none();
-    // Each use of such a response must be validated.
-    let shares = whole && !entry.lifetime.must_be_validated() && !stream.authenticated;
-    let flight = coalescing.coalescer.flight(stream.key.key);
-    if !shares || flight.is_none_or(|flight| flight.waiters.is_empty()) {
-        return Ok(());
-    }
-    let sharing = Sharing {
-        way: served.collapsed_cache_status(),
-        shared: SharedCopy::Stored,
-    };
-    let (host, sighting) = (&*coalescing.host, served.sighting());
-    hot::begin_to_share(host, keys, stream, announced, sighting, sharing).map(|_| ())
 }
 
 /// Holds a missing object's response for its substitute, copies a hit for the hot tier, and applies the client's
