@@ -124,14 +124,6 @@ pub async fn hang_up(world: Arc<World>, edge: usize, salt: u64) {
     }
 }
 
-/// Waits for this long, or until the run is over.
-async fn pause(world: &World, lasts: Duration) {
-    let until = world.shelf.clock.now() + lasts;
-    while !world.is_over() && world.shelf.clock.now() < until {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 /// Closes the ports of the first origin, and opens them again, until the run is over.
 pub async fn die(world: Arc<World>, first: Vec<Server>) -> Vec<Server> {
     let mut rng = rng(&world, 3_000);
@@ -139,7 +131,8 @@ pub async fn die(world: Arc<World>, first: Vec<Server>) -> Vec<Server> {
         // The edge asks the first origin again only some time after its failures.
         let rest = number % DEATHS == 0;
         let lasts = if rest { 40_000..80_000 } else { 500..4_000 };
-        pause(&world, milliseconds(&mut rng, lasts.start, lasts.end)).await;
+        let lasts = milliseconds(&mut rng, lasts.start, lasts.end);
+        world.pause(lasts).await;
         if world.is_over() {
             break;
         }

@@ -17,9 +17,7 @@ pub async fn reload(world: Arc<World>, files: Arc<Files>, every: Duration) {
     let mut next = clock.now();
     while !world.is_over() {
         next += every;
-        while clock.now() < next && !world.is_over() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        world.pause(next.saturating_sub(clock.now())).await;
         if world.is_over() {
             return;
         }

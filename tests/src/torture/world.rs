@@ -93,6 +93,14 @@ impl World {
         self.over.store(true, Ordering::Relaxed);
     }
 
+    /// Waits for this long, or until the run is over.
+    pub async fn pause(&self, lasts: Moment) {
+        let until = self.shelf.clock.now() + lasts;
+        while !self.is_over() && self.shelf.clock.now() < until {
+            tokio::time::sleep(Moment::from_millis(50)).await;
+        }
+    }
+
     /// Whether the run is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
